@@ -75,8 +75,8 @@ var mayImport = map[string]string{
 	"engine/session/oracle": "",
 	"engine/verdict": "engine/follow engine/language engine/model engine/policy engine/report engine/slab engine/topology rules " +
 		"rules/eval",
-	"engine/session": "engine/follow engine/language engine/model engine/policy engine/quota engine/slab engine/verdict rules rules/eval " +
-		"rules/source",
+	"engine/session": "engine/follow engine/language engine/model engine/policy engine/policy/facts engine/quota engine/slab engine/verdict " +
+		"rules rules/eval rules/source",
 	"engine/volcano": "engine/policy crds/decode rules rules/source",
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/slab " +
 		"engine/verdict",
@@ -165,7 +165,7 @@ var mayImportOthers = map[string]string{
 	"engine/bucket":             "",
 	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
-	"engine/policy/facts":       "",
+	"engine/policy/facts":       "github.com/google/cel-go",
 	"engine/session/oracle":     "",
 	"engine/verdict":            "github.com/google/cel-go",
 	"engine/session":            "github.com/google/cel-go",

@@ -53,6 +53,9 @@ func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
 // Attributes lists the computed fields, in tier order.
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 
+// Computed is the computed field that a member of the language is; nil: it is none.
+func (p *Policy) Computed(m *rules.Member) *Attribute { return p.computed[m] }
+
 // PlacingAfter lists the steps of a pipeline that come after one and place tasks.
 func (p *Policy) PlacingAfter(step *Step) (out []*Step) {
 	after := false

@@ -41,8 +41,8 @@ func (s *Step) Gate(name string) bool {
 	return slices.Contains(valueOf[[]string](s, KeyGates), name)
 }
 
-// heeds says whether the step asks a site, which it does not where that is a gate that it passes by.
-func (s *Step) heeds(site string) bool {
+// Heeds says whether the step asks a site, which it does not where that is a gate that it passes by.
+func (s *Step) Heeds(site string) bool {
 	return s.Gate(site) || !slices.Contains([]string{Overused, Allocatable, Preemptive}, site)
 }
 
@@ -114,11 +114,11 @@ func (s *TableScope) declared(text string, roots []string, want rules.Kind) *eva
 
 // Asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
 func (step *Step) Asks(p *Policy) []*eval.Expr {
-	return step.asks(p, func(string) bool { return true })
+	return step.AsksOf(p, func(string) bool { return true })
 }
 
-// asks is Asks, but of some of the sites only.
-func (step *Step) asks(p *Policy, of func(site string) bool) []*eval.Expr {
+// AsksOf is Asks, but of some of the sites only.
+func (step *Step) AsksOf(p *Policy, of func(site string) bool) []*eval.Expr {
 	out := append(step.conditions(), step.reads...)
 	for _, site := range step.Verb.Sites {
 		if site == QueueOrder || site == JobOrder || !of(site) {

@@ -83,7 +83,7 @@ func (p *Policy) claimReads(c *claimReads, reads *rules.Reads) {
 		case r.Root == "now", r.Root == "action": // a cycle begins with no action
 			c.byCycle = true
 		case r.Root == "cluster" && OfMembers(r): // on the way to a computed field of the cluster, or to one that is beyond
-		case r.Root == "cluster" && len(r.Steps) == 1 && encodable(r.Steps[0].Member.Type):
+		case r.Root == "cluster" && len(r.Steps) == 1 && Encodable(r.Steps[0].Member.Type):
 			c.shared = append(c.shared, r)
 		case r.Root == "queue":
 			p.claimReadsOwn(c, r)
@@ -120,8 +120,8 @@ func (c *claimReads) stale(then, now language.Stamp) bool {
 	return c.beyond || c.byCycle && then.Cycle != now.Cycle || then.Action != now.Action
 }
 
-// encodable says that values of a type are equal where their encodings are.
-func encodable(t *cel.Type) bool {
+// Encodable says that values of a type are equal where their encodings are.
+func Encodable(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BoolKind, types.IntKind, types.DoubleKind, types.StringKind:
 		return true

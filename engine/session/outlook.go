@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -19,7 +20,7 @@ import (
 // nodes: by numbers for what the rows read of the queue, of the queues above it, and of the cluster.
 type Outlook struct {
 	s       *orders
-	reads   *policy.QueueReads
+	reads   *facts.QueueReads
 	queues  follow.BySlot[*queueSight]
 	cluster sight
 	room    []byte // reused
@@ -58,14 +59,14 @@ type nearVersion struct{ queue, trees, fills uint64 }
 
 // OutlookOf is that of a step; nil where what its rows read is not told by the job, its queue, the cluster and the nodes.
 func OutlookOf(s *Session, step *policy.Step) *Outlook {
-	o := s.newOutlook(s.p.QueueReads(step))
+	o := s.newOutlook(facts.QueueReadsOf(s.p, step))
 	if o != nil {
 		o.verdicts = s.verdicts
 	}
 	return o
 }
 
-func (s *orders) newOutlook(reads *policy.QueueReads) *Outlook {
+func (s *orders) newOutlook(reads *facts.QueueReads) *Outlook {
 	if reads == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
@@ -167,7 +168,7 @@ func (s *orders) lasts(b *branching) (ok bool, text []byte) {
 			case len(read.Steps) > 1:
 				read.Steps = read.Steps[1:] // a part is read with its queue
 			}
-			if !s.p.Lasting(read) {
+			if !facts.Lasting(s.p, read) {
 				return false, nil
 			}
 			if read.Root == "cluster" && !policy.OfMembers(read) {

@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -47,7 +48,7 @@ func New(c *model.Cluster, p *policy.Policy) *Session {
 	s.base = base{World: w, p: p, c: c, ask: newEvaluator(w, p)}
 	s.accounts = policy.NewAccounts(w, p, s.ask)
 	s.answers, s.orders = answers{s.base}, orders{base: s.base, accounts: s.accounts}
-	s.outlook = s.newOutlook(p.QueueOrderReads())
+	s.outlook = s.newOutlook(facts.QueueOrderReads(p))
 	s.verdicts = verdict.New(w, p, s.ask)
 	s.initRest()
 	return s

@@ -1,0 +1,176 @@
+package facts
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// QueueReads are what the rows of a step read of a queue and of the cluster, as far as values can be compared.
+type QueueReads struct {
+	// Near moves with nothing but the queue, Trees, and what Fills share out; Far with anything; Listed as well, but is of the elements of
+	// lists that are Near: of nothing where they are empty.
+	Near, Far, Listed []rules.Read
+	Trees             []*policy.QuotaTree
+	Fills             []*policy.Account
+	Cluster           []rules.Read
+}
+
+// QueueReadsOf are those of a step; nil where what comes of a job rests on more than itself, its queue, the cluster, and what nodes say of
+// its tasks.
+func QueueReadsOf(p *policy.Policy, step *policy.Step) *QueueReads {
+	if !step.Verb.Alone {
+		return nil
+	}
+	return queueReads(p, step.AsksOf(p, func(site string) bool { return !ofNodeSites(site) && step.Heeds(site) }))
+}
+
+// QueueOrderReads are those of the rows of queueOrder; nil where keys rest on more.
+func QueueOrderReads(p *policy.Policy) *QueueReads {
+	var exprs []*eval.Expr
+	for _, r := range p.Rules(policy.QueueOrder) {
+		exprs = append(exprs, r.Asked()...)
+	}
+	return queueReads(p, exprs)
+}
+
+func queueReads(p *policy.Policy, exprs []*eval.Expr) *QueueReads {
+	out := &QueueReads{}
+	for _, e := range exprs {
+		for _, read := range e.Reads.All {
+			if !out.add(p, read) {
+				return nil
+			}
+		}
+	}
+	return out
+}
+
+// ofNodeSites says that a site is asked about nodes.
+func ofNodeSites(site string) bool {
+	return slices.Contains([]string{policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores}, site)
+}
+
+// add adds one read, if it is of a queue or of the cluster; false: it is of something else that may move.
+func (out *QueueReads) add(p *policy.Policy, read rules.Read) bool {
+	read, told := fromQueue(p, read)
+	if !told || read.Root == "" || policy.OfMembers(read) {
+		return told // what an accounting function reads of its members is in what it gives
+	}
+	x := p.Computed(policy.LastOf(read))
+	if x != nil && spelled(x) {
+		return !x.ByTime
+	}
+	if read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil) { // of a tree also lists of queues are compared
+		return false
+	}
+	if read.Root == "cluster" {
+		out.Cluster = append(out.Cluster, read)
+	} else {
+		out.addOfQueue(p, read, x)
+	}
+	return true
+}
+
+// addOfQueue adds a read of a queue, which ends at a computed field x, or where that is nil at another, by what it moves with.
+func (out *QueueReads) addOfQueue(p *policy.Policy, read rules.Read, x *policy.Attribute) {
+	switch {
+	case nearQueue(p, read):
+		out.Near, out.Trees = append(out.Near, read), treesOnWay(p, out.Trees, read)
+	case x != nil && len(read.Steps) == 1 && fills(x.Account):
+		out.Near = append(out.Near, read)
+		if !slices.Contains(out.Fills, x.Account) {
+			out.Fills = append(out.Fills, x.Account)
+		}
+	case read.Steps[0].Each && nearQueue(p, rules.Read{Root: read.Root, Steps: read.Steps[:1]}):
+		out.Listed, out.Trees = append(out.Listed, read), treesOnWay(p, out.Trees, read)
+	default:
+		out.Far = append(out.Far, read)
+	}
+}
+
+// fills says that an account shares something out among queues, and tells of each whether it gets something else.
+func fills(x *policy.Account) bool { return x != nil && x.Function.AllAtOnce }
+
+// settles says that a computed field stays for a cycle, or for good, as it was first found.
+func settles(x *policy.Attribute) bool { return x.Settle == "cycle" || x.Settle == "start" }
+
+// spelled says that a computed field is told by what its expression reads, which is among the reads as well.
+func spelled(x *policy.Attribute) bool { return x.Account == nil && !settles(x) }
+
+// comparedByText says that values of a type are equal where their encodings are.
+func comparedByText(t *cel.Type) bool {
+	switch t.Kind() {
+	case types.ListKind, types.MapKind:
+		return !slices.ContainsFunc(t.Parameters(), func(of *cel.Type) bool { return !comparedByText(of) })
+	default:
+		return policy.Encodable(t)
+	}
+}
+
+// fromQueue is a read as it is seen from the queue, where it leads there from a job or a task; no root: it is told by the job itself.
+// false: neither is.
+func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
+	switch read.Root {
+	case "queue", "cluster":
+		return read, len(read.Steps) > 0
+	case "now":
+		return rules.Read{}, !read.Through // what reads nothing but the time is compared as a whole
+	case "task", "job":
+	default:
+		return rules.Read{}, slices.Contains([]string{"action", "pipeline", "params", "request"}, read.Root)
+	}
+	for i, step := range read.Steps {
+		m, last := step.Member, i == len(read.Steps)-1
+		switch x := p.Computed(m); {
+		case x != nil:
+			return rules.Read{}, last && (spelled(x) || x.Account != nil && x.Account.Function.OfMembers && !settles(x))
+		case m.Get == nil:
+			return rules.Read{}, true
+		case m.Origin.Any(language.ToQueue):
+			read.Root, read.Steps = "queue", read.Steps[i+1:]
+			return read, len(read.Steps) > 0
+		case !m.Origin.Within(language.FromOwn | language.ToJob | language.FromAnswers):
+			return rules.Read{}, false
+		}
+	}
+	return rules.Read{}, true
+}
+
+// nearQueue says that a read, seen from a queue, moves with nothing but that and the trees on the way.
+func nearQueue(p *policy.Policy, read rules.Read) bool {
+	return p.Reach(read, "queue") != policy.BeyondIt && !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
+		x := p.Computed(step.Member)
+		own := x == nil || x.Tree != nil || x.Account != nil && x.Account.Function.OfMembers
+		return !own || x != nil && (x.Reach == policy.BeyondIt || settles(x) || x.ByTime)
+	})
+}
+
+// Lasting says that a read holds, from cycle to cycle, while it is of a queue that is not touched and of trees that are not made anew,
+// or of the cluster and gives the same.
+func Lasting(p *policy.Policy, read rules.Read) bool {
+	switch x := p.Computed(policy.LastOf(read)); {
+	case read.Root == "params", policy.OfMembers(read), read.Root == "cluster" && comparedByText(read.Type):
+		return true
+	case x != nil && spelled(x):
+		return !x.ByTime
+	}
+	return len(read.Steps) > 0 && p.Reach(read, "queue") == policy.Within && nearQueue(p, read)
+}
+
+// treesOnWay adds the trees that a read of a queue goes along, or gives a part of.
+func treesOnWay(p *policy.Policy, trees []*policy.QuotaTree, read rules.Read) []*policy.QuotaTree {
+	trees = p.TreesOf(trees, read)
+	for _, step := range read.Steps {
+		if x := p.Computed(step.Member); x != nil && x.Tree != nil && !slices.Contains(trees, x.Tree) {
+			trees = append(trees, x.Tree)
+		}
+	}
+	return trees
+}
