@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -297,19 +298,35 @@ func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *s
 	if string(s.State) == state && slices.Equal(is, want) {
 		return nil
 	}
-	of := queue
-	if string(s.State) == state { // nobody else counts, and what the scheduler writes meanwhile of what is held is no conflict
-		of = queue.DeepCopy()
-		of.ResourceVersion = ""
-	}
-	version, err := q.applyStatus(ctx, of, fieldManager, map[string]any{
-		"state":   state,
+	status := map[string]any{
 		"pending": int64(f.Pending), "inqueue": int64(f.Inqueue), "running": int64(f.Running),
 		"unknown": int64(f.Unknown), "completed": int64(f.Completed),
-	})
+	}
+	var version string
+	var err error
+	if string(s.State) == state {
+		version, err = q.count(ctx, queue, status)
+	} else {
+		status["state"] = state
+		version, err = q.applyStatus(ctx, queue, fieldManager, status)
+	}
 	if err != nil {
 		return err
 	}
 	rec.version = version
 	return nil
+}
+
+// count writes what a queue counts, whatever else of it has changed meanwhile: the scheduler writes what is held, and another state
+// stays, which an apply without it would take away. It gives the version that the queue has then.
+func (q *queues) count(ctx context.Context, queue *schedulingv1beta1.Queue, counts map[string]any) (string, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": queue.UID}, "status": counts})
+	if err != nil {
+		return "", fmt.Errorf("write the counts of queue %s: %w", queue.Name, err)
+	}
+	is := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue.Name}}
+	if err := q.client.Status().Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+		return "", fmt.Errorf("write the counts of queue %s: %w", queue.Name, err)
+	}
+	return is.ResourceVersion, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
 // treeOfQueues is root over a and b, a over a1, a2 and a3, a1 over a11; c names no parent.
@@ -144,5 +145,30 @@ func TestQueuesBelow(t *testing.T) {
 	}
 	if diff := cmp.Diff([]types.NamespacedName{{Name: "a1"}, {Name: "a2"}, {Name: "a3"}}, got); diff != "" {
 		t.Errorf("queues below a (-want +got):\n%s", diff)
+	}
+}
+
+// TestQueueCountsLeaveTheStateAlone: who counts the PodGroups of a queue from what it saw a moment ago does not undo a state that the
+// queue has had since.
+func TestQueueCountsLeaveTheStateAlone(t *testing.T) {
+	s := newStage(t, Options{}, openQueue())
+	s.settle()
+	q, ok := s.reconcilers["queue"].(*queues)
+	if !ok {
+		t.Fatal("no controller of queues")
+	}
+	seen := s.queue(openQueue().Name)
+	closing := seen.DeepCopy()
+	closing.Status.State = schedulingv1beta1.QueueStateClosing
+	if err := s.api.Status().Update(t.Context(), closing); err != nil {
+		t.Fatal(err)
+	}
+	counts := &statemachines.Queue{Running: 1}
+	if err := q.write(t.Context(), seen, counts, string(seen.Status.State), q.memory.of(queueKey(seen.Name), seen.UID)); err != nil {
+		t.Fatal(err)
+	}
+	is := s.queue(seen.Name)
+	if is.Status.State != schedulingv1beta1.QueueStateClosing || is.Status.Running != 1 {
+		t.Errorf("the queue is %s and counts %d running, want Closing and 1", is.Status.State, is.Status.Running)
 	}
 }
