@@ -7,6 +7,14 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
+// podOfGroup says in CEL that o is the controller of pods that name no group, as the name of theirs says.
+const podOfGroup = "object.?metadata.?name.orValue('') == 'podgroup-' + o.uid"
+
+// controlledBy says in CEL that an object has a controller o of which something is so.
+func controlledBy(is string) string {
+	return "object.?metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (" + is + "))"
+}
+
 // newPodGroupEndpoints are those of PodGroups: defaults, and validation. A PodGroup has no status subresource: what only
 // changes its status, as schedulers do all the time, is none of theirs.
 func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
@@ -17,14 +25,16 @@ func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	mutate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	if !table.fillsIn() {
 		mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) " +
-			"|| object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
-			"o.?controller.orValue(false) && (o.kind == 'Job' && o.apiVersion.startsWith('batch.volcano.sh/') " +
-			"|| object.?metadata.?name.orValue('') == 'podgroup-' + o.uid))"}}
+			"&& !" + controlledBy(podOfGroup) + " || object.?spec.?queue.orValue('') in ['', 'default'] && !" +
+			controlledBy(podOfGroup+" || o.kind == 'Job' && o.apiVersion.startsWith('batch.volcano.sh/')")}}
 	}
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/podgroups/validate", "validate-podgroups.celsius.dev"
 	validate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
-	validate.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.?spec != oldObject.?spec"}}
+	// What the group of pods that name none says follows from the pods, of which the controllers and the scheduler take what can be heeded.
+	validate.conditions = []condition{{
+		name: "spec-changed", expression: "oldObject == null ? !" + controlledBy(podOfGroup) + " : object.?spec != oldObject.?spec",
+	}}
 	validate.handler = admission.HandlerFunc(h.validate)
 	return []*endpoint{&mutate, &validate}
 }

@@ -123,6 +123,8 @@ var spareRights = map[string]string{
 	"celsius-scheduler: patch events":                             "an event that is told again is counted in the first",
 	"celsius-scheduler: delete controllerrevisions.apps":          "only so many policies are kept",
 	"celsius-scheduler: update controllerrevisions.apps":          "who tries a policy that is stored stands where it is kept",
+	"celsius-controllers: list namespaces":                        "all pods of the story that a controller owns name their queue",
+	"celsius-controllers: watch namespaces":                       "all pods of the story that a controller owns name their queue",
 	"celsius-controllers: get jobs.batch.volcano.sh":              "a cache that may be behind is not believed",
 	"celsius-controllers: patch jobs.batch.volcano.sh":            "jobs that queues send to other clusters are marked",
 	"celsius-controllers: patch cronjobs/status.batch.volcano.sh": "no CronJob of the story starts a Job",

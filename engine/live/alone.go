@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -17,6 +19,7 @@ import (
 type assumed struct {
 	object   *v1beta1.PodGroup // that the model has; nil: none
 	inherits bool              // it stands in the queue of its namespace
+	wrong    []error           // what of the pod cannot be heeded
 	reached  string            // the phase that it had when the PodGroup came; "": that does not count, or no more
 }
 
@@ -45,9 +48,9 @@ func (in *intake) assume(out []model.Delta, o *corev1.Pod) []model.Delta {
 	if g.object != nil || g.assumed.object != nil {
 		return out
 	}
-	is, _ := objects.BareGroup(o, name, nil) // what of the pod is wrong is told by who makes the PodGroup
+	is, wrong := objects.BareGroup(o, name, nil)
 	is.CreationTimestamp = o.CreationTimestamp
-	g.assumed = assumed{object: is, inherits: is.Spec.Queue == ""}
+	g.assumed = assumed{object: is, inherits: is.Spec.Queue == "", wrong: wrong}
 	return append(out, in.supposed(g))
 }
 
@@ -101,7 +104,35 @@ func (in *intake) found(g *group, o *v1beta1.PodGroup) {
 	}
 	g.uid, g.served, g.assumed = o.UID, true, assumed{}
 	a, b := &was.Spec, &o.Spec
-	if a.Queue == b.Queue && a.MinMember == b.MinMember && equality.Semantic.DeepEqual(a.MinResources, b.MinResources) {
+	waits := o.Status.Phase == "" || o.Status.Phase == v1beta1.PodGroupPending
+	if waits && a.Queue == b.Queue && a.MinMember == b.MinMember && equality.Semantic.DeepEqual(a.MinResources, b.MinResources) {
 		g.assumed.reached = in.phase(model.Key(o.Namespace, o.Name))
 	}
+}
+
+// make makes the PodGroup of a pod that is alone, with its first status: one call where there would be two.
+func (s *statuses) make(g *group, j *model.Job, want *groupStatus) {
+	is := g.assumed.object.DeepCopy()
+	is.CreationTimestamp = metav1.Time{}
+	is.Status = want.status()
+	var pod *corev1.Pod
+	for _, t := range j.Tasks {
+		pod = t.Object
+	}
+	key, wrong := j.Key, g.assumed.wrong
+	s.outbox.Put(outbox.Status, "group/"+key, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		out := &groupOutcome{key: key, want: want}
+		if out.err = s.server.MakeGroup(ctx, is); out.err == nil {
+			out.object, out.uid = is, is.UID
+			for _, err := range wrong {
+				s.events.Event(pod, corev1.EventTypeWarning, eventPodGroupError, err.Error())
+			}
+			if c := want.condition(string(v1beta1.PodGroupUnschedulableType)); c != nil && c.Status == corev1.ConditionTrue {
+				s.events.Event(is, corev1.EventTypeWarning, eventUnschedulable, c.Message)
+			}
+		}
+		s.feed.add(change{object: out}, false)
+	})
 }

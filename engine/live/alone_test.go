@@ -15,42 +15,66 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// A pod that names no PodGroup is bound before that is there, and told its name by the binding. When it comes it stands where the pod
-// has brought it, and that is written once.
+// A pod that names no PodGroup is bound before that is there, and told its name by the binding. Its PodGroup is made once, as it stands
+// then; where another has made it meanwhile, it stands where the pod has brought it.
 func TestAPodAloneIsBoundAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
-		f := r.server
-		f.put(testNode("n1", "4"), testQueue("default"), testPod("a", "", "1"))
-		f.deliver(-1)
-		r.tick()
-		for r.work() {
-		}
-		if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
-			t.Fatalf("bindings (-want +got):\n%s", diff)
-		}
-		name := objects.BareGroupName(f.pods["default/a"])
-		if got := f.pods["default/a"].Annotations[model.GroupAnnotation]; got != name {
-			t.Errorf("the pod is told %q, and its PodGroup will be %s", got, name)
-		}
-		r.settle(1)
-		f.writes = nil
+	for _, by := range []string{"scheduler", "another"} {
+		t.Run(by, func(t *testing.T) { bubble(t, func(t *testing.T, r *rig) { aloneIsBound(t, r, by == "another") }) })
+	}
+}
+
+func aloneIsBound(t *testing.T, r *rig, another bool) {
+	f := r.server
+	pod := testPod("a", "", "1")
+	pod.Annotations = map[string]string{v1beta1.VolcanoGroupMinMemberAnnotationKey: "many"}
+	f.put(testNode("n1", "4"), testQueue("default"), pod)
+	f.deliver(-1)
+	r.tick()
+	for r.work() {
+	}
+	if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
+		t.Fatalf("bindings (-want +got):\n%s", diff)
+	}
+	name := objects.BareGroupName(f.pods["default/a"])
+	if got := f.pods["default/a"].Annotations[model.GroupAnnotation]; got != name {
+		t.Errorf("the pod is told %q, and its PodGroup will be %s", got, name)
+	}
+	f.writes = nil
+	ofGroups := func() []string {
+		return slices.DeleteFunc(slices.Clone(f.writes), func(w string) bool { return w == "queue default" })
+	}
+	want := []string{"made group default/" + name + " Running"}
+	if another {
 		group, _ := objects.BareGroup(f.pods["default/a"], name, nil)
 		group.Spec.Queue = "default"
 		f.put(group)
-		r.settle(3)
-		if diff := cmp.Diff([]string{"group default/" + name + " Running"}, f.writes); diff != "" {
-			t.Errorf("written once the PodGroup is there (-want +got):\n%s", diff)
-		}
-		if got := r.cluster.Queues["default"].Phases; got[model.PhaseRunning] != 1 || r.cluster.Tasks["default/a"].Job.Orphan {
-			t.Errorf("the queue counts %v", got)
-		}
-		f.drop(f.pods["default/a"])
-		f.drop(group)
-		r.settle(1)
-		if len(r.intake.groups)+len(r.intake.member)+len(r.cluster.Jobs) != 0 {
-			t.Errorf("left behind: %v, %v, %v", r.intake.groups, r.intake.member, r.cluster.Jobs)
-		}
-	})
+		want = []string{"group default/" + name + " Running"}
+	}
+	r.settle(4)
+	if diff := cmp.Diff(want, ofGroups()); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+	group := f.groups["default/"+name]
+	if got := group.Spec.Queue; got != "default" || group.Status.Phase != v1beta1.PodGroupRunning || group.Spec.MinMember != 1 {
+		t.Errorf("the PodGroup is %+v", group)
+	}
+	if told := slices.Contains(f.events, "Pod default/a PodGroupError"); told == another {
+		t.Errorf("what is wrong with the pod's annotation is told: %v, of a PodGroup that another made: %v", told, another)
+	}
+	if got := r.cluster.Queues["default"].Phases; got[model.PhaseRunning] != 1 || r.cluster.Tasks["default/a"].Job.Orphan {
+		t.Errorf("the queue counts %v", got)
+	}
+	f.as("default/a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	f.writes = nil
+	r.settle(2)
+	if diff := cmp.Diff([]string{"group default/" + name + " Completed"}, ofGroups()); diff != "" {
+		t.Errorf("written when the pod has ended (-want +got):\n%s", diff)
+	}
+	f.drop(f.pods["default/a"])
+	r.settle(1)
+	if len(r.intake.groups)+len(r.intake.member)+len(r.cluster.Jobs) != 0 {
+		t.Errorf("left behind: %v, %v, %v", r.intake.groups, r.intake.member, r.cluster.Jobs)
+	}
 }
 
 // The PodGroup of a pod that is alone goes with it, also where nobody ever made it, and stands in the queue of its namespace, whichever is
@@ -98,9 +122,14 @@ func TestAPodAloneWaits(t *testing.T) {
 			t.Errorf("conditions of a pod that waits: %+v", c)
 		}
 		name := objects.BareGroupName(f.pods["default/a"])
-		group, _ := objects.BareGroup(f.pods["default/a"], name, nil)
-		group.Spec.Queue = "default"
-		f.put(group)
+		r.settle(3)
+		group := f.groups["default/"+name]
+		if group == nil || len(group.Status.Conditions) != 1 || group.Status.Conditions[0].Type != v1beta1.PodGroupUnschedulableType {
+			t.Fatalf("the PodGroup of a pod that waits: %+v", group)
+		}
+		if !slices.Contains(f.events, "PodGroup default/"+name+" Unschedulable") {
+			t.Errorf("events: %v", f.events)
+		}
 		f.as("default/a", func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GroupAnnotation, name) })
 		r.settle(2)
 		if m := r.intake.member["default/a"]; m.assumed || r.cluster.Tasks["default/a"].Job.Key != "default/"+name {
@@ -132,7 +161,7 @@ func TestAnotherGroupThanTheAssumedOneIsNotLetIn(t *testing.T) {
 				other.Spec.Capability = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 				f.put(testNode("n1", "16"), testQueue("default"), other, testPod("a", "", "9"))
 				f.as("default/a", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"nowhere": ""} })
-				r.settle(2)
+				r.settle(1)
 				name := objects.BareGroupName(f.pods["default/a"])
 				if got := r.cluster.Jobs["default/"+name].Phase; got != model.PhaseInqueue {
 					t.Fatalf("the assumed PodGroup is %s", got)

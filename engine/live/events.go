@@ -26,6 +26,7 @@ const (
 	eventRoomMade         = "RoomMade"         // of pods for which others are evicted
 	eventEvictRefused     = "EvictRefused"     // of pods for which another was to be evicted
 	eventEvictInDoubt     = "EvictInDoubt"     // of pods that go, or for which others do, where a check of that finds something wrong
+	eventPodGroupError    = "PodGroupError"    // of pods that say what their PodGroup cannot
 	eventInvalid          = "Invalid"          // of whatever cannot be read
 	eventNotYetHonoured   = "NotYetHonoured"   // of PodGroups that ask for what is not heeded
 )

@@ -98,6 +98,11 @@ func (f *fakeServer) drop(o metav1.Object) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		delete(f.pods, key)
+		for _, g := range f.groups {
+			if owner := metav1.GetControllerOfNoCopy(g); owner != nil && owner.UID == o.UID {
+				defer f.drop(g) // as the garbage collector does
+			}
+		}
 	case *corev1.Node:
 		delete(f.nodes, o.Name)
 	case *v1beta1.PodGroup:
@@ -247,6 +252,19 @@ func (f *fakeServer) PatchStatus(_ context.Context, namespace, name string, patc
 	}
 	f.writes = append(f.writes, "pod "+key)
 	f.put(next)
+	return nil
+}
+
+// MakeGroup implements statusWriter.
+func (f *fakeServer) MakeGroup(_ context.Context, g *v1beta1.PodGroup) error {
+	key := model.Key(g.Namespace, g.Name)
+	if f.groups[key] != nil {
+		return apierrors.NewAlreadyExists(v1beta1.Resource("podgroups"), g.Name)
+	}
+	stored := g.DeepCopy()
+	f.put(stored)
+	stored.DeepCopyInto(g)
+	f.writes = append(f.writes, "made group "+key+" "+string(g.Status.Phase))
 	return nil
 }
 

@@ -27,8 +27,6 @@ const (
 	// quietShare is the part of a window after which nothing more seems to come: what belongs together, as the pods of a gang
 	// do, comes in quick succession, and a change that comes alone need not wait for the whole window.
 	quietShare = 4
-	// wholeShare is the same for a pod that is alone: what it needs is there.
-	wholeShare = 20
 	// lazyWindows is how many windows a change waits that no decision depends on; while bindings wait for a worker it is
 	// a whole period, for what such a cycle would write is behind them anyway.
 	lazyWindows = 10
@@ -116,7 +114,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 		earlier(came.newest.Add(l.window / quietShare))
 	}
 	if !came.whole.IsZero() {
-		earlier(came.whole.Add(l.window / wholeShare))
+		earlier(came.whole) // what a pod that is alone needs is there
 	}
 	if l.outbox.Depths()[outbox.Binding] == 0 {
 		if !came.lazy.IsZero() {
@@ -363,10 +361,12 @@ func byJob(st *model.JobStatus, job string) int { return strings.Compare(st.Job,
 // tellGroup compares what the status of a PodGroup should be with what it is.
 func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	g, j := l.intake.groups[st.Job], l.cluster.Jobs[st.Job]
-	if g == nil || g.object == nil || j == nil {
+	if g == nil || j == nil || g.object == nil && g.assumed.object == nil {
 		return
 	}
-	l.statuses.tellUnheeded(g)
+	if g.object != nil {
+		l.statuses.tellUnheeded(g)
+	}
 	if g.broken != nil {
 		st = g.explained(st)
 		l.statuses.open[st.Job] = true // the refusals are no part of the plan

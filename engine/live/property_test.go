@@ -120,7 +120,7 @@ func (h *randomHistory) happen(step string) {
 			f.drop(p)
 		}
 	case "finish":
-		if p := h.anyPod(); p != nil && p.Spec.NodeName != "" {
+		if p := h.anyPod(); p != nil && p.Spec.NodeName != "" && !finished(p) {
 			f.as("default/"+p.Name, func(p *corev1.Pod) {
 				p.Status.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}).Draw(h.t, "phase")
 			})
@@ -219,6 +219,10 @@ func (h *randomHistory) land(n int) {
 	}
 }
 
+func finished(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
 // check holds what must be so at any time.
 func (h *randomHistory) check() {
 	used := map[string]int64{}
@@ -231,7 +235,7 @@ func (h *randomHistory) check() {
 			h.t.Fatalf("pod %s moved from %s to %s", key, was, node)
 		}
 		h.bound[string(p.UID)] = node
-		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if !finished(p) {
 			used[node] += p.Spec.Containers[0].Resources.Requests.Cpu().Value()
 		}
 	}
@@ -264,22 +268,25 @@ func (h *randomHistory) finish() {
 	}
 }
 
-// finishMembers: a pod that is alone has a group that is assumed, and nothing is left of what is gone.
+// finishMembers: a pod that is alone has a group that is assumed or was made, and nothing is left of what is gone.
 func (h *randomHistory) finishMembers() {
-	alone := 0
 	for key, m := range h.intake.member {
-		if h.intake.groups[m.group].assumed.object != nil {
-			alone++
-		} else if m.assumed {
-			h.t.Fatalf("pod %s is alone, and its group %s is not assumed", key, m.group)
+		g := h.intake.groups[m.group]
+		if h.server.pods[key] == nil {
+			h.t.Fatalf("left behind: member %s", key)
+		}
+		if m.assumed && g.assumed.object == nil && g.object == nil {
+			h.t.Fatalf("pod %s is alone, and its group %s is not assumed, and not there", key, m.group)
 		}
 	}
-	if len(h.intake.groups) > 2+alone || len(h.intake.member) > 8 {
-		h.t.Fatalf("left behind: %d groups, %d members", len(h.intake.groups), len(h.intake.member))
+	for key, g := range h.intake.groups {
+		if g.members.count() == 0 && h.server.groups[key] == nil {
+			h.t.Fatalf("left behind: group %s", key)
+		}
 	}
 }
 
-// finishGroup: a group is bound whole or says why not, and its status is what its pods are.
+// finishGroup: a group is bound whole, once at least, or says why not, and its status is what its pods are.
 func (h *randomHistory) finishGroup(key string, g *v1beta1.PodGroup) {
 	j := h.cluster.Jobs[key]
 	if j == nil {
@@ -288,7 +295,7 @@ func (h *randomHistory) finishGroup(key string, g *v1beta1.PodGroup) {
 	if int64(g.Status.Running) != j.Counts[model.Running] {
 		h.t.Fatalf("PodGroup %s says %d running pods of %d", key, g.Status.Running, j.Counts[model.Running])
 	}
-	if held := j.Holding(); held == 0 || held >= j.MinMember || j.Ready() >= j.MinMember {
+	if held := j.Holding(); held == 0 || held >= j.MinMember || j.Ready() >= j.MinMember || h.intake.groups[key].wasWhole {
 		return
 	}
 	for _, c := range g.Status.Conditions {

@@ -35,6 +35,8 @@ type pods interface {
 
 // statusWriter writes the statuses of our own kinds, each with the fields that are the scheduler's.
 type statusWriter interface {
+	// MakeGroup makes a PodGroup with the status that it has, and fills in what the API server does.
+	MakeGroup(ctx context.Context, g *v1beta1.PodGroup) error
 	// ApplyGroup gives the PodGroup back as it is then.
 	ApplyGroup(ctx context.Context, namespace, name string, apply []byte) (*v1beta1.PodGroup, error)
 	ApplyQueue(ctx context.Context, name string, apply []byte) error
@@ -109,6 +111,10 @@ func (p corePods) PatchStatus(ctx context.Context, namespace, name string, patch
 
 // applied is statusWriter by server-side apply.
 type applied struct{ client client.Client }
+
+func (a applied) MakeGroup(ctx context.Context, g *v1beta1.PodGroup) error {
+	return a.client.Create(ctx, g, client.FieldOwner(FieldManager))
+}
 
 func (a applied) ApplyGroup(ctx context.Context, namespace, name string, apply []byte) (*v1beta1.PodGroup, error) {
 	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

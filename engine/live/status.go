@@ -34,8 +34,9 @@ const (
 	startTime = 2 * time.Second
 	// makingTime is for how long nothing is said of a group that lacks pods: after it was let in, and after each of its pods came.
 	makingTime = 5 * time.Second
-	// writeRetry is after what time a status that could not be written is tried again.
-	writeRetry = 2 * time.Second
+	// writeRetry is after what time a status that could not be written is tried again, and refusedRetry what is refused by admission.
+	writeRetry   = 2 * time.Second
+	refusedRetry = 30 * time.Second
 	// compareEvery is the least time between two comparisons of all that is said with all that should be.
 	compareEvery = 100 * time.Millisecond
 )
@@ -53,6 +54,13 @@ type groupStatus struct {
 	phase                      string
 	running, succeeded, failed int64
 	conditions                 []v1beta1.PodGroupCondition // never changed in place
+}
+
+func (s *groupStatus) status() v1beta1.PodGroupStatus {
+	return v1beta1.PodGroupStatus{
+		Phase: v1beta1.PodGroupPhase(s.phase), Conditions: s.conditions,
+		Running: int32(s.running), Succeeded: int32(s.succeeded), Failed: int32(s.failed),
+	}
 }
 
 func readGroupStatus(g *v1beta1.PodGroup) groupStatus {
@@ -113,6 +121,14 @@ func (g *group) phase() string {
 		return g.assumed.reached
 	}
 	return g.seen.phase
+}
+
+// newest is what is said of the group, or will be.
+func (g *group) newest() *groupStatus {
+	if g.want != nil {
+		return g.want
+	}
+	return &g.seen
 }
 
 // see takes in a version of the object. It is given back as the model is to have it: an older version
@@ -249,7 +265,7 @@ type groupBody struct {
 // groupOutcome is what became of a write of a PodGroup's status.
 type groupOutcome struct {
 	key    string
-	uid    types.UID
+	uid    types.UID // "": it could not be made
 	want   *groupStatus
 	object *v1beta1.PodGroup // as it is now; nil: not written
 	err    error
@@ -303,16 +319,16 @@ func (s *statuses) notBefore(at time.Time) {
 
 // group writes the status of a PodGroup, if it is time to.
 func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycleName, now time.Time) {
-	base := &g.seen
-	if g.want != nil {
-		base = g.want
-	}
+	base := g.newest()
 	d := base.compare(st)
 	if d == same {
 		g.differs = time.Time{}
 		return
 	}
 	s.open[j.Key] = true // until it is the same
+	if g.object == nil && g.want != nil {
+		return // it is being made
+	}
 	if until := g.making(j, now); !until.IsZero() {
 		s.notBefore(until)
 		if st = base.quiet(st); base.compare(st) < phase {
@@ -341,11 +357,10 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		s.tellGroup(g, j, base, st, cycle.policy)
 	}
 	g.want, g.differs, g.written, g.assumed.reached = &next, time.Time{}, now, ""
-	c := outbox.Status
 	if awaited {
-		c, g.members.asked = outbox.Awaited, now
+		g.members.asked = now
 	}
-	s.writeGroup(c, j.Key, g, &next)
+	s.writeGroup(g, j, &next, awaited)
 }
 
 // writeAt is when a difference is to be written that nobody waits for. Phases often follow each other within moments.
@@ -359,7 +374,8 @@ func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
 	if d == words && st.Condition.Cause == g.cause {
 		later(g.written.Add(textEvery))
 	}
-	if d == counts || g.assumed.reached != "" { // of a pod that is alone nobody waits for its PodGroup, and soon it counts as running
+	// Of a pod that is alone nobody waits for its PodGroup, and soon it counts as running.
+	if d == counts || g.object == nil || g.assumed.reached != "" {
 		later(g.differs.Add(startTime))
 	}
 	if d < phase {
@@ -381,7 +397,7 @@ func (s *statuses) tellUnheeded(g *group) {
 
 // tellGroup records the events of a decision that changed. That a group of one pod runs is told by the annotations of the pod.
 func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus, policy string) {
-	if st.Condition == nil {
+	if st.Condition == nil || g.object == nil { // of one that is to be made it is told then
 		return
 	}
 	old := base.condition(st.Condition.Type)
@@ -418,8 +434,16 @@ func whereIs(j *model.Job) string {
 	return fmt.Sprintf("%d pod(s) on %d node(s): %s", pods, len(on), strings.Join(words, ", "))
 }
 
-func (s *statuses) writeGroup(c outbox.Class, key string, g *group, want *groupStatus) {
-	namespace, name, uid := g.object.Namespace, g.object.Name, g.uid
+func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited bool) {
+	if g.object == nil {
+		s.make(g, j, want)
+		return
+	}
+	key, namespace, name, uid := j.Key, g.object.Namespace, g.object.Name, g.uid
+	c := outbox.Status
+	if awaited {
+		c = outbox.Awaited
+	}
 	s.outbox.Put(c, "group/"+key, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
@@ -440,7 +464,7 @@ func (s *statuses) writeGroup(c outbox.Class, key string, g *group, want *groupS
 
 // groupWritten takes in what became of a write.
 func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
-	if g == nil || g.uid != out.uid {
+	if g == nil || g.want != out.want && g.uid != out.uid {
 		return
 	}
 	s.look(out.key)
@@ -452,7 +476,11 @@ func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
 	}
 	if out.err != nil {
 		g.retry = now.Add(writeRetry)
-		if !apierrors.IsNotFound(out.err) && !apierrors.IsConflict(out.err) { // else it is gone
+		if apierrors.IsForbidden(out.err) || apierrors.IsInvalid(out.err) {
+			g.retry = now.Add(refusedRetry)
+		}
+		gone, made := apierrors.IsNotFound(out.err) || apierrors.IsConflict(out.err), apierrors.IsAlreadyExists(out.err)
+		if !gone && !made {
 			s.log.Info("a PodGroup's status could not be written; it is tried again", "podgroup", out.key, "error", out.err.Error())
 		}
 	}

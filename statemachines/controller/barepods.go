@@ -33,9 +33,9 @@ func addBarePods(mgr manager.Manager, p *parts) error {
 		Complete(&barePods{p})
 }
 
-// A pod that no controller owns is a group of one, which its scheduler takes as given and names by the binding: until so long after
-// it was made, its PodGroup is not in the way of that.
-const aloneFor = 2 * time.Second
+// A pod that no controller owns is a group of one, which its scheduler takes as given, names by the binding and makes with its first
+// status. Only where it has not until so long after the pod was made is it made here.
+const aloneFor = 30 * time.Second
 
 // ours says whether a pod is of our schedulers, and may need a PodGroup.
 func (b *barePods) ours(pod *corev1.Pod) bool {
@@ -57,7 +57,7 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if !b.ours(pod) || named != "" && (!alone || named != name) {
 		return reconcile.Result{}, nil
 	}
-	if young := aloneFor - b.now().Sub(pod.CreationTimestamp.Time); alone && named == "" && pod.Spec.NodeName == "" && young > 0 {
+	if young := aloneFor - b.now().Sub(pod.CreationTimestamp.Time); alone && young > 0 {
 		return reconcile.Result{RequeueAfter: young}, nil
 	}
 	if err := b.ensure(ctx, pod, name); err != nil || named != "" {

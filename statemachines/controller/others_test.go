@@ -120,9 +120,9 @@ func TestBarePods(t *testing.T) {
 	}
 }
 
-// TestAPodAloneGetsItsGroupBesideItsBinding shows that the PodGroup of a pod that nobody owns is made once the pod is bound, which tells it
-// the name, or when it waits for long; and that of a pod that is owned at once.
-func TestAPodAloneGetsItsGroupBesideItsBinding(t *testing.T) {
+// TestAPodAloneGetsItsGroupFromItsScheduler shows that the PodGroup of a pod that nobody owns is made here only where the scheduler has not
+// for long, whether the pod is bound, which tells it the name, or waits.
+func TestAPodAloneGetsItsGroupFromItsScheduler(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), barePod(nil))
 	pod := s.pods()[0]
 	pod.CreationTimestamp = metav1.NewTime(s.now)
@@ -133,13 +133,14 @@ func TestAPodAloneGetsItsGroupBesideItsBinding(t *testing.T) {
 		}
 		s.settle()
 	}
-	update()
-	if n := len(s.groups()); n != 0 {
-		t.Fatalf("%d PodGroups beside a binding that may be on its way", n)
-	}
 	pod.Spec.NodeName = "n"
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, schedulingv1beta1.KubeGroupNameAnnotationKey, objects.BareGroupName(pod))
 	update()
+	if n := len(s.groups()); n != 0 {
+		t.Fatalf("%d PodGroups beside one that may be on its way", n)
+	}
+	s.now = s.now.Add(aloneFor)
+	s.settle()
 	if groups := s.groups(); len(groups) != 1 || groups[0].Name != objects.BareGroupName(pod) {
 		t.Errorf("%d PodGroups of a pod that is bound", len(groups))
 	}

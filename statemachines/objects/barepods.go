@@ -3,6 +3,7 @@ package objects
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,16 +68,30 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group
 	resources := corev1.ResourceList{}
 	addTimes(resources, podUsage(pod.Spec), int64(group.Spec.MinMember))
 	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
-		given := corev1.ResourceList{}
-		if err := decode.JSON([]byte(text), &given); err != nil {
-			wrong = append(wrong, fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}",
-				schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err))
+		given, err := amounts(text)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities from 0, such as "+
+				"{\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err))
 		} else {
 			resources = given
 		}
 	}
 	group.Spec.MinResources = &resources
 	return group, wrong
+}
+
+// amounts reads resources, none of which is less than nothing.
+func amounts(text string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	if err := decode.JSON([]byte(text), &list); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if amount := list[name]; amount.Sign() < 0 {
+			return nil, fmt.Errorf("%s is %s", name, amount.String())
+		}
+	}
+	return list, nil
 }
 
 // bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod. The PodGroup holds

@@ -11,10 +11,17 @@ import (
 
 // TestBareGroupTellsAllThatIsWrong: one annotation that cannot be read does not hide another, and what can be read counts.
 func TestBareGroupTellsAllThatIsWrong(t *testing.T) {
+	for _, amounts := range []string{`{"cpu":"x"}`, `{"cpu":"1","memory":"-1Gi"}`} {
+		tellsAllThatIsWrong(t, amounts)
+	}
+}
+
+func tellsAllThatIsWrong(t *testing.T, amounts string) {
+	t.Helper()
 	pod := &corev1.Pod{}
 	pod.Annotations = map[string]string{
 		schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey:    "0",
-		schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey: `{"cpu":"x"}`,
+		schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey: amounts,
 		schedulingv1beta1.QueueNameAnnotationKey:                "gpu",
 	}
 	group, wrong := BareGroup(pod, "g", nil)
