@@ -120,7 +120,7 @@ func (s *statuses) make(g *group, j *model.Job, want *groupStatus) {
 		pod = t.Object
 	}
 	key, wrong := j.Key, g.assumed.wrong
-	s.outbox.Put(outbox.Status, "group/"+key, func(ctx context.Context) {
+	s.outbox.Put(outbox.Status, groupWrite(key), func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		out := &groupOutcome{key: key, want: want}

@@ -2,6 +2,7 @@ package live
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -75,6 +77,38 @@ func aloneIsBound(t *testing.T, r *rig, another bool) {
 	if len(r.intake.groups)+len(r.intake.member)+len(r.cluster.Jobs) != 0 {
 		t.Errorf("left behind: %v, %v, %v", r.intake.groups, r.intake.member, r.cluster.Jobs)
 	}
+}
+
+// A PodGroup that waits to be made is made as its pod stands when its turn comes, and not written again.
+func TestAGroupIsMadeAsItStandsThen(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "4"), testQueue("default"), testPod("a", "", "9"))
+		ticks := func() {
+			for range 30 {
+				f.deliver(-1)
+				r.tick()
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		ticks()
+		if r.outbox.Depths()[outbox.Status] == 0 {
+			t.Fatal("its PodGroup is not to be made")
+		}
+		f.put(testNode("n2", "16"))
+		f.deliver(-1)
+		r.tick()
+		for len(f.bindings) == 0 && r.work() {
+		}
+		ticks()
+		f.writes = nil
+		r.settle(4)
+		name := objects.BareGroupName(f.pods["default/a"])
+		made := slices.DeleteFunc(f.writes, func(w string) bool { return !strings.Contains(w, "group") })
+		if diff := cmp.Diff([]string{"made group default/" + name + " Running"}, made); diff != "" {
+			t.Errorf("written (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // The PodGroup of a pod that is alone goes with it, also where nobody ever made it, and stands in the queue of its namespace, whichever is

@@ -326,9 +326,6 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		return
 	}
 	s.open[j.Key] = true // until it is the same
-	if g.object == nil && g.want != nil {
-		return // it is being made
-	}
 	if until := g.making(j, now); !until.IsZero() {
 		s.notBefore(until)
 		if st = base.quiet(st); base.compare(st) < phase {
@@ -348,6 +345,10 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		s.notBefore(at)
 		return
 	}
+	if g.object == nil && !s.unmade(g, j.Key) {
+		return
+	}
+	base = g.newest()
 	next := base.with(st, cycle.String(), now)
 	if g.cause = ""; st.Condition != nil {
 		g.cause = st.Condition.Cause
@@ -361,6 +362,15 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		g.members.asked = now
 	}
 	s.writeGroup(g, j, &next, awaited)
+}
+
+// unmade says whether the making of a PodGroup has not begun. Where it was to begin it is to begin anew, with what is to be said now.
+func (s *statuses) unmade(g *group, key string) bool {
+	if g.want != nil && !s.outbox.Cancel(groupWrite(key)) {
+		return false
+	}
+	g.want = nil
+	return true
 }
 
 // writeAt is when a difference is to be written that nobody waits for. Phases often follow each other within moments.
@@ -434,6 +444,9 @@ func whereIs(j *model.Job) string {
 	return fmt.Sprintf("%d pod(s) on %d node(s): %s", pods, len(on), strings.Join(words, ", "))
 }
 
+// groupWrite is under what a write of a PodGroup stands in the outbox.
+func groupWrite(key string) string { return "group/" + key }
+
 func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited bool) {
 	if g.object == nil {
 		s.make(g, j, want)
@@ -444,7 +457,7 @@ func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited
 	if awaited {
 		c = outbox.Awaited
 	}
-	s.outbox.Put(c, "group/"+key, func(ctx context.Context) {
+	s.outbox.Put(c, groupWrite(key), func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		body := groupBody{want.phase, want.conditions, want.running, want.succeeded, want.failed}

@@ -94,8 +94,8 @@ func NewCommand(run Run) *cobra.Command {
 		Long: `Measures the live scheduler against floors and peers, all in one run.
 
 A backlog of pods is made while no scheduler runs: as gangs with PodGroups, as
-singles that get their PodGroups from the controllers, or, for other schedulers,
-as plain pods that get none. Then somebody is started who binds them:
+singles that get theirs from the scheduler, or, for other schedulers, as plain
+pods that get none. Then somebody is started who binds them:
 
   Celsius         the scheduler of --celsius
   bare loop       a loop in this process that sends Bindings to nodes that are

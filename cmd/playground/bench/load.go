@@ -27,7 +27,7 @@ type loadShape string
 
 const (
 	gangs   loadShape = "gangs"   // several pods to a PodGroup that is there before them
-	singles loadShape = "singles" // pods without one: the controllers give one to each
+	singles loadShape = "singles" // pods without one: the scheduler gives one to each
 	plain   loadShape = "plain"   // pods of another scheduler, to whom nobody gives one
 )
 
@@ -55,7 +55,7 @@ func (b *bench) newLoad(ctx context.Context, s loadShape, scheduler string) (*lo
 	})
 }
 
-// backlog makes pods, and waits until each has its PodGroup, if it is to have one.
+// backlog makes pods, and waits until all are there.
 func (b *bench) backlog(ctx context.Context, s loadShape, scheduler string) (*load, error) {
 	l, err := b.newLoad(ctx, s, scheduler)
 	if err != nil {
@@ -95,9 +95,9 @@ func (b *bench) fill(ctx context.Context, l *load, pods int) error {
 	return nil
 }
 
-// awaitPods waits until every pod is there, and names its PodGroup.
+// awaitPods waits until every pod is there.
 func (b *bench) awaitPods(ctx context.Context, l *load) error {
-	return poll(ctx, "PodGroups of the pods", func() error {
+	return poll(ctx, "the pods", func() error {
 		list, err := b.kube.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
@@ -105,13 +105,11 @@ func (b *bench) awaitPods(ctx context.Context, l *load) error {
 		l.pods = l.pods[:0]
 		for i := range list.Items {
 			pod := &list.Items[i]
-			if l.shape == plain || pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] != "" {
-				l.pods = append(l.pods, pod.Name)
-				l.uids[pod.Name] = pod.UID
-			}
+			l.pods = append(l.pods, pod.Name)
+			l.uids[pod.Name] = pod.UID
 		}
 		if len(l.pods) < b.pods {
-			return fmt.Errorf("%d of %d pods have one", len(l.pods), b.pods)
+			return fmt.Errorf("%d of %d pods are there", len(l.pods), b.pods)
 		}
 		return nil
 	})
