@@ -108,7 +108,7 @@ func (w *world) pluginsFailed(err error) (*waiting, error) {
 	case errors.As(err, &row):
 		return wait, nil
 	case errors.Is(err, errTaken):
-		w.again = lookAgain
+		w.again = sooner(w.again, lookAgain)
 		return wait, nil
 	}
 	return wait, err

@@ -57,7 +57,7 @@ func (r *jobs) hasClaim(ctx context.Context, w *world, i int) (*waiting, error) 
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: w.job.Namespace, Name: name}, &corev1.PersistentVolumeClaim{})
 	switch {
 	case apierrors.IsNotFound(err):
-		w.again = lookAgain
+		w.again = sooner(w.again, lookAgain)
 		return &waiting{claimNotFound, fmt.Sprintf("spec.volumes[%d].volumeClaimName: there is no PersistentVolumeClaim %s in namespace %s", i,
 			name, w.job.Namespace), true}, nil
 	case err != nil:

@@ -393,6 +393,7 @@ func (r *jobs) createPods(ctx context.Context, w *world, pods iter.Seq[*corev1.P
 		w.rec.created[pod.Name] = created{pod, w.now}
 		w.pods = append(w.pods, pod)
 	}
+	w.awaitCreated()
 	sortPods(w.job, w.pods)
 	r.metrics.pods.WithLabelValues("created").Add(float64(len(made)))
 	if len(made) > 0 {

@@ -575,3 +575,41 @@ func TestClaimTaken(t *testing.T) {
 		t.Errorf("the job says %s: %s\n%v", got.Reason, got.Message, s.lines)
 	}
 }
+
+// TestAPodThatWentUnseenIsMadeAgain: a pod that was made, and went before the cache showed it, is believed to be there for a while. The job
+// is looked at when that is over, though nobody tells of anything.
+func TestAPodThatWentUnseenIsMadeAgain(t *testing.T) {
+	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
+	look := func() time.Duration {
+		t.Helper()
+		result, err := s.reconcilers["job"].Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.job())})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	for range 20 {
+		s.letIn(schedulingv1beta1.PodGroupInqueue)
+		if look(); len(s.pods()) > 0 {
+			break
+		}
+		s.now = s.now.Add(countsEvery)
+	}
+	made := len(s.pods())
+	for _, pod := range s.pods() {
+		if err := s.api.Delete(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.release()
+	for spent := time.Duration(0); ; {
+		wait := look()
+		if len(s.pods()) == made {
+			break
+		}
+		if spent += wait; wait == 0 || spent > 2*createdFor {
+			t.Fatalf("%d of %d pods are there, and the job is to be looked at after %s, %s later", len(s.pods()), made, wait, spent)
+		}
+		s.now = s.now.Add(wait)
+	}
+}

@@ -132,7 +132,16 @@ func (w *world) addCreated() {
 		}
 		w.pods = append(w.pods, c.pod)
 	}
+	w.awaitCreated()
 	sortPods(w.job, w.pods)
+}
+
+// awaitCreated has the job looked at again when pods are not believed in any more that the cache does not show: one may have gone before
+// that showed it, and nobody tells of it then.
+func (w *world) awaitCreated() {
+	for _, c := range w.rec.created {
+		w.again = sooner(w.again, c.at.Add(createdFor).Sub(w.now)+time.Millisecond)
+	}
 }
 
 // findLost finds the pods that the status counts and that are no more. Where this process wrote the

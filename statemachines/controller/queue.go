@@ -325,7 +325,8 @@ func (q *queues) count(ctx context.Context, queue *schedulingv1beta1.Queue, coun
 		return "", fmt.Errorf("write the counts of queue %s: %w", queue.Name, err)
 	}
 	is := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue.Name}}
-	if err := q.client.Status().Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager)); err != nil {
+	err = q.client.Status().Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("write the counts of queue %s: %w", queue.Name, err)
 	}
 	return is.ResourceVersion, nil
