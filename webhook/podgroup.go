@@ -31,10 +31,7 @@ func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/podgroups/validate", "validate-podgroups.celsius.dev"
 	validate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
-	// What the group of pods that name none says follows from the pods, of which the controllers and the scheduler take what can be heeded.
-	validate.conditions = []condition{{
-		name: "spec-changed", expression: "oldObject == null ? !" + controlledBy(podOfGroup) + " : object.?spec != oldObject.?spec",
-	}}
+	validate.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.?spec != oldObject.?spec"}}
 	validate.handler = admission.HandlerFunc(h.validate)
 	return []*endpoint{&mutate, &validate}
 }

@@ -78,6 +78,7 @@ func TestE2ETenant(t *testing.T) {
 	if state := w.field("queue/"+queue, ".status.state"); state != "Open" {
 		t.Errorf("the queue is %s", state)
 	}
+	w.guarded()
 	let("owner", command, "create", "-f", "-")
 	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed")
 
@@ -102,9 +103,13 @@ status: {phase: Running}
 	// What got by admission all the same (here by the administrator's word, and for an owner that is not asked) is not bound.
 	account := w.field("serviceaccount/default", ".metadata.uid")
 	rooted := "podgroup-" + account
-	w.Apply(strings.NewReplacer("{name: forged}",
-		"{name: "+rooted+", ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: "+account+"}]}",
-		"queue: default", "queue: root", "status: {phase: Running}", "").Replace(group))
+	ofPods := "{name: " + rooted + ", ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: " +
+		account + "}]}"
+	denied("tenant", strings.NewReplacer("{name: forged}", ofPods).Replace(group), "may say where a group stands", "create",
+		"--field-manager=celsius-scheduler", "-f", "-")
+	denied("tenant", strings.NewReplacer("{name: forged}", ofPods, "cpu: 1M", "cpu: -1", "status: {phase: Running}", "").Replace(group),
+		"write what the pods that must start together ask for", "create", "-f", "-")
+	w.Apply(strings.NewReplacer("{name: forged}", ofPods, "queue: default", "queue: root", "status: {phase: Running}", "").Replace(group))
 	w.Kubectl("patch", "podgroup/"+rooted, "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 	w.Kubectl("patch", "podgroup/forged", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 	for _, name := range []string{rooted, "forged"} {

@@ -67,16 +67,22 @@ func (w *world) field(object, path string) string {
 func (w *world) command(action, kind, name string) {
 	w.t.Helper()
 	if kind == "Queue" {
-		w.Wait("what guards Commands on queues is in force for longer than API servers take to obey it", func() error {
-			const settles = 6 * time.Second // and a second, as times are stored without parts of one
-			since, err := time.Parse(time.RFC3339, w.field("validatingadmissionpolicybinding/commands.celsius.dev", ".metadata.creationTimestamp"))
-			if age := time.Since(since); err == nil && age < settles {
-				err = fmt.Errorf("it is there for %s", age.Truncate(time.Second))
-			}
-			return err
-		})
+		w.guarded()
 	}
 	w.Apply(w.commandText(action, kind, name))
+}
+
+// guarded waits until Commands on queues are obeyed, whose guard was made with the cluster.
+func (w *world) guarded() {
+	w.t.Helper()
+	w.Wait("what guards Commands on queues is in force for longer than API servers take to obey it", func() error {
+		const settles = 6 * time.Second // and a second, as times are stored without parts of one
+		since, err := time.Parse(time.RFC3339, w.field("validatingadmissionpolicybinding/commands.celsius.dev", ".metadata.creationTimestamp"))
+		if age := time.Since(since); err == nil && age < settles {
+			err = fmt.Errorf("it is there for %s", age.Truncate(time.Second))
+		}
+		return err
+	})
 }
 
 func (w *world) commandText(action, kind, name string) string {
