@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -150,13 +151,13 @@ func (p playground) checkReady() {
 	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
 		p.t.Errorf("there are pods already: %s", got)
 	}
-	for event := range strings.Lines(p.kubectl("get", "events", "-o",
-		`jsonpath={range .items[*]}{.reportingComponent}: {.message}{"\n"}{end}`)) {
-		// The API server gives its own service an address while it starts, and tells when its check of addresses came first.
-		if strings.HasPrefix(event, "ipallocator-repair-controller: ") {
-			continue
+	// The control plane tells of its own start when something in it was late, of a Service's address for one.
+	workload := regexp.MustCompile(`^(Pod|PodGroup|Job|Queue|SchedulingPolicy|Node) `)
+	for event := range strings.Lines(p.kubectl("get", "events", "-A", "-o",
+		`jsonpath={range .items[*]}{.involvedObject.kind} {.involvedObject.name}: {.reportingComponent}: {.message}{"\n"}{end}`)) {
+		if workload.MatchString(event) {
+			p.t.Errorf("something has happened already: %s", event)
 		}
-		p.t.Errorf("something has happened already: %s", event)
 	}
 }
 
