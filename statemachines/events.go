@@ -37,15 +37,41 @@ type Event struct {
 // that holds, and every row with `after` that does, as a delayed event. Errors are those of guards (a *RowError):
 // the rows after it were still asked, so that the events that are returned beside an error can be used.
 func (m *Machine) Events(source string, c Change) ([]Event, error) {
-	if _, ok := m.kind.sources[source]; !ok {
-		return nil, fmt.Errorf("state machine %s: nothing happens to a %q", m.Name, source)
+	o, err := m.Observe(source, c.facts())
+	if err != nil {
+		return nil, err
 	}
-	vars := m.changeRoots(source, c)
+	return o.Events(c)
+}
+
+func (c Change) facts() Facts {
+	return Facts{Job: c.Job, Queue: c.Queue, CronJob: c.CronJob, Flow: c.Flow, Now: c.Now}
+}
+
+// Observer tells what changes of one source mean among facts that stay as they are.
+type Observer struct {
+	m      *Machine
+	source string
+	vars   roots
+}
+
+// Observe begins to tell of a source.
+func (m *Machine) Observe(source string, f Facts) (Observer, error) {
+	if _, ok := m.kind.sources[source]; !ok {
+		return Observer{}, fmt.Errorf("state machine %s: nothing happens to a %q", m.Name, source)
+	}
+	return Observer{m, source, m.kind.bind(f)}, nil
+}
+
+// Events is that of a Machine, but that rows read the observer's job, queue and time.
+func (o Observer) Events(c Change) ([]Event, error) {
+	m, vars := o.m, o.vars
+	bindChange(vars, o.source, c)
 	var out []Event
 	var failed error
 	found := false
 	for _, r := range m.events {
-		if r.from != source || found && r.after == 0 {
+		if r.from != o.source || found && r.after == 0 {
 			continue
 		}
 		e, holds, err := m.event(r, vars, c)
@@ -72,15 +98,11 @@ func (m *Machine) Holds(row, source string, c Change) (bool, error) {
 		if lasts == nil && r.after > 0 {
 			lasts = r.when
 		}
-		return m.holds(lasts, r.name, m.changeRoots(source, c))
+		vars := m.kind.bind(c.facts())
+		bindChange(vars, source, c)
+		return m.holds(lasts, r.name, roots(vars))
 	}
 	return false, nil
-}
-
-func (m *Machine) changeRoots(source string, c Change) roots {
-	vars := m.kind.bind(Facts{Job: c.Job, Queue: c.Queue, CronJob: c.CronJob, Flow: c.Flow, Now: c.Now})
-	bindChange(vars, source, c)
-	return vars
 }
 
 func (m *Machine) event(r *eventRow, vars roots, c Change) (Event, bool, error) {

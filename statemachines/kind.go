@@ -78,7 +78,7 @@ func kinds() map[string]kind {
 			},
 			phases: []string{"Pending", "Running", "Succeed", "Failed", "Terminating"},
 			bind: func(f Facts) map[string]any {
-				return map[string]any{"flow": &view{flowType(), orNew(f.Flow)}, "now": types.Timestamp{Time: f.Now}}
+				return map[string]any{"flow": &view{flowType, orNew(f.Flow)}, "now": types.Timestamp{Time: f.Now}}
 			},
 		},
 		"job": {
@@ -146,34 +146,34 @@ func orNew[T any](of *T) *T {
 func bindJob(f Facts) map[string]any {
 	j := orNew(f.Job)
 	return map[string]any{
-		"job": &view{jobType(), j}, "spec": &view{specType(), j}, "status": &view{statusType(), j},
+		"job": &view{jobType, j}, "spec": &view{specType, j}, "status": &view{statusType, j},
 		"now": types.Timestamp{Time: f.Now},
 	}
 }
 
 func bindQueue(f Facts) map[string]any {
 	return map[string]any{
-		"queue": &view{queueType(), orNew(f.Queue)}, "parent": &view{queueType(), orNew(f.Parent)},
+		"queue": &view{queueType, orNew(f.Queue)}, "parent": &view{queueType, orNew(f.Parent)},
 		"now": types.Timestamp{Time: f.Now},
 	}
 }
 
 func bindCronJob(f Facts) map[string]any {
-	return map[string]any{"cronJob": &view{cronJobType(), orNew(f.CronJob)}, "now": types.Timestamp{Time: f.Now}}
+	return map[string]any{"cronJob": &view{cronJobType, orNew(f.CronJob)}, "now": types.Timestamp{Time: f.Now}}
 }
 
 // bindChange adds what the rows of a source read to what all rows read.
 func bindChange(vars map[string]any, source string, c Change) {
-	vars["change"] = &view{changeType(), &c}
+	vars["change"] = &view{changeType, &c}
 	switch source {
 	case FromPod:
-		vars["pod"], vars["was"], vars["task"] = &view{podType(), orNew(c.Pod)}, &view{podType(), orNew(c.PodWas)},
-			&view{taskType(), orNew(c.Task)}
+		vars["pod"], vars["was"], vars["task"] = &view{podType, orNew(c.Pod)}, &view{podType, orNew(c.PodWas)},
+			&view{taskType, orNew(c.Task)}
 	case FromPodGroup:
-		vars["podGroup"], vars["was"] = &view{podGroupType(), orNew(c.PodGroup)}, &view{podGroupType(), orNew(c.PodGroupWas)}
+		vars["podGroup"], vars["was"] = &view{podGroupType, orNew(c.PodGroup)}, &view{podGroupType, orNew(c.PodGroupWas)}
 	case FromJob:
 		if c.MadeJob != nil { // of another than itself
-			vars["job"] = &view{madeJobType(), c.MadeJob}
+			vars["job"] = &view{madeJobType, c.MadeJob}
 		}
 	}
 }

@@ -14,21 +14,21 @@ import (
 
 // view is a plain struct seen by the rule language: a value by identity, whose members the declared objects read.
 type view struct {
-	typ *cel.Type
+	typ func() *cel.Type // to make one costs more than a view
 	of  any
 }
 
 // ConvertToNative implements ref.Val.
 func (v *view) ConvertToNative(reflect.Type) (any, error) {
-	return nil, fmt.Errorf("a %s has no other form", v.typ.TypeName())
+	return nil, fmt.Errorf("a %s has no other form", v.typ().TypeName())
 }
 
 // ConvertToType implements ref.Val.
 func (v *view) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
-		return v.typ
+		return v.typ()
 	}
-	return types.NewErr("a %s cannot become a %s", v.typ.TypeName(), t.TypeName())
+	return types.NewErr("a %s cannot become a %s", v.typ().TypeName(), t.TypeName())
 }
 
 // Equal implements ref.Val.
@@ -38,7 +38,7 @@ func (v *view) Equal(other ref.Val) ref.Val {
 }
 
 // Type implements ref.Val.
-func (v *view) Type() ref.Type { return v.typ }
+func (v *view) Type() ref.Type { return v.typ() }
 
 // Value implements ref.Val.
 func (v *view) Value() any { return v.of }
@@ -109,8 +109,8 @@ func words[T any](name, doc string, get func(*T) map[string]string) *rules.Membe
 }
 
 // each is a list of objects.
-func each[T, E any](name, doc string, element *cel.Type, get func(*T) []E) *rules.Member {
-	return member(name, doc, cel.ListType(element), func(of *T) ref.Val {
+func each[T, E any](name, doc string, element func() *cel.Type, get func(*T) []E) *rules.Member {
+	return member(name, doc, cel.ListType(element()), func(of *T) ref.Val {
 		list := get(of)
 		out := make([]ref.Val, len(list))
 		for i := range list {
@@ -187,7 +187,7 @@ func jobMembers() []*rules.Member {
 			}
 			return types.Int(sum)
 		}),
-		each("tasks", "Its tasks.", taskType(), func(j *Job) []Task { return j.Tasks }),
+		each("tasks", "Its tasks.", taskType, func(j *Job) []Task { return j.Tasks }),
 	}
 }
 
@@ -238,7 +238,7 @@ func podMembers() []*rules.Member {
 		moment("createdAt", "When it was created.", func(p *Pod) time.Time { return p.CreatedAt }),
 		moment("startedAt", "When its node took it up; may be missing.", func(p *Pod) time.Time { return p.StartedAt }),
 		count("version", "The job version that it was made in.", func(p *Pod) int32 { return p.Version }),
-		each("containers", "All its containers, init containers first.", containerType(), func(p *Pod) []Container { return p.Containers }),
+		each("containers", "All its containers, init containers first.", containerType, func(p *Pod) []Container { return p.Containers }),
 	}
 }
 

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -8,42 +10,58 @@ import (
 
 // counts is what a job's status says of its pods.
 type counts struct {
-	pending, running, succeeded, failed, terminating, unknown int32
-
-	tasks map[string]batchv1alpha1.TaskState
-	going map[string]int32 // those of terminating, by task
+	byPhase
+	tasks map[string]*byPhase
 }
 
-// count adds up a job's pods. A pod that goes, because it is being deleted or is about to be, counts as
-// that alone, whatever its phase.
+// byPhase is how many pods there are of each phase, of those that do not go, and how many go.
+type byPhase struct {
+	pending, running, succeeded, failed, unknown, terminating int32
+}
+
+// add counts a pod. One that goes, because it is being deleted or is about to be, counts as that alone, whatever its phase.
+func (n *byPhase) add(phase corev1.PodPhase, goes bool) {
+	switch {
+	case goes:
+		n.terminating++
+	case phase == corev1.PodPending, phase == "":
+		n.pending++
+	case phase == corev1.PodRunning:
+		n.running++
+	case phase == corev1.PodSucceeded:
+		n.succeeded++
+	case phase == corev1.PodFailed:
+		n.failed++
+	default:
+		n.unknown++
+	}
+}
+
+// phases is what there is of each phase.
+func (n *byPhase) phases() map[corev1.PodPhase]int32 {
+	out := map[corev1.PodPhase]int32{
+		corev1.PodPending: n.pending, corev1.PodRunning: n.running, corev1.PodSucceeded: n.succeeded, corev1.PodFailed: n.failed,
+		corev1.PodUnknown: n.unknown,
+	}
+	maps.DeleteFunc(out, func(_ corev1.PodPhase, pods int32) bool { return pods == 0 })
+	return out
+}
+
+// count adds up a job's pods.
 func count(pods []*corev1.Pod, goes func(*corev1.Pod) bool) counts {
-	c := counts{tasks: map[string]batchv1alpha1.TaskState{}, going: map[string]int32{}}
+	c := counts{tasks: map[string]*byPhase{}}
+	var name string
+	var task *byPhase
 	for _, pod := range pods {
-		task := pod.Annotations[batchv1alpha1.TaskSpecKey]
-		if goes(pod) {
-			c.terminating++
-			c.going[task]++
-			continue
+		if is := pod.Annotations[batchv1alpha1.TaskSpecKey]; task == nil || is != name { // pods come task by task
+			if name = is; c.tasks[name] == nil {
+				c.tasks[name] = &byPhase{}
+			}
+			task = c.tasks[name]
 		}
-		phase := pod.Status.Phase
-		switch phase {
-		case corev1.PodPending, "":
-			phase = corev1.PodPending
-			c.pending++
-		case corev1.PodRunning:
-			c.running++
-		case corev1.PodSucceeded:
-			c.succeeded++
-		case corev1.PodFailed:
-			c.failed++
-		default:
-			phase = corev1.PodUnknown
-			c.unknown++
-		}
-		if c.tasks[task].Phase == nil {
-			c.tasks[task] = batchv1alpha1.TaskState{Phase: map[corev1.PodPhase]int32{}}
-		}
-		c.tasks[task].Phase[phase]++
+		gone := goes(pod)
+		c.add(pod.Status.Phase, gone)
+		task.add(pod.Status.Phase, gone)
 	}
 	return c
 }
@@ -52,9 +70,16 @@ func count(pods []*corev1.Pod, goes func(*corev1.Pod) bool) counts {
 func (c counts) write(s *batchv1alpha1.JobStatus) {
 	s.Pending, s.Running, s.Succeeded, s.Failed = c.pending, c.running, c.succeeded, c.failed
 	s.Terminating, s.Unknown = c.terminating, c.unknown
-	s.TaskStatusCount = c.tasks
-	if len(c.tasks) == 0 {
-		s.TaskStatusCount = nil
+	s.TaskStatusCount = nil
+	for name, task := range c.tasks {
+		phases := task.phases()
+		if len(phases) == 0 {
+			continue
+		}
+		if s.TaskStatusCount == nil {
+			s.TaskStatusCount = map[string]batchv1alpha1.TaskState{}
+		}
+		s.TaskStatusCount[name] = batchv1alpha1.TaskState{Phase: phases}
 	}
 }
 

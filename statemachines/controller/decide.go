@@ -33,12 +33,8 @@ func (r *jobs) decide(w *world) (cause, time.Duration) {
 	var first cause
 	var at time.Time
 	var wait time.Duration
-	policies := policiesOf(w.job)
 	for _, h := range r.happenings(w) {
-		d := r.machine.Action(h.Request, policies)
-		if d.Action == r.machine.Otherwise() {
-			continue
-		}
+		d := h.Decision
 		due := h.at.Add(d.After)
 		if h.Delayed && h.Due.After(due) {
 			due = h.Due
@@ -48,7 +44,7 @@ func (r *jobs) decide(w *world) (cause, time.Duration) {
 			continue
 		}
 		if first.action == "" || due.Before(at) {
-			first, at = cause{action: d.Action, event: h.Event.Event, message: h.text(d), pod: h.pod}, due
+			first, at = cause{action: d.Action, event: h.Event.Event, message: h.text(), pod: h.pod}, due
 		}
 	}
 	if first.action == "" {
@@ -57,15 +53,16 @@ func (r *jobs) decide(w *world) (cause, time.Duration) {
 	return first, wait
 }
 
-// happening is an event, when it happened, and to which pod.
+// happening is an event that something follows from, when it happened, and to which pod.
 type happening struct {
 	statemachines.Event
+	statemachines.Decision
 	at  time.Time
 	pod *corev1.Pod
 }
 
 // text says an event in words.
-func (h happening) text(d statemachines.Decision) string {
+func (h happening) text() string {
 	var b strings.Builder
 	switch {
 	case h.pod == nil:
@@ -78,45 +75,59 @@ func (h happening) text(d statemachines.Decision) string {
 	if len(h.ExitCodes) > 0 {
 		fmt.Fprintf(&b, " (exit code %s)", strings.Trim(fmt.Sprint(h.ExitCodes), "[]"))
 	}
-	if d.Policy != "" {
-		fmt.Fprintf(&b, ": %s asks for %s", d.Policy, d.Action)
+	if h.Policy != "" {
+		fmt.Fprintf(&b, ": %s asks for %s", h.Policy, h.Action)
 	}
 	return b.String()
 }
 
-// happenings lists what can be seen to have happened to a job's PodGroup and pods. Guards that fail hurt
-// their own row only; they are told once.
+// happenings lists what can be seen to have happened to a job's PodGroup and pods, and calls for more than the plain action. Guards that
+// fail hurt their own row only; they are told once.
 func (r *jobs) happenings(w *world) []happening {
-	facts := jobFacts(w.job, w.pods, w.goes)
+	facts := w.facts()
+	policies := policiesOf(w.job)
 	var out []happening
-	see := func(source string, c statemachines.Change, pod *corev1.Pod, at time.Time) {
-		c.Now, c.Job = w.now, facts
-		events, err := r.machine.Events(source, c)
+	observe := func(source string) func(statemachines.Change, *corev1.Pod, time.Time) {
+		o, err := r.machine.Observe(source, facts)
 		if err != nil {
-			_ = r.rowError(w, err) // told; the events of the other rows still count
+			_ = r.rowError(w, err)
+			return func(statemachines.Change, *corev1.Pod, time.Time) {}
 		}
-		for _, e := range events {
-			out = append(out, happening{e, at, pod})
+		return func(c statemachines.Change, pod *corev1.Pod, at time.Time) {
+			c.Now = w.now
+			events, err := o.Events(c)
+			if err != nil {
+				_ = r.rowError(w, err) // told; the events of the other rows still count
+			}
+			for _, e := range events {
+				if d := r.machine.Action(e.Request, policies); d.Action != r.machine.Otherwise() {
+					out = append(out, happening{e, d, at, pod})
+				}
+			}
 		}
 	}
 	if w.group != nil {
-		see(statemachines.FromPodGroup, statemachines.Change{PodGroup: groupFacts(w.group)}, nil, w.now)
+		observe(statemachines.FromPodGroup)(statemachines.Change{PodGroup: groupFacts(w.group)}, nil, w.now)
 	}
-	see(statemachines.FromJob, statemachines.Change{}, nil, w.now)
+	observe(statemachines.FromJob)(statemachines.Change{}, nil, w.now)
 	tasks := map[string]*statemachines.Task{}
-	for i := range facts.Tasks {
-		tasks[facts.Tasks[i].Name] = &facts.Tasks[i]
+	for i := range facts.Job.Tasks {
+		tasks[facts.Job.Tasks[i].Name] = &facts.Job.Tasks[i]
 	}
+	see, unseen := observe(statemachines.FromPod), &statemachines.Pod{}
+	var task *statemachines.Task
 	for _, pod := range w.pods {
 		if w.owed(pod) || w.gone[pod.UID] || !w.wanted(pod) {
 			continue // our own doing
 		}
-		c := statemachines.Change{Pod: podFacts(pod), PodWas: &statemachines.Pod{}, Task: tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]}
-		see(statemachines.FromPod, c, pod, happened(pod))
+		if is := pod.Annotations[batchv1alpha1.TaskSpecKey]; task == nil || is != task.Name {
+			task = tasks[is]
+		}
+		see(statemachines.Change{Pod: podFacts(pod), PodWas: unseen, Task: task}, pod, happened(pod))
 	}
 	for _, pod := range w.lost {
-		c := statemachines.Change{Kind: statemachines.Deleted, Pod: podFacts(pod), Task: tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]}
-		see(statemachines.FromPod, c, pod, w.now)
+		task := tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]
+		see(statemachines.Change{Kind: statemachines.Deleted, Pod: podFacts(pod), Task: task}, pod, w.now)
 	}
 	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
 	return out

@@ -36,12 +36,13 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 	restarts := restartsByTask(pods, goes)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
-		phases := c.tasks[task.Name].Phase
+		n := c.tasks[task.Name]
+		if n == nil {
+			n = &byPhase{}
+		}
 		facts.Tasks = append(facts.Tasks, statemachines.Task{
 			Name: task.Name, Replicas: task.Replicas, MinAvailable: task.MinAvailable, MaxRetry: task.MaxRetry, Restarts: restarts[task.Name],
-			Pending: phases[corev1.PodPending], Running: phases[corev1.PodRunning], Succeeded: phases[corev1.PodSucceeded],
-			Failed:      phases[corev1.PodFailed],
-			Terminating: c.going[task.Name], Unknown: phases[corev1.PodUnknown],
+			Pending: n.pending, Running: n.running, Succeeded: n.succeeded, Failed: n.failed, Terminating: n.terminating, Unknown: n.unknown,
 		})
 	}
 	return facts
@@ -51,17 +52,20 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 func restartsByTask(pods []*corev1.Pod, goes func(*corev1.Pod) bool) map[string]int32 {
 	out := map[string]int32{}
 	for _, pod := range pods {
-		if goes(pod) || finished(pod) {
-			continue
-		}
-		task := pod.Annotations[batchv1alpha1.TaskSpecKey]
-		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-			for i := range statuses {
-				out[task] += statuses[i].RestartCount
-			}
+		if restarts := restartsOf(pod.Status.InitContainerStatuses) + restartsOf(pod.Status.ContainerStatuses); restarts > 0 &&
+			!goes(pod) && !finished(pod) {
+			out[pod.Annotations[batchv1alpha1.TaskSpecKey]] += restarts
 		}
 	}
 	return out
+}
+
+func restartsOf(containers []corev1.ContainerStatus) int32 {
+	n := int32(0)
+	for i := range containers {
+		n += containers[i].RestartCount
+	}
+	return n
 }
 
 // podFacts is a pod as event rows read it.

@@ -69,9 +69,13 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 		Complete(r)
 }
 
-// pauseForPods is how long after a look at a job the next one is, where nothing but its pods changes: those of a gang start and end
-// together, and one status tells of all.
-const pauseForPods = 250 * time.Millisecond
+// How long after a look at a job the next one is, where nothing but its pods changes: those of a gang start and end together, and one
+// status tells of all. A look costs as much as the job has pods, so that the pause grows with them.
+const (
+	leastPause = 250 * time.Millisecond
+	pauseAPod  = 200 * time.Microsecond
+	mostPause  = 2 * time.Second
+)
 
 // podHandler has the job of a pod that changed looked at: at once, or, where that was done a moment ago, with what changes meanwhile.
 func (p *parts) podHandler() handler.Funcs {
@@ -83,7 +87,7 @@ func (p *parts) podHandler() handler.Funcs {
 				continue
 			}
 			name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}
-			l.AddAfter(reconcile.Request{NamespacedName: name}, p.memory.untilNext(name, owner.UID, p.now(), pauseForPods))
+			l.AddAfter(reconcile.Request{NamespacedName: name}, p.memory.untilNext(name, owner.UID, p.now()))
 		}
 	}
 	return handler.Funcs{
@@ -193,17 +197,17 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read job %s: %w", req, err)
 	}
-	if job.DeletionTimestamp != nil || !r.serves(job) {
+	if !r.serves(job) {
 		return reconcile.Result{}, nil
 	}
 	rec := r.memory.of(req.NamespacedName, job.UID)
-	if rec.collected {
+	rec.look(r.now())
+	if job.DeletionTimestamp != nil || rec.collected {
 		return reconcile.Result{}, nil
 	}
 	if rec.behind(job.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
-	rec.look(r.now())
 	wait, err := r.reconcile(ctx, job, rec)
 	switch {
 	case errors.Is(err, errBehind), apierrors.IsConflict(err):
@@ -325,8 +329,8 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	return nil
 }
 
-// countsEvery is the least time between a write of a job's status and one that says only how many pods wait, run or succeeded: those of a
-// gang start and end together.
+// countsEvery is the least time between a write of a job's or queue's status and one that says only how many pods or PodGroups wait, run or
+// have ended: those of a gang start and end together.
 const countsEvery = time.Second
 
 // onlyCounts says whether nothing else is new in a status, and nothing happened. A pod that failed is something else.

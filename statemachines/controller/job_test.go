@@ -171,10 +171,10 @@ func TestTTL(t *testing.T) {
 			runs(s)
 			c.end(s)
 			s.settle()
-			s.now = s.now.Add(58 * time.Second) // a second less than is soon
+			s.now = s.now.Add(57 * time.Second) // of which settle may have let one pass before; a second less than is soon
 			s.settle()
 			s.job() // it is there still
-			s.now = s.now.Add(3 * time.Second)
+			s.now = s.now.Add(4 * time.Second)
 			s.settle()
 			err := s.api.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: "train"}, &batchv1alpha1.Job{})
 			if gone := apierrors.IsNotFound(err); gone != c.gone {
@@ -264,7 +264,7 @@ func TestPodsAreGathered(t *testing.T) {
 		pod  *corev1.Pod
 		want map[string]time.Duration
 	}{
-		"looked at a moment ago":      {podOf(job, job.UID, "Job"), map[string]time.Duration{"train": pauseForPods - 50*time.Millisecond}},
+		"looked at a moment ago":      {podOf(job, job.UID, "Job"), map[string]time.Duration{"train": leastPause - 50*time.Millisecond}},
 		"never looked at":             {podOf(other, other.UID, "Job"), map[string]time.Duration{"other": 0}},
 		"of an earlier job, as named": {podOf(job, "earlier", "Job"), map[string]time.Duration{"train": 0}},
 		"no job's":                    {podOf(job, job.UID, "CronJob"), map[string]time.Duration{}},
@@ -276,8 +276,15 @@ func TestPodsAreGathered(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	if rec := s.parts.memory.of(client.ObjectKeyFromObject(job), job.UID); rec.version == "" {
+	rec := s.parts.memory.of(client.ObjectKeyFromObject(job), job.UID)
+	if rec.version == "" {
 		t.Error("what is remembered of the job is lost with a pod of one before it")
+	}
+	for pods, want := range map[int]time.Duration{100: leastPause, 3000: 3000 * pauseAPod, 1_000_000: mostPause} {
+		rec.has(pods)
+		if is := s.parts.memory.untilNext(client.ObjectKeyFromObject(job), job.UID, rec.looked); is != want {
+			t.Errorf("a job of %d pods is looked at again after %s, want %s", pods, is, want)
+		}
 	}
 }
 

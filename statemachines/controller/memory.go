@@ -41,8 +41,8 @@ func (m *memory) of(name types.NamespacedName, id types.UID) *recall {
 	return r
 }
 
-// untilNext is how long it takes until an object was last looked at so long ago.
-func (m *memory) untilNext(name types.NamespacedName, id types.UID, now time.Time, pause time.Duration) time.Duration {
+// untilNext is how long it takes until the pause after the last look at a job is over.
+func (m *memory) untilNext(name types.NamespacedName, id types.UID, now time.Time) time.Duration {
 	m.mu.Lock()
 	r := m.byName[name]
 	m.mu.Unlock()
@@ -51,6 +51,7 @@ func (m *memory) untilNext(name types.NamespacedName, id types.UID, now time.Tim
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	pause := min(max(leastPause, time.Duration(r.pods)*pauseAPod), mostPause)
 	return max(0, r.looked.Add(pause).Sub(now))
 }
 
@@ -59,6 +60,13 @@ func (r *recall) look(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked = now
+}
+
+// has notes how many pods a job has.
+func (r *recall) has(pods int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pods = pods
 }
 
 // forget drops what is remembered of an object that is gone.
@@ -82,12 +90,13 @@ type recall struct {
 	requests []request
 	// freed says that a quota lets more in since the last refusal.
 	freed bool
-	// looked is when it was last looked at.
+	// looked is when it was last looked at, and pods how many it had then.
 	looked time.Time
+	pods   int
 
 	// version is the resourceVersion that our last write gave the object.
 	version string
-	// written is when that was, of a job.
+	// written is when the status was written last.
 	written time.Time
 	// created holds the pods that were made and have not come to the cache yet, by name.
 	created map[string]created

@@ -41,8 +41,9 @@ type world struct {
 	more       bool
 	dependents objects.Dependents
 	making
-	rec *recall
-	now time.Time
+	rec   *recall
+	now   time.Time
+	known known
 }
 
 // making is what a reconcile has made beside a job's pods.
@@ -65,6 +66,7 @@ func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall)
 		return nil, err
 	}
 	w.addCreated()
+	rec.has(len(w.pods))
 	if err := r.findLost(ctx, w); err != nil {
 		return nil, err
 	}
@@ -105,15 +107,21 @@ func sortPods(job *batchv1alpha1.Job, pods []*corev1.Pod) {
 	for i := range job.Spec.Tasks {
 		order[job.Spec.Tasks[i].Name] = i
 	}
-	place := func(pod *corev1.Pod) (int, int) {
-		i, _ := podIndex(pod)
-		return order[pod.Annotations[batchv1alpha1.TaskSpecKey]], i
+	type placed struct {
+		pod         *corev1.Pod
+		task, index int
 	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		ta, ia := place(a)
-		tb, ib := place(b)
-		return cmp.Or(cmp.Compare(ta, tb), cmp.Compare(ia, ib), cmp.Compare(a.Name, b.Name))
+	places := make([]placed, len(pods))
+	for i, pod := range pods {
+		index, _ := podIndex(pod)
+		places[i] = placed{pod, order[pod.Annotations[batchv1alpha1.TaskSpecKey]], index}
+	}
+	slices.SortFunc(places, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.index, b.index), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
+	for i := range places {
+		pods[i] = places[i].pod
+	}
 }
 
 // addCreated adds the pods that were made by this process and that the cache does not show yet.
@@ -268,7 +276,23 @@ func (w *world) goes(pod *corev1.Pod) bool {
 
 // facts is the world as the machine's guards read it.
 func (w *world) facts() statemachines.Facts {
-	return statemachines.Facts{
-		Job: jobFacts(w.job, w.pods, w.goes), Now: w.now, Since: w.job.Status.State.LastTransitionTime.Time,
+	return statemachines.Facts{Job: w.jobFacts(), Now: w.now, Since: w.job.Status.State.LastTransitionTime.Time}
+}
+
+// known is the facts of a job, and what they follow from: they are read again when that has changed. Pods are added only, and so are those
+// that go; debts change with the job's status.
+type known struct {
+	facts      *statemachines.Job
+	job        *batchv1alpha1.Job
+	pods, gone int
+	syncing    bool
+}
+
+func (w *world) jobFacts() *statemachines.Job {
+	now := known{w.known.facts, w.job, len(w.pods), len(w.gone), w.syncing}
+	if now.facts == nil || now != w.known {
+		now.facts = jobFacts(w.job, w.pods, w.goes)
+		w.known = now
 	}
+	return w.known.facts
 }

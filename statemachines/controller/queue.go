@@ -68,9 +68,6 @@ func (q *queues) children(ctx context.Context, queue client.Object) []reconcile.
 	return out
 }
 
-// countAfter is for how long changes of PodGroups are gathered before their queue writes what it counts now.
-const countAfter = time.Second
-
 // tally counts the PodGroups of each queue by phase, change by change: a queue of many thousands is never listed.
 type tally struct {
 	mu     sync.Mutex
@@ -148,7 +145,7 @@ func (t *tally) handler() handler.Funcs {
 			return
 		}
 		for _, queue := range take(group) {
-			l.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: queue}}, countAfter)
+			l.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: queue}}, countsEvery)
 		}
 	}
 	return handler.Funcs{
@@ -176,20 +173,21 @@ func (q *queues) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if rec.behind(queue.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
-	err = q.reconcile(ctx, queue, rec)
+	wait, err := q.reconcile(ctx, queue, rec)
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
-	return reconcile.Result{RequeueAfter: rec.more()}, err
+	return reconcile.Result{RequeueAfter: sooner(wait, rec.more())}, err
 }
 
 // queueKey keeps queues apart from jobs in the memory: they have no namespace.
 func queueKey(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
-func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, rec *recall) error {
+// reconcile takes one step of a queue's life, and says when it must be looked at again though nothing happens.
+func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, rec *recall) (time.Duration, error) {
 	facts, err := q.facts(ctx, queue)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	c := cause{action: q.machine.Otherwise()}
 	if asked, ok := rec.asked(); ok {
@@ -199,17 +197,18 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 	if err != nil {
 		rec.answered(c)
 		q.event(queue, corev1.EventTypeWarning, "StateMachineError", c.action, "%s", err)
-		return reconcile.TerminalError(err)
+		return 0, reconcile.TerminalError(err)
 	}
+	var wait time.Duration
 	err = q.set(ctx, queue, out.Set, rec)
 	if err == nil {
-		err = q.write(ctx, queue, facts.Queue, out.Phase, rec)
+		wait, err = q.write(ctx, queue, facts.Queue, out.Phase, rec)
 	}
 	if err != nil {
 		if c.asked && !apierrors.IsConflict(err) {
 			q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s failed, and is tried again: %s", c.action, err)
 		}
-		return err
+		return 0, err
 	}
 	rec.answered(c)
 	switch {
@@ -219,7 +218,7 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 	case c.asked:
 		q.event(queue, corev1.EventTypeNormal, c.action, c.action, "%s succeeded: the queue is %s (%s)", c.action, out.Phase, c.message)
 	}
-	return nil
+	return wait, nil
 }
 
 // follow asks the machine what an action makes of a queue.
@@ -290,13 +289,20 @@ func (q *queues) factsOf(queue *schedulingv1beta1.Queue) *statemachines.Queue {
 }
 
 // write stores a queue's state and counts, if they are new, and nothing else: the rest of the status is
-// the scheduler's. Counts of 0 are written as such, because another manager may have left others.
-func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *statemachines.Queue, state string, rec *recall) error {
+// the scheduler's. Counts of 0 are written as such, because another manager may have left others. Where they alone are new and others were
+// written a moment ago, it says how long to wait.
+func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *statemachines.Queue, state string, rec *recall) (
+	time.Duration, error,
+) {
 	s := queue.Status
 	is := []int32{s.Pending, s.Inqueue, s.Running, s.Unknown, s.Completed}
 	want := []int32{f.Pending, f.Inqueue, f.Running, f.Unknown, f.Completed}
 	if string(s.State) == state && slices.Equal(is, want) {
-		return nil
+		return 0, nil
+	}
+	now := q.now()
+	if early := countsEvery - now.Sub(rec.written); early > 0 && string(s.State) == state {
+		return early, nil
 	}
 	status := map[string]any{
 		"pending": int64(f.Pending), "inqueue": int64(f.Inqueue), "running": int64(f.Running),
@@ -311,10 +317,10 @@ func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *s
 		version, err = q.applyStatus(ctx, queue, fieldManager, status)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	rec.version = version
-	return nil
+	rec.version, rec.written = version, now
+	return 0, nil
 }
 
 // count writes what a queue counts, whatever else of it has changed meanwhile: the scheduler writes what is held, and another state

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
@@ -164,11 +165,57 @@ func TestQueueCountsLeaveTheStateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := &statemachines.Queue{Running: 1}
-	if err := q.write(t.Context(), seen, counts, string(seen.Status.State), q.memory.of(queueKey(seen.Name), seen.UID)); err != nil {
+	s.now = s.now.Add(countsEvery)
+	if _, err := q.write(t.Context(), seen, counts, string(seen.Status.State), q.memory.of(queueKey(seen.Name), seen.UID)); err != nil {
 		t.Fatal(err)
 	}
 	is := s.queue(seen.Name)
 	if is.Status.State != schedulingv1beta1.QueueStateClosing || is.Status.Running != 1 {
 		t.Errorf("the queue is %s and counts %d running, want Closing and 1", is.Status.State, is.Status.Running)
+	}
+}
+
+// TestQueueCountsAreWrittenOnceASecond shows that a queue's counts are written a second after the last write at the earliest, whoever has
+// the queue looked at before that, but its state at once.
+func TestQueueCountsAreWrittenOnceASecond(t *testing.T) {
+	queue := openQueue()
+	s := newStage(t, Options{}, queue)
+	s.settle()
+	q, ok := s.reconcilers["queue"].(*queues)
+	if !ok {
+		t.Fatal("no controller of queues")
+	}
+	look := func(pending int) {
+		t.Helper()
+		for i := range pending {
+			group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("g", i)}}
+			group.Spec.Queue = queue.Name
+			q.groups.see(group)
+		}
+		result, err := q.Reconcile(t.Context(), reconcile.Request{NamespacedName: queueKey(queue.Name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.now = s.now.Add(result.RequeueAfter)
+	}
+	s.now = s.now.Add(countsEvery)
+	look(1)
+	before := s.now
+	look(2)
+	if is := s.queue(queue.Name).Status.Pending; is != 1 || s.now.Sub(before) != countsEvery {
+		t.Errorf("%d pending are written within a second, and it is looked at again after %s", is, s.now.Sub(before))
+	}
+	look(2)
+	if is := s.queue(queue.Name).Status.Pending; is != 2 {
+		t.Errorf("%d pending are written, and a second is over", is)
+	}
+	seen := s.queue(queue.Name)
+	closing := string(schedulingv1beta1.QueueStateClosing)
+	counts := &statemachines.Queue{Pending: 2}
+	if _, err := q.write(t.Context(), seen, counts, closing, q.memory.of(queueKey(seen.Name), seen.UID)); err != nil {
+		t.Fatal(err)
+	}
+	if is := s.queue(queue.Name).Status.State; string(is) != closing {
+		t.Errorf("the queue is %s", is)
 	}
 }
