@@ -240,19 +240,19 @@ func TestTermination(t *testing.T) {
 		atLeast  time.Duration
 		lessThan time.Duration
 	}{
-		"at-once": {"", func(name string) error { return pods.Delete(w.Context, name, grace(30)) }, 0, 20 * time.Second},
+		"at-once": {"", func(name string) error { return pods.Delete(w.Context, name, grace(300)) }, 0, 200 * time.Second},
 		"slowly": {
-			"{terminate: 2s}", func(name string) error { return pods.Delete(w.Context, name, grace(30)) }, 2 * time.Second,
-			20 * time.Second,
+			"{terminate: 2s}", func(name string) error { return pods.Delete(w.Context, name, grace(300)) }, 2 * time.Second,
+			200 * time.Second,
 		},
 		// Points in time of the API have whole seconds: the grace period may end up to a second early.
 		"killed": {
 			"{terminate: 1h}", func(name string) error { return pods.Delete(w.Context, name, grace(3)) }, 2 * time.Second,
-			30 * time.Second,
+			300 * time.Second,
 		},
 		"evicted": {"{terminate: 1s}", func(name string) error {
-			return pods.EvictV1(w.Context, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		}, time.Second, 20 * time.Second},
+			return pods.EvictV1(w.Context, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}, DeleteOptions: new(grace(300))})
+		}, time.Second, 200 * time.Second},
 	} {
 		w.simulated(name, node, c.sim)
 		t.Run(name, func(t *testing.T) {
