@@ -73,7 +73,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 // status tells of all. A look costs as much as the job has pods, so that the pause grows with them.
 const (
 	leastPause = 250 * time.Millisecond
-	pauseAPod  = 200 * time.Microsecond
+	pauseAPod  = 500 * time.Microsecond
 	mostPause  = 2 * time.Second
 )
 
