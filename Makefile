@@ -28,6 +28,17 @@ build: ## build bin/celsius
 # From which seed the properties draw, so that what failed fails again; 0 is another one each time.
 RAPID_SEED ?= 2449522028
 
+# Where install puts programs, and by which of Volcano's names: make install VOLCANO="vcctl vsub vjobs vqueues vcancel vsuspend vresume".
+BINDIR  ?= $(shell test -w /usr/local/bin && echo /usr/local/bin || echo $(HOME)/.local/bin)
+VOLCANO ?=
+
+.PHONY: install
+install: build ## put celsius and kubectl's plugin of it into BINDIR, and with VOLCANO="vcctl ..." Volcano's names for it
+	install -d $(BINDIR)
+	install -m 755 bin/celsius $(BINDIR)/celsius
+	for name in kubectl-celsius kubectl_complete-celsius $(VOLCANO); do ln -sf celsius $(BINDIR)/$$name; done
+	@case ":$$PATH:" in *":$(BINDIR):"*) ;; *) echo "add $(BINDIR) to PATH: the shell does not look there yet" ;; esac
+
 .PHONY: test
 test: ## run all tests; at the end is told what did not run, and why
 	RAPID_SEED=$(RAPID_SEED) go run $(GOTESTSUM) --format standard-quiet --format-hide-empty-pkg -- -timeout 30m ./...

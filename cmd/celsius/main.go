@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -23,17 +25,38 @@ const (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(called(os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the whole program: arguments and streams in, exit code out.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
-	root := newRootCommand()
+	return exitCode(with(newRootCommand(), args, in, out, errs).Execute(), errs)
+}
+
+// with gives a command arguments and streams.
+func with(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) *cobra.Command {
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	return exitCode(root.Execute(), errs)
+	return root
+}
+
+// called is the program by the name that it was called with: as itself, as kubectl's plugin, or as one of Volcano's programs.
+func called(name string, args []string, in io.Reader, out, errs io.Writer) int {
+	name = strings.TrimSuffix(filepath.Base(name), ".exe")
+	switch name {
+	case "kubectl-celsius":
+		root := newRootCommand()
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl celsius"}
+		return exitCode(with(root, args, in, out, errs).Execute(), errs)
+	case "kubectl_complete-celsius": // what kubectl asks for the plugin's completions
+		return run(append([]string{cobra.ShellCompRequestCmd}, args...), in, out, errs)
+	}
+	if volcanos := cluster.New(name, cluster.Options{}); volcanos != nil {
+		return cluster.Execute(with(volcanos, args, in, out, errs))
+	}
+	return run(args, in, out, errs)
 }
 
 // exitError ends the program with a code. A nil error was told already.
@@ -97,6 +120,7 @@ read, change and try before it runs.`,
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(), newPolicyCommand(),
 		newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newDocsCommand())
+	root.AddCommand(cluster.Commands(cluster.Options{})...)
 	return root
 }
 

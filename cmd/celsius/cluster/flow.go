@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
+)
+
+// flowKind is JobFlow or JobTemplate: the same can be done with both.
+type flowKind struct {
+	kind, command, called string
+	new                   func() client.Object
+	list                  func() client.ObjectList
+}
+
+func jobFlows() flowKind {
+	return flowKind{
+		"JobFlow", "jobflow", "jobflow.flow.volcano.sh",
+		func() client.Object { return &flowv1alpha1.JobFlow{} }, func() client.ObjectList { return &flowv1alpha1.JobFlowList{} },
+	}
+}
+
+func jobTemplates() flowKind {
+	return flowKind{
+		"JobTemplate", "jobtemplate", "jobtemplate.flow.volcano.sh",
+		func() client.Object { return &flowv1alpha1.JobTemplate{} }, func() client.ObjectList { return &flowv1alpha1.JobTemplateList{} },
+	}
+}
+
+// columns are a name, the phase of a JobFlow, and an age.
+func (k flowKind) columns(t *tool, named func(string) string) []column[client.Object] {
+	out := []column[client.Object]{{name: named("Name"), of: client.Object.GetName}}
+	if k.kind == "JobFlow" {
+		out = append(out, column[client.Object]{name: named("Phase"), of: func(o client.Object) string {
+			flow, ok := o.(*flowv1alpha1.JobFlow)
+			if !ok {
+				return "-"
+			}
+			return cmp.Or(string(flow.Status.State.Phase), string(flowv1alpha1.Pending))
+		}})
+	}
+	return append(out, column[client.Object]{name: named("Age"), of: func(o client.Object) string {
+		return age(t.Now(), o.GetCreationTimestamp())
+	}})
+}
+
+func (t *tool) flowCommand(k flowKind) *cobra.Command {
+	c := &cobra.Command{
+		Use: k.command, Aliases: []string{k.command + "s"}, Short: "Create, list, get, describe and delete " + k.kind + "s",
+	}
+	c.AddCommand(t.createFlowCommand(k), t.listFlowsCommand(k), t.getFlowCommand(k),
+		t.deleteCommand(k.new(), k.kind, k.called, flowv1alpha1.GroupVersion.String(), true))
+	return c
+}
+
+func (t *tool) createFlowCommand(k flowKind) *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use: "create -f FILE", Short: "Make the " + k.kind + "s of a file", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, namespace, err := t.reach(false)
+			if err != nil {
+				return err
+			}
+			return t.createFrom(c, r, file, *t.flags.Namespace, namespace, k.kind, k.called)
+		},
+	}
+	c.Flags().StringVarP(&file, "filename", "f", "", "file, as YAML or JSON; -: standard input")
+	_ = c.MarkFlagRequired("filename")
+	return c
+}
+
+func (t *tool) listFlowsCommand(k flowKind) *cobra.Command {
+	var o outputFlags
+	var all bool
+	var selector string
+	c := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List " + k.kind + "s", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, namespace, err := t.reach(all)
+			if err != nil {
+				return err
+			}
+			of, err := optionsOf(namespace, selector)
+			if err != nil {
+				return err
+			}
+			columns := k.columns(t, upper)
+			if all {
+				columns = slices.Insert(columns, 0, column[client.Object]{name: "NAMESPACE", of: client.Object.GetNamespace})
+			}
+			return listing[client.Object]{tool: t, flags: &o, columns: columns}.show(c, r, k.list(), of)
+		},
+	}
+	o.register(c, true)
+	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "those of all namespaces")
+	c.Flags().StringVarP(&selector, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
+	return c
+}
+
+func (t *tool) getFlowCommand(k flowKind) *cobra.Command {
+	var o outputFlags
+	c := &cobra.Command{
+		Use: "get NAME", Aliases: []string{"describe"}, Short: "Show one " + k.kind + "; with -o yaml all of it", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: t.named(flowv1alpha1.GroupVersion.String(), k.kind, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, namespace, err := t.reach(false)
+			if err != nil {
+				return err
+			}
+			found := k.new()
+			if err := r.Get(c.Context(), types.NamespacedName{Namespace: namespace, Name: args[0]}, found); err != nil {
+				return err
+			}
+			return listing[client.Object]{tool: t, flags: &o, columns: k.columns(t, upper)}.showOne(c, r, found)
+		},
+	}
+	o.register(c, false)
+	return c
+}
+
+// document is one object of a file.
+type document struct {
+	number int // from 1
+	object *unstructured.Unstructured
+}
+
+// readDocuments reads the objects of a file, which must all be of one kind.
+func readDocuments(c *cobra.Command, file, kind string) ([]document, error) {
+	data, err := io.ReadAll(c.InOrStdin())
+	if file != "-" {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []document
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for number := 1; ; number++ {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, document %d: %w", file, number, err)
+		}
+		o := map[string]any{}
+		if err := yaml.UnmarshalStrict(text, &o); err != nil {
+			return nil, fmt.Errorf("%s, document %d: %w", file, number, err)
+		}
+		if len(o) == 0 {
+			continue
+		}
+		u := &unstructured.Unstructured{Object: o}
+		if u.GetKind() != kind {
+			return nil, fmt.Errorf("%s, document %d: it is of kind %q, want %s", file, number, u.GetKind(), kind)
+		}
+		out = append(out, document{number, u})
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: there is no %s in it", file, kind)
+	}
+	return out, nil
+}
+
+// create makes an object as it was written; fields that its kind does not have are refused.
+func create(ctx context.Context, r *Reach, o *unstructured.Unstructured) error {
+	return r.Create(ctx, o, client.FieldValidation(metav1.FieldValidationStrict))
+}
+
+// createFrom makes the objects of a file. What is wrong with one does not keep the others back.
+func (t *tool) createFrom(c *cobra.Command, r *Reach, file, asked, namespace, kind, called string) error {
+	documents, err := readDocuments(c, file, kind)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, d := range documents {
+		switch has := d.object.GetNamespace(); {
+		case has == "":
+			d.object.SetNamespace(namespace)
+		case asked != "" && has != asked:
+			errs = append(errs, fmt.Errorf("%s, document %d: it is of namespace %s, and --namespace says %s", file, d.number, has, asked))
+			continue
+		}
+		if err := create(c.Context(), r, d.object); err != nil {
+			errs = append(errs, fmt.Errorf("%s, document %d: %w", file, d.number, err))
+			continue
+		}
+		say(c.OutOrStdout(), "%s/%s created\n", called, d.object.GetName())
+	}
+	return errors.Join(errs...)
+}
