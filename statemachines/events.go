@@ -52,6 +52,7 @@ func (c Change) facts() Facts {
 type Observer struct {
 	m      *Machine
 	source string
+	rows   []*eventRow
 	vars   roots
 }
 
@@ -60,8 +61,30 @@ func (m *Machine) Observe(source string, f Facts) (Observer, error) {
 	if _, ok := m.kind.sources[source]; !ok {
 		return Observer{}, fmt.Errorf("state machine %s: nothing happens to a %q", m.Name, source)
 	}
-	return Observer{m, source, m.kind.bind(f)}, nil
+	o := Observer{m: m, source: source, vars: m.kind.bind(f)}
+	for _, r := range m.events {
+		if r.from == source {
+			o.rows = append(o.rows, r)
+		}
+	}
+	return o, nil
 }
+
+// Calling tells of no more than what may call for another than the plain action, under a Job's policies: the first row that holds hides
+// those after it, so that all are asked up to the last that may, and none after that.
+func (o Observer) Calling(p Policies) Observer {
+	last := 0
+	for i, r := range o.rows {
+		if o.m.mayCall(r, p) {
+			last = i + 1
+		}
+	}
+	o.rows = o.rows[:last]
+	return o
+}
+
+// Idle says that nothing will be told, whatever happens.
+func (o Observer) Idle() bool { return len(o.rows) == 0 }
 
 // Events is that of a Machine, but that rows read the observer's job, queue and time.
 func (o Observer) Events(c Change) ([]Event, error) {
@@ -70,8 +93,8 @@ func (o Observer) Events(c Change) ([]Event, error) {
 	var out []Event
 	var failed error
 	found := false
-	for _, r := range m.events {
-		if r.from != o.source || found && r.after == 0 {
+	for _, r := range o.rows {
+		if found && r.after == 0 {
 			continue
 		}
 		e, holds, err := m.event(r, vars, c)

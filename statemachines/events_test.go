@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func pod(phase string, containers ...Container) *Pod {
@@ -273,5 +274,64 @@ func TestActions(t *testing.T) {
 	q := machine(t, "queue").Action(Request{Event: "Odd"}, Policies{Job: []Policy{{Action: "CloseQueue", Events: []string{"Odd"}}}})
 	if diff := cmp.Diff(Decision{Action: "SyncQueue"}, q); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestCalling shows that what is told under a Job's policies leads to the same actions as all events do, but for the plain one.
+func TestCalling(t *testing.T) {
+	m := machine(t, "job")
+	events := []string{"*", "PodEvicted", "PodFailed", "TaskCompleted", "TaskFailed", "PodPending", "PodRunning", "OutOfSync", "Unknown"}
+	called := 0
+	rapid.Check(t, func(t *rapid.T) {
+		policies := Policies{Version: rapid.Int32Range(0, 1).Draw(t, "version")}
+		draw := func() (out []Policy) {
+			for range rapid.IntRange(0, 2).Draw(t, "policies") {
+				p := Policy{Action: rapid.SampledFrom(m.PolicyActions()).Draw(t, "action")}
+				if rapid.Bool().Draw(t, "by exit code") {
+					p.ExitCode = new(rapid.Int32Range(1, 2).Draw(t, "exit code"))
+				} else {
+					p.Events = rapid.SliceOfN(rapid.SampledFrom(events), 1, 2).Draw(t, "events")
+				}
+				if rapid.Bool().Draw(t, "with a timeout") {
+					p.Timeout = new(time.Minute)
+				}
+				out = append(out, p)
+			}
+			return out
+		}
+		policies.Job, policies.Tasks = draw(), []TaskPolicies{{"a", draw()}}
+		k := &Task{Name: "a", Replicas: 2, Succeeded: rapid.Int32Range(0, 2).Draw(t, "succeeded")}
+		k.Restarts = rapid.Int32Range(0, 3).Draw(t, "restarts")
+		phases := []string{"Pending", "Running", "Succeeded", "Failed"}
+		p := pod(rapid.SampledFrom(phases).Draw(t, "phase"), ended(rapid.Int32Range(0, 2).Draw(t, "code")))
+		p.Deleting = rapid.Bool().Draw(t, "deleting")
+		c := Change{Kind: rapid.SampledFrom([]ChangeKind{Updated, Deleted}).Draw(t, "kind"), Pod: p, PodWas: &Pod{}, Task: k}
+		o, err := m.Observe(FromPod, Facts{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		actions := func(o Observer) (out []Decision) {
+			all, err := o.Events(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range all {
+				if d := m.Action(e.Request, policies); d.Action != m.Otherwise() {
+					out = append(out, d)
+				}
+			}
+			return out
+		}
+		want, got := actions(o), actions(o.Calling(policies))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("policies %+v, change %+v (-all rows +those that are asked):\n%s", policies, c, diff)
+		}
+		if o.Calling(policies).Idle() && len(want) > 0 {
+			t.Errorf("nothing is to be told, and it leads to %+v", want)
+		}
+		called += len(want)
+	})
+	if called == 0 {
+		t.Error("nothing called for an action")
 	}
 }

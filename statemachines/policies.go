@@ -126,6 +126,18 @@ func (m *Machine) hits(r Request, p Policy) bool {
 	return p.ExitCode != nil && slices.Contains(r.ExitCodes, *p.ExitCode)
 }
 
+// mayCall says whether an event of a row may call for another than the plain action.
+func (m *Machine) mayCall(r *eventRow, p Policies) bool {
+	if slices.Contains(m.policies.internal, r.event) {
+		return false
+	}
+	may := func(p Policy) bool {
+		return p.ExitCode != nil && r.exitCodes != nil || m.hits(Request{Event: r.event}, p)
+	}
+	return r.otherwise != "" || slices.ContainsFunc(p.Job, may) ||
+		slices.ContainsFunc(p.Tasks, func(t TaskPolicies) bool { return slices.ContainsFunc(t.Policies, may) })
+}
+
 func (m *Machine) decision(name string, after time.Duration, policy string) Decision {
 	d := Decision{Action: name, After: after, Policy: policy}
 	if a := m.action(name); a != nil {

@@ -87,12 +87,13 @@ func (r *jobs) happenings(w *world) []happening {
 	facts := w.facts()
 	policies := policiesOf(w.job)
 	var out []happening
-	observe := func(source string) func(statemachines.Change, *corev1.Pod, time.Time) {
+	observe := func(source string) (see func(statemachines.Change, *corev1.Pod, time.Time), idle bool) {
 		o, err := r.machine.Observe(source, facts)
 		if err != nil {
 			_ = r.rowError(w, err)
-			return func(statemachines.Change, *corev1.Pod, time.Time) {}
+			return nil, true
 		}
+		o = o.Calling(policies)
 		return func(c statemachines.Change, pod *corev1.Pod, at time.Time) {
 			c.Now = w.now
 			events, err := o.Events(c)
@@ -104,21 +105,33 @@ func (r *jobs) happenings(w *world) []happening {
 					out = append(out, happening{e, d, at, pod})
 				}
 			}
-		}
+		}, o.Idle()
 	}
-	if w.group != nil {
-		observe(statemachines.FromPodGroup)(statemachines.Change{PodGroup: groupFacts(w.group)}, nil, w.now)
+	if see, idle := observe(statemachines.FromPodGroup); !idle && w.group != nil {
+		see(statemachines.Change{PodGroup: groupFacts(w.group)}, nil, w.now)
 	}
-	observe(statemachines.FromJob)(statemachines.Change{}, nil, w.now)
+	if see, idle := observe(statemachines.FromJob); !idle {
+		see(statemachines.Change{}, nil, w.now)
+	}
+	if see, idle := observe(statemachines.FromPod); !idle {
+		w.changes(facts.Job, see)
+	}
+	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// changes tells of each pod as it is, as if it had been seen for the first time, and of those that are lost. What is our own doing is left
+// out.
+func (w *world) changes(facts *statemachines.Job, see func(statemachines.Change, *corev1.Pod, time.Time)) {
 	tasks := map[string]*statemachines.Task{}
-	for i := range facts.Job.Tasks {
-		tasks[facts.Job.Tasks[i].Name] = &facts.Job.Tasks[i]
+	for i := range facts.Tasks {
+		tasks[facts.Tasks[i].Name] = &facts.Tasks[i]
 	}
-	see, unseen := observe(statemachines.FromPod), &statemachines.Pod{}
+	unseen := &statemachines.Pod{}
 	var task *statemachines.Task
 	for _, pod := range w.pods {
 		if w.owed(pod) || w.gone[pod.UID] || !w.wanted(pod) {
-			continue // our own doing
+			continue
 		}
 		if is := pod.Annotations[batchv1alpha1.TaskSpecKey]; task == nil || is != task.Name {
 			task = tasks[is]
@@ -129,8 +142,6 @@ func (r *jobs) happenings(w *world) []happening {
 		task := tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]
 		see(statemachines.Change{Kind: statemachines.Deleted, Pod: podFacts(pod), Task: task}, pod, w.now)
 	}
-	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
-	return out
 }
 
 // policiesOf is what a job says should follow upon what.

@@ -74,7 +74,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 const (
 	leastPause = 250 * time.Millisecond
 	pauseAPod  = 500 * time.Microsecond
-	mostPause  = 2 * time.Second
+	mostPause  = 5 * time.Second
 )
 
 // podHandler has the job of a pod that changed looked at: at once, or, where that was done a moment ago, with what changes meanwhile.
