@@ -205,6 +205,8 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "wait", "--for=condition=Active", "spol/default")
 	p.kubectl(t, "create", "-f", file(t, tooWide))
 	p.kubectl(t, "wait", "--for=condition=PodScheduled=False", "pod/too-wide")
+	group := "podgroup/podgroup-" + p.kubectl(t, "get", "pod/too-wide", "-o", "jsonpath={.metadata.uid}")
+	p.kubectl(t, "wait", "--for=create", group) // by the scheduler, some seconds after it has seen the pod
 	p.kubectl(t, "create", "-f", p.commandOf(t, "close-queue", "queue/batch"))
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch")
 	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
