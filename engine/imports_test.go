@@ -208,8 +208,8 @@ var mayImportOthers = map[string]string{
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
-	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime k8s.io/component-helpers " +
-		"mvdan.cc/sh/v3 sigs.k8s.io/yaml",
+	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +
+		"k8s.io/component-helpers mvdan.cc/sh/v3 sigs.k8s.io/yaml",
 	"cmd/playground":       allOthers,
 	"cmd/playground/bench": clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics",
 }
