@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -96,7 +97,14 @@ func newWorld(t *testing.T) *world {
 		}
 		objects = append(objects, o.(client.Object))
 	}
-	w := &world{t, fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), map[string]bool{}}
+	about := func(o client.Object) []string {
+		if e, ok := o.(*corev1.Event); ok {
+			return []string{e.InvolvedObject.Name}
+		}
+		return nil
+	}
+	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&corev1.Event{}, eventsOf, about)
+	w := &world{t, b.Build(), map[string]bool{}}
 	for _, job := range w.jobs() {
 		w.before[job.Name] = true
 	}

@@ -149,32 +149,6 @@ other: as many as --min are started together, or none.`,
 	return c
 }
 
-// jobColumns are the columns of Volcano's list of Jobs, named by case.
-func (t *tool) jobColumns(named func(string) string, namespaces bool) []column[*batchv1alpha1.Job] {
-	type col = column[*batchv1alpha1.Job]
-	number := func(name string, of func(*batchv1alpha1.Job) int32) col {
-		return col{name: named(name), of: func(j *batchv1alpha1.Job) string { return strconv.Itoa(int(of(j))) }}
-	}
-	out := []col{
-		{name: named("Name"), of: func(j *batchv1alpha1.Job) string { return j.Name }},
-		{name: named("Creation"), of: func(j *batchv1alpha1.Job) string { return j.CreationTimestamp.Format("2006-01-02") }},
-		{name: named("Phase"), of: func(j *batchv1alpha1.Job) string { return string(phaseOf(j)) }},
-		{name: named("JobType"), of: func(j *batchv1alpha1.Job) string { return cmp.Or(j.Labels[batchv1alpha1.JobTypeKey], "Batch") }},
-		number("Replicas", replicasOf),
-		number("Min", func(j *batchv1alpha1.Job) int32 { return j.Status.MinAvailable }),
-		number("Pending", func(j *batchv1alpha1.Job) int32 { return j.Status.Pending }),
-		number("Running", func(j *batchv1alpha1.Job) int32 { return j.Status.Running }),
-		number("Succeeded", func(j *batchv1alpha1.Job) int32 { return j.Status.Succeeded }),
-		number("Failed", func(j *batchv1alpha1.Job) int32 { return j.Status.Failed }),
-		number("Unknown", func(j *batchv1alpha1.Job) int32 { return j.Status.Unknown }),
-		number("RetryCount", func(j *batchv1alpha1.Job) int32 { return j.Status.RetryCount }),
-	}
-	if namespaces {
-		out = append([]col{{name: named("Namespace"), of: func(j *batchv1alpha1.Job) string { return j.Namespace }}}, out...)
-	}
-	return out
-}
-
 func phaseOf(j *batchv1alpha1.Job) batchv1alpha1.JobPhase {
 	return cmp.Or(j.Status.State.Phase, batchv1alpha1.Pending)
 }
@@ -344,22 +318,27 @@ func wordsOf(of map[string]string) string {
 	return cmp.Or(strings.Join(out, "\n"+strings.Repeat(" ", 18)), "<none>")
 }
 
+// eventsOf is the field by which the API server finds the events of an object.
+const eventsOf = "involvedObject.name"
+
 // viewEvents tells the events of a Job and of its PodGroup, oldest first.
 func (t *tool) viewEvents(ctx context.Context, r *Reach, out io.Writer, job *batchv1alpha1.Job) error {
-	list := &corev1.EventList{}
-	if err := r.List(ctx, list, client.InNamespace(job.Namespace)); err != nil {
-		return err
+	var events []corev1.Event
+	for _, of := range []struct {
+		kind, name string
+		id         types.UID // "": whichever
+	}{{"Job", job.Name, job.UID}, {"PodGroup", job.Name + "-" + string(job.UID), ""}} {
+		list := &corev1.EventList{}
+		if err := r.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{eventsOf: of.name}); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			about := list.Items[i].InvolvedObject
+			if about.Kind == of.kind && (of.id == "" || about.UID == "" || about.UID == of.id) {
+				events = append(events, list.Items[i])
+			}
+		}
 	}
-	group := batchv1alpha1.PodgroupNamePrefix // none has this name
-	if job.UID != "" {
-		group = job.Name + "-" + string(job.UID)
-	}
-	about := func(e *corev1.Event) bool {
-		of := e.InvolvedObject
-		return of.Kind == "Job" && of.Name == job.Name && (of.UID == "" || of.UID == job.UID) ||
-			of.Kind == "PodGroup" && (of.Name == job.Name || of.Name == group)
-	}
-	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return !about(&e) })
 	if len(events) == 0 {
 		say(out, "Events:           <none>\n")
 		return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -229,6 +230,32 @@ func (t volcanos) vcctlRun() *cobra.Command {
 	})
 }
 
+// volcanoJobs are the columns of Volcano's list of Jobs.
+func volcanoJobs(namespaces bool) []column[*batchv1alpha1.Job] {
+	type col = column[*batchv1alpha1.Job]
+	number := func(name string, of func(*batchv1alpha1.Job) int32) col {
+		return col{name: name, of: func(j *batchv1alpha1.Job) string { return strconv.Itoa(int(of(j))) }}
+	}
+	out := []col{
+		{name: "Name", of: func(j *batchv1alpha1.Job) string { return j.Name }},
+		{name: "Creation", of: func(j *batchv1alpha1.Job) string { return j.CreationTimestamp.Format("2006-01-02") }},
+		{name: "Phase", of: func(j *batchv1alpha1.Job) string { return string(phaseOf(j)) }},
+		{name: "JobType", of: func(j *batchv1alpha1.Job) string { return cmp.Or(j.Labels[batchv1alpha1.JobTypeKey], "Batch") }},
+		number("Replicas", replicasOf),
+		number("Min", func(j *batchv1alpha1.Job) int32 { return j.Status.MinAvailable }),
+		number("Pending", func(j *batchv1alpha1.Job) int32 { return j.Status.Pending }),
+		number("Running", func(j *batchv1alpha1.Job) int32 { return j.Status.Running }),
+		number("Succeeded", func(j *batchv1alpha1.Job) int32 { return j.Status.Succeeded }),
+		number("Failed", func(j *batchv1alpha1.Job) int32 { return j.Status.Failed }),
+		number("Unknown", func(j *batchv1alpha1.Job) int32 { return j.Status.Unknown }),
+		number("RetryCount", func(j *batchv1alpha1.Job) int32 { return j.Status.RetryCount }),
+	}
+	if namespaces {
+		out = append([]col{{name: "Namespace", of: func(j *batchv1alpha1.Job) string { return j.Namespace }}}, out...)
+	}
+	return out
+}
+
 // jobFilter says which Jobs a list has.
 type jobFilter struct {
 	namespace, scheduler, selector, queue string
@@ -251,7 +278,7 @@ func (f *jobFilter) list(t volcanos, c *cobra.Command, r *Reach) error {
 	if err := r.List(c.Context(), list, client.InNamespace(namespace)); err != nil {
 		return err
 	}
-	columns := t.jobColumns(asIs, f.all)
+	columns := volcanoJobs(f.all)
 	rows := [][]string{header(columns)}
 	for i := range list.Items {
 		j := &list.Items[i]
