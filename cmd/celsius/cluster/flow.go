@@ -110,7 +110,7 @@ func (t *tool) listFlowsCommand(k flowKind) *cobra.Command {
 	}
 	o.register(c, true)
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "those of all namespaces")
-	c.Flags().StringVarP(&selector, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
+	selectorFlag(c, &selector)
 	return c
 }
 

@@ -189,7 +189,7 @@ func (t *tool) listJobsCommand() *cobra.Command {
 	}
 	o.register(c, true)
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "those of all namespaces")
-	c.Flags().StringVarP(&selector, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
+	selectorFlag(c, &selector)
 	c.Flags().StringVarP(&queue, "queue", "q", "", "only those of this queue")
 	_ = c.RegisterFlagCompletionFunc("queue", t.named(schedulingv1beta1.GroupVersion.String(), "Queue", false))
 	return c
@@ -274,7 +274,7 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	for i := range job.Spec.Tasks {
 		rows = append(rows, taskRow(job, &job.Spec.Tasks[i]))
 	}
-	newGrid(out, t.env).print(rows)
+	newGrid(out, t.Env).print(rows)
 	return t.viewEvents(ctx, r, out, job)
 }
 
@@ -353,7 +353,7 @@ func (t *tool) viewEvents(ctx context.Context, r *Reach, out io.Writer, job *bat
 			strings.TrimSpace(e.Message),
 		})
 	}
-	newGrid(out, t.env).print(rows)
+	newGrid(out, t.Env).print(rows)
 	return nil
 }
 

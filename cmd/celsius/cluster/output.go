@@ -130,7 +130,7 @@ func (o *outputFlags) register(c *cobra.Command, watches bool) {
 	formats := append(o.print.AllowedFormats(), wideFormat)
 	slices.Sort(formats)
 	c.Flags().StringVarP(&o.format, "output", "o", "", "how to print: "+strings.Join(formats, ", ")+"; those of kubectl")
-	c.Flags().BoolVar(&o.bare, "no-headers", false, "leave the line of headers out")
+	bareFlag(c, &o.bare)
 	if watches {
 		c.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and print what changes")
 	}
@@ -186,7 +186,7 @@ func (l listing[T]) show(c *cobra.Command, r *Reach, list client.ObjectList, of 
 	if err != nil {
 		return err
 	}
-	g := newGrid(c.OutOrStdout(), l.tool.env)
+	g := newGrid(c.OutOrStdout(), l.tool.Env)
 	switch {
 	case p != nil:
 		err = printObjects(p, c.OutOrStdout(), l.flags.format == "name", list, objects)
@@ -308,11 +308,13 @@ func without(list, some []string) []string {
 	return slices.DeleteFunc(list, func(name string) bool { return slices.Contains(some, name) })
 }
 
-func (t *tool) env(name string) string {
-	if t.Env == nil {
-		return os.Getenv(name)
-	}
-	return t.Env(name)
+// selectorFlag and bareFlag are flags that lists have in common.
+func selectorFlag(c *cobra.Command, to *string) {
+	c.Flags().StringVarP(to, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
+}
+
+func bareFlag(c *cobra.Command, to *bool) {
+	c.Flags().BoolVar(to, "no-headers", false, "leave the line of headers out")
 }
 
 // showOne prints one object that was found.
@@ -324,6 +326,6 @@ func (l listing[T]) showOne(c *cobra.Command, r *Reach, o T) error {
 	if p != nil {
 		return p.PrintObj(o, c.OutOrStdout())
 	}
-	l.rows(newGrid(c.OutOrStdout(), l.tool.env), []T{o}, !l.flags.bare)
+	l.rows(newGrid(c.OutOrStdout(), l.tool.Env), []T{o}, !l.flags.bare)
 	return nil
 }

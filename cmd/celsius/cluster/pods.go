@@ -115,7 +115,7 @@ func (t *tool) podCommand() *cobra.Command {
 			if bare {
 				rows = rows[1:]
 			}
-			newGrid(c.OutOrStdout(), t.env).print(rows)
+			newGrid(c.OutOrStdout(), t.Env).print(rows)
 			return nil
 		},
 	}
@@ -123,7 +123,7 @@ func (t *tool) podCommand() *cobra.Command {
 	f.BoolVarP(&all, "all-namespaces", "A", false, "those of all namespaces")
 	f.StringVarP(&p.queue, "queue", "q", "", "only those of this queue")
 	f.StringVarP(&p.job, "job", "j", "", "only those of this Job")
-	f.BoolVar(&bare, "no-headers", false, "leave the line of headers out")
+	bareFlag(list, &bare)
 	_ = list.RegisterFlagCompletionFunc("queue", t.named(schedulingv1beta1.GroupVersion.String(), "Queue", false))
 	_ = list.RegisterFlagCompletionFunc("job", t.named(batchv1alpha1.GroupVersion.String(), "Job", true))
 	c := &cobra.Command{Use: "pod", Aliases: []string{"pods"}, Short: "List the pods of Jobs"}

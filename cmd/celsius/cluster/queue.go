@@ -168,7 +168,7 @@ func (t *tool) listQueuesCommand() *cobra.Command {
 		},
 	}
 	o.register(c, true)
-	c.Flags().StringVarP(&selector, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
+	selectorFlag(c, &selector)
 	return c
 }
 

@@ -43,11 +43,11 @@ func (t *tool) topQueuesCommand() *cobra.Command {
 			for _, q := range treeOf(list.Items) {
 				rows = append(rows, queueRows(q)...)
 			}
-			newGrid(c.OutOrStdout(), t.env).print(rows)
+			newGrid(c.OutOrStdout(), t.Env).print(rows)
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&bare, "no-headers", false, "leave the line of headers out")
+	bareFlag(c, &bare)
 	return c
 }
 
@@ -151,12 +151,12 @@ what a scheduler goes by. What they use is told by kubectl top.`,
 				say(c.ErrOrStderr(), "No resources found\n")
 				return nil
 			}
-			newGrid(c.OutOrStdout(), t.env).print(nodeRows(nodes.Items, pods.Items, !bare))
+			newGrid(c.OutOrStdout(), t.Env).print(nodeRows(nodes.Items, pods.Items, !bare))
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&selector, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
-	c.Flags().BoolVar(&bare, "no-headers", false, "leave the line of headers out")
+	selectorFlag(c, &selector)
+	bareFlag(c, &bare)
 	return c
 }
 

@@ -362,7 +362,7 @@ func (t volcanos) vcctlOperate() *cobra.Command {
 	})
 }
 
-// queueRows are the rows of Volcano's list of Queues: of all, or of one.
+// volcanoQueues prints Volcano's list of Queues: of all, or of one.
 func (t volcanos) volcanoQueues(c *cobra.Command, r *Reach, name string, tree bool) error {
 	list := &schedulingv1beta1.QueueList{}
 	if name == "" {
@@ -629,12 +629,12 @@ func (t volcanos) slurm(program string) *cobra.Command {
 
 func (t volcanos) vsub() *cobra.Command {
 	f := jobFlags{
-		image: cmp.Or(t.env("VOLCANO_DEFAULT_IMAGE"), defaultImage), scheduler: cmp.Or(t.env("VOLCANO_SCHEDULER_NAME"), defaultScheduler),
+		image: cmp.Or(t.Env("VOLCANO_DEFAULT_IMAGE"), defaultImage), scheduler: cmp.Or(t.Env("VOLCANO_SCHEDULER_NAME"), defaultScheduler),
 	}
 	var command string
 	return t.leaf("vsub", "Make a Job", func(v volcanoFlags) {
 		v.name(&f.name, "n", "")
-		v.namespace(&f.namespace, "N", cmp.Or(t.env("VOLCANO_DEFAULT_JOB_NAMESPACE"), defaultNamespace))
+		v.namespace(&f.namespace, "N", cmp.Or(t.Env("VOLCANO_DEFAULT_JOB_NAMESPACE"), defaultNamespace))
 		v.StringVarP(&command, "command", "c", "", "what the container runs, in words as a shell reads them")
 		f.register(v)
 	}, func(c *cobra.Command, r *Reach) error {
