@@ -49,6 +49,7 @@
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
 //	engine/kept            places kept for pods that are being made, so that nobody who comes later takes them
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
+//	engine/explain         what a cycle decided of one job, pod, queue or node, why, and what would help: for simulate and for live
 //	engine/eviction        room for a task: on which node, who goes for it, and why none of them can be spared
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
@@ -58,6 +59,7 @@
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
+//	engine/live/questions    who may ask about the last cycle, and the answers, as an API behind the API server
 //	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
 //	engine/live/asks         what plans would have answered by extenders, asked between cycles
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes

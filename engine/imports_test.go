@@ -29,8 +29,9 @@ const (
 		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
-	simOurs        = "engine engine/extender engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
-	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
+	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session rules/source statemachines/objects " +
+		allCRDs
+	simOthers = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
 // mayImport says, for each package of this module, which others of it that package may
@@ -80,6 +81,7 @@ var mayImport = map[string]string{
 	"engine/volcano": "engine/policy crds/decode rules rules/source",
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/slab " +
 		"engine/verdict",
+	"engine/explain":   "engine/model engine/policy engine/report engine/session rules/eval rules/source",
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
@@ -96,14 +98,16 @@ var mayImport = map[string]string{
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
-		"engine/live/serving engine engine/extender engine/proof engine/model engine/policy engine/session crds/informers " +
+		"engine/live/questions engine/live/serving engine engine/explain engine/extender engine/proof engine/model engine/policy " +
+		"engine/session crds/informers " +
 		"statemachines/objects " + allCRDs,
-	"engine/live/asks":    "engine/extender engine/model",
-	"engine/live/lease":   "",
-	"engine/live/load":    "",
-	"engine/live/outbox":  "",
-	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
-	"statemachines":       "rules rules/eval rules/source",
+	"engine/live/asks":      "engine/extender engine/model",
+	"engine/live/lease":     "",
+	"engine/live/load":      "",
+	"engine/live/outbox":    "",
+	"engine/live/questions": "engine engine/explain engine/model engine/policy crds/scheduling/v1beta1",
+	"engine/live/serving":   "engine/model engine/policy rules/source crds/policy/v1alpha1",
+	"statemachines":         "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
 		"statemachines/controller/flows statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
@@ -122,7 +126,7 @@ var mayImport = map[string]string{
 	"docs":                 "rules rules/source engine/policy statemachines statemachines/jobplugin",
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
-	"cmd/celsius/cluster":  allCRDs,
+	"cmd/celsius/cluster":  "engine/explain engine/live/questions " + allCRDs,
 	"cmd/playground":       allOurs,
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
 }
@@ -191,6 +195,8 @@ var mayImportOthers = map[string]string{
 	"engine/live/load":          apiObjects + " " + loadAPI + " github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/outbox":        "",
 	"engine/live/serving":       clients + " github.com/go-logr/logr",
+	"engine/live/questions":     clients + " github.com/go-logr/logr k8s.io/apiserver",
+	"engine/explain":            "",
 	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
 	"statemachines/controller":  clients + " " + metricsLog,
 	"statemachines/controller/flows": apiObjects +

@@ -7,6 +7,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/live"
 	nodeload "github.com/celsius-scheduler/celsius/engine/live/load"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
 )
 
 func newSchedulerCommand() *cobra.Command {
@@ -83,6 +84,10 @@ that.`,
 			"(who may vouch for it), and tls.crt with tls.key (who the scheduler is); one may do without the other; repeatable")
 	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
 		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")
+	flags.StringVar(&o.Explain.Address, "explain-address", "0",
+		"where questions about the last cycle are taken (celsius explain), as an API behind the API server: say :8443; 0: nowhere")
+	flags.StringVar(&o.Explain.Host, "explain-host", "", "where the API server finds that address: the IP of this pod, or, outside of a "+
+		"cluster, a name; the leader writes it into the Service "+questions.ServiceName+", and the APIService "+questions.APIServiceName)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	leaseFlags(flags, &o.LeaseTimes)

@@ -31,7 +31,8 @@ const startWithin = 3 * time.Minute
 // kubeControllers are the controllers of kube-controller-manager that run. The one of node
 // lifecycles is not among them: nodes are Ready because KWOK says so once.
 var kubeControllers = []string{
-	"deployment-controller", "disruption-controller", "ephemeral-volume-controller", "garbage-collector-controller", "job-controller",
+	"clusterrole-aggregation-controller", "deployment-controller", "disruption-controller", "ephemeral-volume-controller",
+	"garbage-collector-controller", "job-controller",
 	"namespace-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",
 	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller", "resourcequota-controller",
 	"root-ca-certificate-publisher-controller", "serviceaccount-controller", "serviceaccount-token-controller",
@@ -161,6 +162,14 @@ func (c *controlPlane) startAPIServer(ctx context.Context, o controlPlaneOptions
 		"service-account-issuer":           "https://kubernetes.default.svc",
 		"service-account-key-file":         c.identity.path(fileAccountKey),
 		"service-account-signing-key-file": c.identity.path(fileAccountKey),
+		// By these it asks the APIs that others serve, in a user's stead.
+		"proxy-client-cert-file":             c.identity.path(fileProxy),
+		"proxy-client-key-file":              c.identity.path(fileProxyKey),
+		"requestheader-client-ca-file":       c.identity.path(fileProxyCA),
+		"requestheader-allowed-names":        proxyName,
+		"requestheader-username-headers":     "X-Remote-User",
+		"requestheader-group-headers":        "X-Remote-Group",
+		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
 		// It taints new nodes until the controller of node lifecycles, which does not run, has seen them.
 		"disable-admission-plugins": "TaintNodesByCondition",
 		// Who still watches when the playground ends is not waited for.

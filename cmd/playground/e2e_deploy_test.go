@@ -73,9 +73,9 @@ func TestDeployRoles(t *testing.T) {
 	for _, r := range decoded[rbacv1.Role](t, objects, "Role") {
 		roles["Role "+r.Name] = r.Rules
 	}
-	if len(roles) != 2*len(partsOfCelsius)+1 {
-		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, and celsius-metrics-reader", len(roles),
-			partsOfCelsius)
+	if len(roles) != 2*len(partsOfCelsius)+3 {
+		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, celsius-metrics-reader, celsius-explain-view and "+
+			"celsius-explain-cluster", len(roles), partsOfCelsius)
 	}
 	for name, rules := range roles {
 		for _, rule := range rules {
@@ -207,6 +207,7 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "wait", "--for=condition=PodScheduled=False", "pod/too-wide")
 	group := "podgroup/podgroup-" + p.kubectl(t, "get", "pod/too-wide", "-o", "jsonpath={.metadata.uid}")
 	p.kubectl(t, "wait", "--for=create", group) // by the scheduler, some seconds after it has seen the pod
+	p.checkExplained(t)
 	p.kubectl(t, "create", "-f", p.commandOf(t, "close-queue", "queue/batch"))
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch")
 	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
@@ -220,6 +221,7 @@ func TestE2EDeploy(t *testing.T) {
 type standalone struct {
 	kubeconfig string
 	output     *bytes.Buffer
+	explains   string // where the scheduler of startDeployed answers
 }
 
 // startPlayground starts a playground with these arguments, as a user does, and waits until it is ready. It ends with the test.
@@ -323,6 +325,46 @@ func (p *standalone) checkScraped(t *testing.T, address string) {
 	}
 }
 
+// checkExplained has the scheduler asked about the last cycle, by accounts that have the roles for it and may know of different things. The
+// Service leads here to where the process listens, as there is no network of services.
+func (p *standalone) checkExplained(t *testing.T) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(p.explains)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.kubectl(t, "wait", "--for=jsonpath={.endpoints[0].addresses[0]}=10.244.0.7", "endpointslice/celsius-explain", "-n", systemNamespace)
+	p.kubectl(t, "patch", "service/celsius-explain", "-n", systemNamespace, "--type=merge", "-p",
+		`{"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null}}`)
+	p.kubectl(t, "wait", "--for=jsonpath={.spec.caBundle}", "apiservice/v1alpha1.explain.celsius.dev")
+	p.kubectl(t, "patch", "apiservice/v1alpha1.explain.celsius.dev", "--type=merge", "-p", `{"spec": {"service": {"port": `+port+`}}}`)
+	p.kubectl(t, "wait", "--for=condition=Available", "apiservice/v1alpha1.explain.celsius.dev")
+	p.kubectl(t, "wait", "--for=jsonpath={.rules[?(@.apiGroups[0]==\"explain.celsius.dev\")].verbs[0]}=get", "clusterrole/view")
+	for _, account := range []string{"celsius-explain-view", "celsius-explain-cluster"} { // called as the role, by which its rights are found
+		p.kubectl(t, "create", "serviceaccount", account, "-n", systemNamespace)
+		role := strings.Replace(account, "celsius-explain-view", "view", 1)
+		p.kubectl(t, "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+systemNamespace+":"+account)
+	}
+	node := p.kubectl(t, "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+	for _, test := range []struct {
+		account string
+		about   []string
+		want    string
+	}{
+		{"celsius-explain-view", []string{"pod", "too-wide"}, "can never fit: the largest node has 32"},
+		{"celsius-explain-view", []string{"job", "too-wide"}, "queue  default"},
+		{"celsius-explain-cluster", []string{"queue", "default"}, "1 job of other namespaces"},
+		{"celsius-explain-cluster", []string{"node", node}, "of other namespaces"},
+	} {
+		command := exec.CommandContext(t.Context(), celsiusBinary(t), append([]string{"explain", "-n", "default"}, test.about...)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+p.accountKubeconfig(t, systemNamespace, test.account))
+		r := runCommand(t, command)
+		if !strings.Contains(r.Out+r.Err, test.want) || strings.Contains(r.Out, "too-wide") != (test.account == "celsius-explain-view") {
+			t.Errorf("%s asks about %v and is told\n%s%s\nwant %q", test.account, test.about, r.Out, r.Err, test.want)
+		}
+	}
+}
+
 // startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account's, waits until it
 // is ready, and gives where its metrics are. Addresses become free ones of this machine, and the API
 // server reaches the webhook by URL: there is no network of services here.
@@ -332,7 +374,7 @@ func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics s
 	metrics = freeAddress(t)
 	args := []string{"--kubeconfig", p.accountKubeconfig(t, d.Namespace, d.Spec.Template.Spec.ServiceAccountName)}
 	for i, arg := range d.Spec.Template.Spec.Containers[0].Args {
-		arg = strings.ReplaceAll(arg, "$(NAMESPACE)", d.Namespace)
+		arg = strings.NewReplacer("$(NAMESPACE)", d.Namespace, "$(POD_IP)", "10.244.0.7").Replace(arg)
 		name, _, _ := strings.Cut(arg, "=")
 		switch {
 		case i == 0:
@@ -342,6 +384,9 @@ func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics s
 			arg = name + "=" + health
 		case name == "--metrics-address":
 			arg = name + "=" + metrics
+		case name == "--explain-address":
+			p.explains = freeAddress(t)
+			arg = name + "=" + p.explains
 		case name == "--address":
 			arg = name + "=127.0.0.1:0"
 			args = append(args, "--url-host=127.0.0.1")

@@ -113,6 +113,7 @@ func grants(t *testing.T, objects map[string][][]byte) []granted {
 // spareRights are those that the story of TestE2EDeploy need not use, and what they are for.
 var spareRights = map[string]string{
 	"celsius-scheduler: create pods/eviction":                     "no pod makes room for another in the story",
+	"celsius-scheduler: create endpointslices.discovery.k8s.io":   "an apply that makes it needs this too, and is noted as a patch",
 	"celsius-scheduler: delete pods":                              "no policy of the story deletes",
 	"celsius-scheduler: get pods":                                 "a binding that had no answer is asked after",
 	"celsius-scheduler: get persistentvolumes":                    "no pod of the story has a claim that waits",

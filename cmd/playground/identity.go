@@ -4,11 +4,13 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +29,9 @@ const (
 	fileCertKey    = "apiserver.key"
 	fileAccountKey = "service-account.key"
 	fileTokens     = "tokens.csv"
+	fileProxyCA    = "front-proxy-ca.crt"
+	fileProxy      = "front-proxy.crt"
+	fileProxyKey   = "front-proxy.key"
 )
 
 // contextName is what the cluster, the user and the context are called in kubeconfigs of ours.
@@ -47,7 +52,7 @@ func loadIdentity(dir string) (*identity, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("identity: %w", err)
 	}
-	for _, make := range []func() error{x.makeCert, x.makeAccountKey, x.makeToken} {
+	for _, make := range []func() error{x.makeCert, x.makeAccountKey, x.makeToken, x.makeProxy} {
 		if err := make(); err != nil {
 			return nil, fmt.Errorf("identity: %w", err)
 		}
@@ -108,6 +113,48 @@ func (x *identity) makeToken() error {
 	_, _ = rand.Read(random) // never fails
 	x.token = hex.EncodeToString(random)
 	return os.WriteFile(x.path(fileTokens), []byte(x.token+`,admin,admin,"system:masters"`+"\n"), 0o600)
+}
+
+// proxyName is the API server's where it asks others in a user's stead.
+const proxyName = "front-proxy"
+
+// makeProxy makes that by which APIs behind the API server know that it is the one that asks: an authority that signs one certificate.
+func (x *identity) makeProxy() error {
+	if text, err := x.read(fileProxyCA); text != nil || err != nil {
+		return err
+	}
+	authorityKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fmt.Errorf("front proxy: %w", err)
+	}
+	authority, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: proxyName + "-ca"}, authorityKey)
+	if err != nil {
+		return fmt.Errorf("front proxy: %w", err)
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fmt.Errorf("front proxy: %w", err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		Subject: pkix.Name{CommonName: proxyName}, SerialNumber: big.NewInt(2), NotBefore: authority.NotBefore, NotAfter: authority.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority, key.Public(), authorityKey)
+	if err != nil {
+		return fmt.Errorf("front proxy: %w", err)
+	}
+	for _, file := range []struct {
+		name  string
+		block pem.Block
+	}{
+		{fileProxyKey, pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}},
+		{fileProxy, pem.Block{Type: "CERTIFICATE", Bytes: der}},
+		{fileProxyCA, pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}}, // the last: without it all are made again
+	} {
+		if err := os.WriteFile(x.path(file.name), pem.EncodeToMemory(&file.block), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restConfig is the administrator's way to the API server. Its limits are so high that the

@@ -16,6 +16,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/live"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 	"github.com/celsius-scheduler/celsius/webhook"
 )
@@ -33,7 +34,9 @@ func startProduct(ctx context.Context, c *controlPlane, policy policyChoice) err
 		return controller.Run(ctx, c.clientConfig("controllers"), controller.Options{})
 	})
 	c.parts.start(ctx, "scheduler", func(ctx context.Context) error {
-		return live.Run(ctx, c.clientConfig("scheduler"), live.Options{Policy: policy.name})
+		return live.Run(ctx, c.clientConfig("scheduler"), live.Options{
+			Policy: policy.name, Explain: questions.Options{Address: "127.0.0.1:0", Host: "localhost"},
+		})
 	})
 	return nil
 }

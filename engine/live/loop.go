@@ -67,6 +67,7 @@ type parts struct {
 	verifier *verifier
 	metrics  *metrics
 	log      logr.Logger
+	looking
 }
 
 // told is what was logged and measured already.
@@ -85,6 +86,9 @@ func (l *loop) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case q := <-l.looks:
+			l.look(q)
+			continue
 		case <-l.feed.wake:
 		case <-timer.C:
 		}
@@ -164,6 +168,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.gangs(now)
 	l.tell(plan, now)
 	l.report(plan, now)
+	l.noted(plan)
 	l.cycled.Store(true)
 	if l.observe != nil {
 		l.observe(plan, time.Now())

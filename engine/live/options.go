@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/load"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
@@ -71,6 +72,9 @@ type Options struct {
 	// VerifyEvictions has evictions checked after they were decided, for at most so long a cycle. 0: never.
 	VerifyEvictions time.Duration
 
+	// Explain says where questions about the last cycle are taken.
+	Explain questions.Options
+
 	// LeaderElect has several schedulers of the same lease take turns. Without it this one leads at once.
 	LeaderElect bool
 	// LeaseName is the lease that they take turns by. "": celsius-scheduler.
@@ -110,6 +114,9 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	if err := o.Extenders.Check(); err != nil {
+		return o, err
+	}
+	if err := o.Explain.Check(); err != nil {
 		return o, err
 	}
 	if _, err := labels.Parse(o.NodeSelector); err != nil {

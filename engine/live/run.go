@@ -33,6 +33,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -254,6 +255,13 @@ func (s *scheduler) lead(ctx context.Context) error {
 			return err
 		}
 		all.Go(func() { measured.run(ctx, every) })
+	}
+	if s.o.Explain.On() {
+		l.looking = newLooking()
+		taken := &questions.Server{
+			Options: s.o.Explain, Namespace: s.o.Namespace, Config: s.cfg, Client: s.client, Ending: s.ending, Ask: l.Look, Log: s.log,
+		}
+		all.Go(func() { taken.Run(ctx) })
 	}
 	s.mu.Lock()
 	s.loop = l

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
 // Changes tells what a report says otherwise than the one before it: where pods went,
@@ -27,7 +29,8 @@ func (r *Report) Changes(before *Report) string {
 		return ""
 	}
 	a, b := before.Summary.Cluster, r.Summary.Cluster
-	return columns("", rows) + fmt.Sprintf("\n%s of %s waiting, before %d of %d\n", count(b.Waiting, "pod"), count(b.WaitingJobs, "job"),
+	return explain.Columns("", rows) + fmt.Sprintf("\n%s of %s waiting, before %d of %d\n",
+		explain.Count(b.Waiting, "pod"), explain.Count(b.WaitingJobs, "job"),
 		a.Waiting, a.WaitingJobs)
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -30,7 +31,7 @@ func (c *completion) contradictions() {
 	}
 	for _, name := range sortedKeys(foreign) {
 		c.warn(source.Issue{
-			Message: fmt.Sprintf("%s pending for another scheduler, %q, which is not simulated", count(foreign[name], "pod"), name),
+			Message: fmt.Sprintf("%s pending for another scheduler, %q, which is not simulated", explain.Count(foreign[name], "pod"), name),
 			Hint:    fmt.Sprintf("--scheduler-name %s makes it ours", name),
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -161,7 +162,7 @@ func outcome(r ScenarioResult) string {
 		}
 		for j, binds := range [][]model.Bind{p.Binds, p.Pipelines, p.Holds} {
 			for _, b := range binds {
-				fmt.Fprintln(&out, []string{"bind", "pipeline", "hold"}[j], b.Task, place(&b))
+				fmt.Fprintln(&out, []string{"bind", "pipeline", "hold"}[j], b.Task, explain.Place(&b))
 			}
 		}
 		for _, s := range p.Jobs {

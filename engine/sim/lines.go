@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -31,21 +30,21 @@ func (d decision) plain() decision {
 
 // decisionsOf are the lines of a plan for the cluster, in the order in which they were decided.
 func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
-	titles := titlesOf(c)
+	titles := explain.TitlesOf(c)
 	var out []decision
 	for _, a := range plan.Admits {
-		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: a.Reason.String()})
+		out = append(out, decision{verb: "admit", what: titles.Of(a.Job), queue: a.Queue, why: a.Reason.String()})
 	}
 	placed := func(verb string, binds []model.Bind) {
 		for i := range binds {
 			b := &binds[i]
-			out = append(out, decision{verb: verb, what: b.Task, queue: b.Queue, node: place(b), why: b.Reason.String(), bind: b})
+			out = append(out, decision{verb: verb, what: b.Task, queue: b.Queue, node: explain.Place(b), why: b.Reason.String(), bind: b})
 		}
 	}
 	placed("bind", plan.Binds)
 	for i := range plan.Evicts {
 		e := &plan.Evicts[i]
-		out = append(out, decision{verb: "evict", what: e.Task, queue: e.Queue, node: e.Node, why: becauseOf(e, "; "), evict: e})
+		out = append(out, decision{verb: "evict", what: e.Task, queue: e.Queue, node: e.Node, why: explain.BecauseOf(e, "; "), evict: e})
 	}
 	placed("pipeline", plan.Pipelines)
 	placed("hold", plan.Holds)
@@ -53,7 +52,7 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 		wait := &plan.Waits[i]
 		what := wait.Task
 		if what == "" {
-			what = titles.of(wait.Job)
+			what = titles.Of(wait.Job)
 		}
 		out = append(out, decision{verb: "wait", what: what, queue: wait.Queue, why: wait.String(), wait: wait})
 	}
@@ -61,39 +60,6 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 		return folded(out)
 	}
 	return out
-}
-
-// forWhom says for whom a pod goes, in which action, and by which rows.
-func forWhom(e *model.Evict) string {
-	if e.For == "" {
-		return fmt.Sprintf("in %s: %s", e.Action, e.Reason.Text)
-	}
-	return fmt.Sprintf("in %s: for %s, as %s", e.Action, e.For, permit(e.Rows))
-}
-
-// becauseOf says for whom a pod goes, by which rows, and if it is for another why that needs it.
-func becauseOf(e *model.Evict, between string) string {
-	if e.For == "" {
-		return forWhom(e)
-	}
-	return forWhom(e) + between + needed(e)
-}
-
-// permit is "a/x permits", or "a/x, b/y and c/z permit".
-func permit(rows []string) string {
-	last := len(rows) - 1
-	if last < 1 {
-		return strings.Join(rows, "") + " permits"
-	}
-	return strings.Join(rows[:last], ", ") + " and " + rows[last] + " permit"
-}
-
-// needed says why the other has no place unless this one goes.
-func needed(e *model.Evict) string {
-	if row := model.RowName(e.Needed.Table, e.Needed.Rule); row != "" {
-		return fmt.Sprintf("%s (%s)", e.Needed.Text, row)
-	}
-	return e.Needed.Text
 }
 
 // told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
@@ -152,25 +118,6 @@ func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[str
 	return out
 }
 
-// place is a node, and the devices and the CPUs held there.
-func place(b *model.Bind) string {
-	out := b.Node
-	if len(b.GPUs) > 0 {
-		out += " gpu " + join(b.GPUs)
-	}
-	if b.CPUs != "" {
-		out += " cpu " + b.CPUs
-	}
-	return out
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 // folded joins neighbours that differ in nothing but the number at the end of the
 // name, where the numbers go up by one: worker-0, worker-1, worker-2 is worker-[0-2].
 // Of pods that are evicted the last mostly goes first, so theirs may go down, too: worker-[2-0].
@@ -184,47 +131,16 @@ func folded(lines []decision) []decision {
 
 // foldedGroups are the neighbours that folded joins.
 func foldedGroups(lines []decision) [][]decision {
-	var out [][]decision
-	for i := 0; i < len(lines); {
-		prefix, first, ok := numbered(lines[i].what)
-		j, step := i+1, 1
-		if ok && lines[i].evict != nil && j < len(lines) && follows(lines[j], lines[i], prefix, first-1) {
-			step = -1
-		}
-		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+step*(j-i)) {
-			j++
-		}
-		out = append(out, lines[i:j])
-		i = j
-	}
-	return out
+	return explain.Fold(lines, func(d *decision) string { return d.what }, func(a, b *decision) bool {
+		return a.verb == b.verb && a.node == b.node && a.queue == b.queue && a.why == b.why
+	}, func(d *decision) bool { return d.evict != nil })
 }
 
 // joined is a group as one line.
 func joined(group []decision) decision {
 	d := group[0]
 	if len(group) > 1 {
-		prefix, first, _ := numbered(d.what)
-		_, last, _ := numbered(group[len(group)-1].what)
-		d.what, d.bind, d.evict = fmt.Sprintf("%s[%d-%d]", prefix, first, last), nil, nil
+		d.what, d.bind, d.evict = explain.Range(d.what, group[len(group)-1].what), nil, nil
 	}
 	return d
-}
-
-// follows says whether a line is the same as another, but for the number wanted.
-func follows(d, first decision, prefix string, number int) bool {
-	p, n, ok := numbered(d.what)
-	return ok && p == prefix && n == number &&
-		d.verb == first.verb && d.node == first.node && d.queue == first.queue && d.why == first.why
-}
-
-// numbered cuts a name before the number at its end; a number with leading zeros is none.
-func numbered(name string) (prefix string, n int, ok bool) {
-	prefix = strings.TrimRight(name, "0123456789")
-	digits := name[len(prefix):]
-	n, err := strconv.Atoi(digits)
-	if err != nil || strconv.Itoa(n) != digits || !strings.HasSuffix(prefix, "-") {
-		return "", 0, false
-	}
-	return prefix, n, true
 }

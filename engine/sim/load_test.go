@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
@@ -87,7 +88,7 @@ func TestKubectlOutputIsTaken(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tasks (-want +got)\n%s", diff)
 	}
-	if got := titlesOf(w.cluster).of("default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11"); got != "default/train" {
+	if got := explain.TitlesOf(w.cluster).Of("default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11"); got != "default/train" {
 		t.Errorf("the job goes by %s, want default/train", got)
 	}
 }
@@ -162,7 +163,7 @@ spec:
 		"minResources":       quantities(*g.Spec.MinResources),
 		"worker annotations": worker.Annotations, "worker scheduler": worker.Spec.SchedulerName,
 		"master priority": *master.Spec.Priority, "master role": master.Labels["role"], "master job": master.Labels["volcano.sh/job-name"],
-		"title": titlesOf(w.cluster).of("ml/train-train"),
+		"title": explain.TitlesOf(w.cluster).Of("ml/train-train"),
 	}
 	want := map[string]any{
 		"minMember": int32(2), "queue": "research", "phase": schedulingv1beta1.PodGroupPending, "minTaskMember": map[string]int32{
@@ -270,7 +271,7 @@ spec: {schedulerName: volcano, containers: [{name: c}]}
 	if shared.QueueName != "q1" || shared.MinMember != 2 || len(shared.Tasks) != 2 {
 		t.Errorf("queue %s, minMember %d, %d pods", shared.QueueName, shared.MinMember, len(shared.Tasks))
 	}
-	if a, b := titlesOf(w.cluster).of(alone.Key), titlesOf(w.cluster).of(shared.Key); a != "ml/alone" || b != "default/rs" {
+	if a, b := explain.TitlesOf(w.cluster).Of(alone.Key), explain.TitlesOf(w.cluster).Of(shared.Key); a != "ml/alone" || b != "default/rs" {
 		t.Errorf("the jobs go by %s and %s", a, b)
 	}
 }

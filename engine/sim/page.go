@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -91,7 +92,7 @@ func (r *Report) html() ([]byte, error) {
 
 func (r *Report) page() page {
 	p := page{
-		From: r.Timeline.From.Format(time.RFC3339), Cycles: count(r.Timeline.Cycles, "cycle"), Stopped: r.Timeline.Stopped,
+		From: r.Timeline.From.Format(time.RFC3339), Cycles: explain.Count(r.Timeline.Cycles, "cycle"), Stopped: r.Timeline.Stopped,
 		ManyCycles: len(r.cycles) > 1,
 	}
 	if len(r.Plans) > 0 {
@@ -117,7 +118,7 @@ func (r *Report) page() page {
 	r.pageDecisions(&p, classes)
 	for i := range r.Summary.Nodes {
 		n := &r.Summary.Nodes[i]
-		p.Nodes = append(p.Nodes, pageNode{n.Node, n.State, count(n.Pods, "pod"), n.Node + " " + n.State, n.Use, n.GPUs})
+		p.Nodes = append(p.Nodes, pageNode{n.Node, n.State, explain.Count(n.Pods, "pod"), n.Node + " " + n.State, n.Use, n.GPUs})
 	}
 	p.Chart = r.chart(classes)
 	return p
@@ -155,7 +156,7 @@ func (r *Report) figures() []pageFigure {
 	}
 	out := []pageFigure{
 		{"Pods bound", strconv.Itoa(bound), ""},
-		{"Pods waiting", strconv.Itoa(c.Waiting), "of " + count(c.WaitingJobs, "job")},
+		{"Pods waiting", strconv.Itoa(c.Waiting), "of " + explain.Count(c.WaitingJobs, "job")},
 	}
 	if evicted > 0 {
 		out = append(out, pageFigure{"Pods evicted", strconv.Itoa(evicted), ""})
@@ -233,7 +234,7 @@ func pageLine(group []decision) pageDecision {
 		words = append(words, x.what)
 	}
 	if b := first.bind; b != nil {
-		d.Facts = "chosen from " + count(b.Feasible, "node")
+		d.Facts = "chosen from " + explain.Count(b.Feasible, "node")
 		if b.RunnerUp != "" {
 			d.Facts += fmt.Sprintf(", with %s before %s with %s", model.Score(b.Score), b.RunnerUp, model.Score(b.RunnerUpScore))
 		}

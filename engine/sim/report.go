@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -136,7 +137,7 @@ func table(lines []decision, wide bool) string {
 		}
 		rows = append(rows, append(row, d.why))
 	}
-	return columns("", rows)
+	return explain.Columns("", rows)
 }
 
 // scoring is the wide cells of a line: action, nodes chosen from, score, runner-up.
@@ -210,5 +211,5 @@ func compact(lines []decision) string {
 	for _, d := range lines {
 		rows = append(rows, []string{d.verb, d.what, dash(d.node), d.why})
 	}
-	return columns("", rows)
+	return explain.Columns("", rows)
 }

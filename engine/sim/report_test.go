@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
@@ -84,6 +85,11 @@ pods:
 		t.Fatal(err)
 	}
 	check(t, w)
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	w.Policy = p
 	r := &Report{APIVersion: manifest.WorldVersion, Kind: "Report", world: w}
 	r.add(plan)
 	r.finish(plan)
@@ -127,7 +133,7 @@ func TestExplain(t *testing.T) {
 	}
 	golden(t, "report/explain.golden", some)
 	for name, want := range map[string]string{
-		"trian": "there is no pod or job trian; did you mean default/train?",
+		"trian": "there is no pod, job, queue or node trian; did you mean default/train?",
 		"x/y/z": "there is no pod or job x/y/z",
 	} {
 		if _, err := r.Explain(name); err == nil || err.Error() != want {

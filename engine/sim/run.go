@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
@@ -151,10 +152,10 @@ func (t Timeline) rows() [][]string {
 // text is the timeline for people.
 func (t Timeline) text() string {
 	var out strings.Builder
-	out.WriteString(columns("", t.rows()))
-	fmt.Fprintf(&out, "\n%s in %s", count(t.Cycles, "cycle"), lasted(t.To.Sub(t.From)))
+	out.WriteString(explain.Columns("", t.rows()))
+	fmt.Fprintf(&out, "\n%s in %s", explain.Count(t.Cycles, "cycle"), lasted(t.To.Sub(t.From)))
 	if n := len(slices.DeleteFunc(slices.Clone(t.Jobs), func(j JobRun) bool { return j.Finished != nil })); n > 0 {
-		fmt.Fprintf(&out, "; %s had not finished", count(n, "job"))
+		fmt.Fprintf(&out, "; %s had not finished", explain.Count(n, "job"))
 	}
 	if t.Stopped {
 		out.WriteString("; stopped there, with more to come")

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
@@ -79,7 +81,7 @@ func (s *scenario) ask(args []string) error {
 		return usage
 	}
 	q := question{site: args[0]}
-	if err := how.read(&asker{s.world, titlesOf(s.world.cluster)}, &q, args[1:]); errors.Is(err, errUsage) {
+	if err := how.read(&asker{s.world, explain.TitlesOf(s.world.cluster)}, &q, args[1:]); errors.Is(err, errUsage) {
 		return usage
 	} else if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (s *scenario) ask(args []string) error {
 	session := session.New(s.world.cluster, s.world.Policy)
 	session.Begin(s.world.now)
 	rows, err := q.put(session)
-	s.print(columns("", rows))
+	s.print(explain.Columns("", rows))
 	return err
 }
 
@@ -137,7 +139,14 @@ var errUsage = errors.New("wrong usage")
 // asker finds the objects that questions name.
 type asker struct {
 	world  *World
-	titles titles
+	titles explain.Titles
+}
+
+func qualified(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return model.Key(metav1.NamespaceDefault, name)
 }
 
 // named finds something by its key or by its name in the namespace default.
@@ -158,12 +167,12 @@ func named[T any](what, name string, all map[string]T, called func(key string) s
 }
 
 func (a *asker) job(on *session.Subject, name string) (string, error) {
-	j, err := named("job", name, a.world.cluster.Jobs, a.titles.of)
+	j, err := named("job", name, a.world.cluster.Jobs, a.titles.Of)
 	if err != nil {
 		return "", err
 	}
 	on.Job = j
-	return a.titles.of(j.Key), nil
+	return a.titles.Of(j.Key), nil
 }
 
 func (a *asker) pod(name string) (*model.Task, error) {

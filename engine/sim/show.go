@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -22,7 +23,7 @@ func (s *scenario) show(args []string) error {
 	if !ok {
 		return fmt.Errorf("%q cannot be shown; there are %s", args[0], strings.Join(sortedKeys(rows), ", "))
 	}
-	s.print(columns("", show(s.inWorld())))
+	s.print(explain.Columns("", show(s.inWorld())))
 	return nil
 }
 
@@ -80,28 +81,14 @@ func gpusFree(gpus []model.GPU) string {
 }
 
 func jobRows(w *World) [][]string {
-	titles := titlesOf(w.cluster)
+	titles := explain.TitlesOf(w.cluster)
 	rows := [][]string{{"JOB", "QUEUE", "PHASE", "MIN", "PODS"}}
 	for _, key := range sortedKeys(w.cluster.Jobs) {
 		if j := w.cluster.Jobs[key]; !j.Orphan {
-			rows = append(rows, []string{titles.of(key), j.QueueName, j.Phase, fmt.Sprint(j.MinMember), statusCounts(j)})
+			rows = append(rows, []string{titles.Of(key), j.QueueName, j.Phase, fmt.Sprint(j.MinMember), explain.StatusCounts(j)})
 		}
 	}
 	return rows
-}
-
-// statusCounts is "1 Pending, 2 Running", in the order of a pod's life.
-func statusCounts(j *model.Job) string {
-	var parts []string
-	for s := range model.NumStatus {
-		if j.Counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", j.Counts[s], s))
-		}
-	}
-	if len(parts) == 0 {
-		return "none"
-	}
-	return strings.Join(parts, ", ")
 }
 
 func podRows(w *World) [][]string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
@@ -197,7 +198,7 @@ func (s Summary) text() string {
 	for _, q := range s.Queues {
 		rows = append(rows, []string{q.Queue, q.State, phaseCounts(q.Jobs), fmt.Sprint(q.Placed), fmt.Sprint(q.Pending), q.text})
 	}
-	return columns("", rows) + "\n" + s.Cluster.text()
+	return explain.Columns("", rows) + "\n" + s.Cluster.text()
 }
 
 // phaseCounts is "2 Running, 1 Pending", in the order of a PodGroup's life.
@@ -227,6 +228,7 @@ func (s ClusterSummary) text() string {
 	if s.Evicted > 0 {
 		evicted = fmt.Sprintf(", %d evicted", s.Evicted)
 	}
-	return columns("", rows) + fmt.Sprintf("\n%s%s; %s bound%s, %s of %s waiting\n",
-		count(s.Nodes, "node"), ready, count(s.Bound, "pod"), evicted, count(s.Waiting, "pod"), count(s.WaitingJobs, "job"))
+	return explain.Columns("", rows) + fmt.Sprintf("\n%s%s; %s bound%s, %s of %s waiting\n",
+		explain.Count(s.Nodes, "node"), ready, explain.Count(s.Bound, "pod"), evicted, explain.Count(s.Waiting, "pod"),
+		explain.Count(s.WaitingJobs, "job"))
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -151,7 +152,7 @@ func (h *history) forget(id manifest.ID, now time.Time) {
 
 // timeline tells the lives of all pods, and of all jobs of the cluster that they were in.
 func (h *history) timeline(c *model.Cluster) Timeline {
-	titles := titlesOf(c)
+	titles := explain.TitlesOf(c)
 	var t Timeline
 	jobs, last := map[string]*JobRun{}, map[string]*span{}
 	for _, s := range h.all {
@@ -160,7 +161,7 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 	for _, s := range h.all {
 		run := s.PodRun
 		if s.job != "" {
-			run.Job = titles.of(s.job)
+			run.Job = titles.Of(s.job)
 			if _, there := titles[s.job]; !there && s.title != "" {
 				run.Job = s.title
 			}
@@ -177,7 +178,7 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 		switch j := jobs[key]; {
 		case job.Orphan:
 		case j == nil && len(job.Expected) > 0: // its pods are made when it is let in
-			jobs[key] = &JobRun{Job: titles.of(key), Queue: job.QueueName, Submitted: job.CreatedAt}
+			jobs[key] = &JobRun{Job: titles.Of(key), Queue: job.QueueName, Submitted: job.CreatedAt}
 		case j != nil && job.CreatedAt.Before(j.Submitted):
 			j.Submitted = job.CreatedAt
 		}
@@ -222,11 +223,11 @@ func (j *JobRun) add(run PodRun, last bool) {
 
 // natural orders names as people count: a-2 before a-10.
 func natural(a, b string) int {
-	p, n, isNumbered := numbered(a)
+	p, n, isNumbered := explain.Numbered(a)
 	if !isNumbered {
 		p, n = a, -1
 	}
-	q, m, isNumbered := numbered(b)
+	q, m, isNumbered := explain.Numbered(b)
 	if !isNumbered {
 		q, m = b, -1
 	}

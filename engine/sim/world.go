@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -394,14 +393,6 @@ func (w *World) obey(plan *model.Plan) error {
 		}
 	}
 	return w.put(w.queueStatuses(plan)...)
-}
-
-func join(numbers []int) string {
-	var parts []string
-	for _, n := range numbers {
-		parts = append(parts, strconv.Itoa(n))
-	}
-	return strings.Join(parts, ",")
 }
 
 // groupStatuses are the PodGroups whose status a plan changes.

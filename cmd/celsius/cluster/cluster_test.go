@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +17,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -152,10 +155,30 @@ func (w *world) run(line string) string {
 	return out.String()
 }
 
+// raw answers questions about cycles as a scheduler does.
+func (w *world) raw(_ context.Context, path, accept string) ([]byte, error) {
+	answers := map[string]string{
+		"/apis/explain.celsius.dev/v1alpha1/namespaces/team/jobs/train text/plain": "job team/train\n  queue  research, place 1 in its order\n",
+		"/apis/explain.celsius.dev/v1alpha1/queues/research application/json": `{"kind":"Explanation","explanation":{"kind":"queue",` +
+			`"name":"research","text":"queue research\n  nobody waits in it\n"}}`,
+	}
+	if text, ok := answers[path+" "+accept]; ok {
+		return []byte(text), nil
+	}
+	if strings.HasSuffix(path, "/nodes/n9") {
+		return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "", 0, false)
+	}
+	err := apierrors.NewNotFound(schema.GroupResource{Group: "explain.celsius.dev", Resource: "pods"}, "trian-0")
+	err.ErrStatus.Message = "the last cycle knew none: there is no pod team/trian-0; did you mean team/train-0?"
+	return nil, err
+}
+
 func (w *world) program(name string) *cobra.Command {
 	o := Options{
-		Connect: func(*genericclioptions.ConfigFlags) (*Reach, error) { return &Reach{w.client, podTable}, nil },
-		Now:     now,
+		Connect: func(*genericclioptions.ConfigFlags) (*Reach, error) {
+			return &Reach{WithWatch: w.client, Table: podTable, Raw: w.raw}, nil
+		},
+		Now: now,
 		Env: func(name string) string {
 			return map[string]string{"VOLCANO_DEFAULT_JOB_NAMESPACE": "team"}[name]
 		},

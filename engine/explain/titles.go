@@ -1,4 +1,4 @@
-package sim
+package explain
 
 import (
 	"strings"
@@ -6,20 +6,21 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// titles are what people call jobs: a PodGroup goes by the name of the Job, or of
+// Titles are what people call jobs: a PodGroup goes by the name of the Job, or of
 // the pod, that it was made for, because its own name holds a uid.
-type titles map[string]string
+type Titles map[string]string
 
-func (t titles) of(job string) string {
+// Of is what people call a job.
+func (t Titles) Of(job string) string {
 	if title, ok := t[job]; ok {
 		return title
 	}
 	return strings.TrimPrefix(job, "~") // an orphan goes by its pod
 }
 
-// titlesOf a cluster's jobs. Two jobs that would go by one title keep their names.
-func titlesOf(c *model.Cluster) titles {
-	out, users := titles{}, map[string]int{}
+// TitlesOf a cluster's jobs. Two jobs that would go by one title keep their names.
+func TitlesOf(c *model.Cluster) Titles {
+	out, users := Titles{}, map[string]int{}
 	for key, job := range c.Jobs {
 		if !job.Orphan {
 			out[key] = job.Title

@@ -1,0 +1,258 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Cycle is a cycle that was made, to be asked about until the cluster changes.
+type Cycle struct {
+	// Session made the cycle, or is another that began at the same time; its cluster is as the cycle left it.
+	Session *session.Session
+	Plan    *model.Plan
+	// Past has what earlier cycles decided; nil: that is not known.
+	Past *Past
+	// Sees says whether who asks may know what is in a namespace; nil: of all. What is in others is told of without names.
+	Sees func(namespace string) bool
+
+	cluster *model.Cluster
+	titles  Titles
+}
+
+// Kinds of objects that can be asked about.
+const (
+	Job   = "job"
+	Pod   = "pod"
+	Queue = "queue"
+	Node  = "node"
+)
+
+// Kinds are all of them.
+func Kinds() []string { return []string{Job, Pod, Queue, Node} }
+
+// UnknownError says that there is no object of that name.
+type UnknownError struct {
+	Kind, Name string
+	Near       string // a name that was meant perhaps
+}
+
+func (e *UnknownError) Error() string {
+	if e.Near != "" {
+		return fmt.Sprintf("there is no %s %s; did you mean %s?", e.Kind, e.Name, e.Near)
+	}
+	return fmt.Sprintf("there is no %s %s", e.Kind, e.Name)
+}
+
+// New is a cycle to be asked about.
+func New(s *session.Session, plan *model.Plan) *Cycle {
+	return &Cycle{Session: s, Plan: plan, cluster: s.Cluster(), titles: TitlesOf(s.Cluster())}
+}
+
+// Explanation is what is told of one object.
+type Explanation struct {
+	Kind      string `json:"kind"` // job, pod, queue or node
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Policy made the cycle at Time.
+	Policy string    `json:"policy"`
+	Time   time.Time `json:"time"`
+	// Text is all of it, for people.
+	Text string `json:"text"`
+	// What the cycle decided of a job and its pods, or of a pod.
+	Binds  []model.Bind  `json:"binds,omitempty"`
+	Evicts []model.Evict `json:"evicts,omitempty"`
+	Waits  []model.Wait  `json:"waits,omitempty"`
+}
+
+// Object explains one object: a job by the name of its PodGroup, or of the Job or the pod for which that was made.
+func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
+	out := &Explanation{
+		Kind: kind, Namespace: namespace, Name: name, Time: x.Plan.Now, Policy: fmt.Sprintf("%s@%d", x.Plan.Policy, x.Plan.Generation),
+	}
+	key := model.Key(namespace, name)
+	switch kind {
+	case Job:
+		for _, j := range x.jobs() {
+			if j.Key == key || x.titles.Of(j.Key) == key {
+				out.Text = x.job(j)
+				x.decided(out, j.Key, "")
+				return out, nil
+			}
+		}
+		return nil, x.unknown(kind, key, slices.Collect(maps.Values(x.titles)))
+	case Pod:
+		if t := x.cluster.Tasks[key]; t != nil {
+			out.Text = x.pod(t)
+			x.decided(out, t.Job.Key, key)
+			return out, nil
+		}
+		return nil, x.unknown(kind, key, slices.Collect(maps.Keys(x.cluster.Tasks)))
+	case Queue:
+		if q := x.cluster.Queues[name]; q != nil {
+			out.Text = x.queue(q)
+			return out, nil
+		}
+		return nil, x.unknown(kind, name, slices.Collect(maps.Keys(x.cluster.Queues)))
+	case Node:
+		if row, ok := x.cluster.Nodes.Index[name]; ok {
+			out.Text = x.node(row)
+			return out, nil
+		}
+		return nil, x.unknown(kind, name, slices.Collect(maps.Keys(x.cluster.Nodes.Index)))
+	}
+	return nil, fmt.Errorf("a %s cannot be explained; there are %s", kind, strings.Join(Kinds(), ", "))
+}
+
+// decided adds what the plan says of a job and its pods, or of one of them.
+func (x *Cycle) decided(out *Explanation, job, task string) {
+	of := func(j, t string) bool { return j == job && (task == "" || t == "" || t == task) }
+	for i := range x.Plan.Binds {
+		if b := &x.Plan.Binds[i]; of(b.Job, b.Task) {
+			out.Binds = append(out.Binds, *b)
+		}
+	}
+	for i := range x.Plan.Evicts {
+		if e := x.Plan.Evicts[i]; of(e.Job, e.Task) {
+			if !x.sees(e.For) {
+				e.For, e.ForJob = "", ""
+			}
+			out.Evicts = append(out.Evicts, e)
+		}
+	}
+	for i := range x.Plan.Waits {
+		if w := &x.Plan.Waits[i]; of(w.Job, w.Task) {
+			out.Waits = append(out.Waits, *w)
+		}
+	}
+}
+
+// unknown names what is near of the same namespace.
+func (x *Cycle) unknown(kind, name string, known []string) error {
+	namespace, _, namespaced := strings.Cut(name, "/")
+	known = slices.DeleteFunc(known, func(k string) bool { return namespaced && !strings.HasPrefix(k, namespace+"/") })
+	slices.Sort(known)
+	return &UnknownError{kind, name, source.Nearest(name, known)}
+}
+
+// Named explains all jobs and pods of a name, with or without its namespace. "all" is every job that the cycle had to do with.
+func (x *Cycle) Named(name string) (string, error) {
+	if name == "all" {
+		return x.all(), nil
+	}
+	fits := func(key string) bool {
+		_, short, _ := strings.Cut(key, "/")
+		return key == name || short == name
+	}
+	var out strings.Builder
+	told := map[*model.Job]bool{}
+	for _, j := range x.jobs() {
+		if fits(j.Key) || fits(x.titles.Of(j.Key)) {
+			out.WriteString(x.job(j))
+			told[j] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(x.cluster.Tasks)) {
+		if t := x.cluster.Tasks[key]; fits(key) && !told[t.Job] {
+			out.WriteString(x.pod(t))
+		}
+	}
+	if out.Len() > 0 {
+		return out.String(), nil
+	}
+	if q := x.cluster.Queues[name]; q != nil {
+		return x.queue(q), nil
+	}
+	if row, ok := x.cluster.Nodes.Index[name]; ok {
+		return x.node(row), nil
+	}
+	known := slices.Concat(slices.Collect(maps.Values(x.titles)), slices.Collect(maps.Keys(x.cluster.Tasks)))
+	slices.Sort(known)
+	if !strings.Contains(name, "/") {
+		near := source.Nearest("default/"+name, known)
+		others := slices.Concat(slices.Collect(maps.Keys(x.cluster.Queues)), slices.Collect(maps.Keys(x.cluster.Nodes.Index)))
+		slices.Sort(others)
+		return "", &UnknownError{"pod, job, queue or node", name, cmp.Or(near, source.Nearest(name, others))}
+	}
+	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
+}
+
+// jobs are those that people know, in key order.
+func (x *Cycle) jobs() []*model.Job {
+	return slices.DeleteFunc(slices.Clone(x.cluster.JobsByKey()), func(j *model.Job) bool { return j.Orphan })
+}
+
+// all explains every job that the plan names, in the plan's order.
+func (x *Cycle) all() string {
+	var out strings.Builder
+	seen := map[string]bool{}
+	explain := func(key string) {
+		if j, ok := x.cluster.Jobs[key]; ok && !seen[key] {
+			seen[key] = true
+			out.WriteString(x.job(j))
+		}
+	}
+	for _, a := range x.Plan.Admits {
+		explain(a.Job)
+	}
+	for _, binds := range [][]model.Bind{x.Plan.Binds, x.Plan.Pipelines, x.Plan.Holds} {
+		for _, b := range binds {
+			explain(b.Job)
+		}
+	}
+	for i := range x.Plan.Evicts {
+		explain(x.Plan.Evicts[i].Job)
+	}
+	for _, wait := range x.Plan.Waits {
+		explain(wait.Job)
+	}
+	if out.Len() == 0 {
+		return "nothing was decided\n"
+	}
+	return out.String()
+}
+
+// sees says whether who asks may know of an object, by its key.
+func (x *Cycle) sees(key string) bool {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(key, "~"), "/")
+	return x.Sees == nil || key == "" || x.Sees(namespace)
+}
+
+// names are what some jobs are called, those that may not be known as a number; most are named.
+func (x *Cycle) names(keys []string, most int) string {
+	var named []string
+	hidden, more := 0, 0
+	for _, key := range keys {
+		switch {
+		case !x.sees(key):
+			hidden++
+		case len(named) == most:
+			more++
+		default:
+			named = append(named, x.titles.Of(key))
+		}
+	}
+	if more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	if hidden > 0 {
+		named = append(named, Count(hidden, "job")+" of other namespaces")
+	}
+	return listed(named)
+}
+
+// listed is "a, b and c".
+func listed(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}

@@ -1,0 +1,209 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// mostBefore is how many of the jobs that come before another are named.
+const mostBefore = 5
+
+// job explains a job, and each pod of it that something was decided about.
+func (x *Cycle) job(j *model.Job) string {
+	var out strings.Builder
+	out.WriteString(x.head(j))
+	type pod struct{ name, why string }
+	var pods []pod // what is decided alike is told once
+	for _, t := range j.Tasks {
+		if why := x.task(t); why != "" {
+			pods = append(pods, pod{t.Key, why})
+		}
+	}
+	name, same := func(p *pod) string { return p.name }, func(a, b *pod) bool { return a.why == b.why }
+	for _, group := range Fold(pods, name, same, func(*pod) bool { return false }) {
+		out.WriteString("  pod " + Range(group[0].name, group[len(group)-1].name) + "\n" + indented(group[0].why))
+	}
+	return out.String()
+}
+
+// head is a job without its pods.
+func (x *Cycle) head(j *model.Job) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "job %s\n", x.titles.Of(j.Key))
+	out.WriteString(Columns("  ", x.facts(j)))
+	for _, a := range x.Plan.Admits {
+		if a.Job == j.Key {
+			why := cmp.Or(a.Reason.String(), "it reserves nothing, so nobody was asked")
+			fmt.Fprintf(&out, "  admitted: %s\n", why)
+		}
+	}
+	for i := range x.Plan.Waits {
+		if w := &x.Plan.Waits[i]; w.Job == j.Key && w.Task == "" {
+			out.WriteString(x.waiting("  ", w, j, nil))
+		}
+	}
+	return out.String()
+}
+
+// facts are what is known of a job without asking why.
+func (x *Cycle) facts(j *model.Job) [][]string {
+	queue := j.QueueName
+	if j.Queue == nil {
+		queue += ", which is not there"
+	}
+	rows := [][]string{
+		{"queue", queue + x.place(j)},
+		{"phase", j.Phase},
+		{"pods", fmt.Sprintf("%s; %d must start together", StatusCounts(j), j.MinMember)},
+	}
+	if age := x.Plan.Now.Sub(j.CreatedAt); age >= time.Second && j.Phase != model.PhaseCompleted {
+		rows = append(rows, []string{"age", age.Truncate(time.Second).String()})
+	}
+	return rows
+}
+
+// place is a job's place in its queue's order, and which of those that wait, too, come before it; "" where it was not asked.
+func (x *Cycle) place(j *model.Job) string {
+	places := map[string]int{}
+	for i := range x.Plan.Waits {
+		if w := &x.Plan.Waits[i]; w.Queue == j.QueueName && w.Place > 0 {
+			places[w.Job] = w.Place
+		}
+	}
+	own := places[j.Key]
+	if own == 0 {
+		return ""
+	}
+	var before []string
+	for key, place := range places {
+		if place < own {
+			before = append(before, key)
+		}
+	}
+	slices.SortFunc(before, func(a, b string) int { return cmp.Or(places[a]-places[b], strings.Compare(a, b)) })
+	text := fmt.Sprintf(", place %d in its order", own)
+	if len(before) > 0 {
+		text += ", after " + x.names(before, mostBefore)
+	}
+	return text
+}
+
+// pod explains a pod: what was decided about it, or else where it is, and of one that waits its job.
+func (x *Cycle) pod(t *model.Task) string {
+	text := x.task(t)
+	if text == "" {
+		text = x.past(t)
+	}
+	if text == "" {
+		text = "  " + x.standing(t) + "\n"
+	}
+	if t.Status == model.Pending && !slices.ContainsFunc(x.Plan.Waits, func(w model.Wait) bool { return w.Task == t.Key }) {
+		text += indented(x.head(t.Job))
+	}
+	return "pod " + t.Key + "\n" + text
+}
+
+// task is what the cycle decided about a pod; "" where that is nothing.
+func (x *Cycle) task(t *model.Task) string {
+	var out strings.Builder
+	for _, group := range []struct {
+		verb  string
+		binds []model.Bind
+	}{{"bound to", x.Plan.Binds}, {"promised", x.Plan.Pipelines}, {"held on", x.Plan.Holds}} {
+		for i := range group.binds {
+			if b := &group.binds[i]; b.Task == t.Key {
+				out.WriteString(binding(group.verb, b))
+			}
+		}
+	}
+	for i := range x.Plan.Waits {
+		if w := &x.Plan.Waits[i]; w.Task == t.Key {
+			out.WriteString(x.waiting("  ", w, t.Job, t))
+		}
+	}
+	for i := range x.Plan.Evicts {
+		switch v := &x.Plan.Evicts[i]; t.Key {
+		case v.Task:
+			out.WriteString(x.eviction(v))
+		case v.For:
+			fmt.Fprintf(&out, "  %s goes for it, as %s\n", x.podName(v.Task), permit(v.Rows))
+		}
+	}
+	return out.String()
+}
+
+// past is what earlier cycles decided about a pod; "": that is not known.
+func (x *Cycle) past(t *model.Task) string {
+	if x.Past == nil {
+		return ""
+	}
+	var out strings.Builder
+	if e := x.Past.evicts.of(t.Key); e != nil && e.What.UID == t.UID {
+		out.WriteString(x.eviction(&e.What) + decidedAt(e))
+	} else if b := x.Past.binds.of(t.Key); b != nil && b.What.UID == t.UID {
+		out.WriteString("  " + x.standing(t) + "\n" + binding("bound to", &b.What) + decidedAt(b))
+	}
+	return out.String()
+}
+
+// decidedAt says when, and by which policy.
+func decidedAt[T any](d *Decided[T]) string {
+	return fmt.Sprintf("  decided at %s by policy %s\n", d.At.UTC().Format(time.RFC3339), d.Policy)
+}
+
+// podName is that of a pod, if who asks may know it.
+func (x *Cycle) podName(key string) string {
+	if key == "" || x.sees(key) {
+		return key
+	}
+	return "a pod of another namespace"
+}
+
+// eviction is for whom a pod goes, by which rows, and why it has to.
+func (x *Cycle) eviction(v *model.Evict) string {
+	named := *v
+	named.For = x.podName(v.For)
+	return fmt.Sprintf("  evicted from %s %s\n", v.Node, BecauseOf(&named, "\n  "))
+}
+
+// standing is where a pod is that nothing was decided about.
+func (x *Cycle) standing(t *model.Task) string {
+	switch {
+	case t.Foreign:
+		return fmt.Sprintf("%s, another scheduler's", t.Status)
+	case t.Node == model.NoNode && t.Status == model.Pending:
+		return "Pending, as its job"
+	case t.Node == model.NoNode:
+		return t.Status.String()
+	}
+	return fmt.Sprintf("%s on %s", t.Status, x.cluster.Nodes.Rows[t.Node].Name)
+}
+
+// binding is where a pod went, what else there was, and the score by row.
+func binding(verb string, b *model.Bind) string {
+	text := fmt.Sprintf("  %s %s", verb, Place(b))
+	if b.Action != "" {
+		text += " in " + b.Action
+	}
+	if why := b.Reason.String(); why != "" {
+		text += ": " + why
+	}
+	text += "\n  of " + Count(b.Feasible, "node")
+	if b.RunnerUp != "" {
+		text += fmt.Sprintf(", before %s with %s", b.RunnerUp, model.Score(b.RunnerUpScore))
+	}
+	text += "\n"
+	if len(b.Scores) == 0 {
+		return text
+	}
+	rows := [][]string{{"SCORE", "ROW"}}
+	for _, s := range b.Scores {
+		rows = append(rows, []string{model.Score(s.Score), model.RowName(s.Table, s.Rule)})
+	}
+	return text + Columns("    ", append(rows, []string{model.Score(b.Score), "in all"}))
+}

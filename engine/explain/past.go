@@ -1,0 +1,48 @@
+package explain
+
+import (
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Past is what was decided last of pods, by their keys: of so many that were bound, and so many that were evicted, the newest.
+type Past struct {
+	Most   int
+	binds  decided[model.Bind]
+	evicts decided[model.Evict]
+}
+
+// Decided is a part of a plan.
+type Decided[T any] struct {
+	What   T
+	Policy string // NAME@GENERATION
+	At     time.Time
+}
+
+// decided is of each pod the last decision, in two halves: once the younger is full the older is forgotten.
+type decided[T any] struct{ young, old map[string]*Decided[T] }
+
+func (d *decided[T]) note(most int, pod string, what *Decided[T]) {
+	if d.young == nil || len(d.young) >= (most+1)/2 {
+		d.old, d.young = d.young, map[string]*Decided[T]{}
+	}
+	d.young[pod] = what
+}
+
+func (d *decided[T]) of(pod string) *Decided[T] {
+	if what := d.young[pod]; what != nil {
+		return what
+	}
+	return d.old[pod]
+}
+
+// Note remembers what a plan decided; policy made it, as NAME@GENERATION.
+func (p *Past) Note(plan *model.Plan, policy string) {
+	for i := range plan.Binds {
+		p.binds.note(p.Most, plan.Binds[i].Task, &Decided[model.Bind]{plan.Binds[i], policy, plan.Now})
+	}
+	for i := range plan.Evicts {
+		p.evicts.note(p.Most, plan.Evicts[i].Task, &Decided[model.Evict]{plan.Evicts[i], policy, plan.Now})
+	}
+}

@@ -1,0 +1,252 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+const (
+	// mostInLine is how many of the jobs that wait in a queue are listed.
+	mostInLine = 20
+	// mostAbout is how many of the jobs that wait are asked about one node.
+	mostAbout = 500
+)
+
+// queue explains a queue: what it holds and may hold, what the policy computes of it, and who waits in it, in order.
+func (x *Cycle) queue(q *model.Queue) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "queue %s\n", q.Name)
+	rows := [][]string{{"state", cmp.Or(q.State, "Open") + ", weight " + fmt.Sprint(q.Weight)}}
+	if q.Parent != "" {
+		rows[0][1] += ", below " + q.Parent
+	}
+	if jobs := phases(q.Phases); jobs != "" {
+		rows = append(rows, []string{"jobs", jobs})
+	}
+	rows = append(rows, []string{"allocated", x.amounts(q.Allocated)}, []string{"asked for", x.amounts(q.Request)})
+	for _, of := range []struct {
+		name string
+		r    model.Resources
+	}{{"deserved", q.Deserved}, {"guarantee", q.Guarantee}, {"capability", q.Capability}} {
+		if text := x.amounts(of.r); text != "nothing" {
+			rows = append(rows, []string{of.name, text})
+		}
+	}
+	out.WriteString(Columns("  ", rows))
+	if fields := session.Fields(x.Session, "queue", x.Session.QueueView(q)); len(fields) > 0 {
+		out.WriteString("  the policy computes\n")
+		rows = nil
+		for _, f := range fields {
+			rows = append(rows, []string{"queue." + f.Name, f.Value, "table " + f.Table})
+		}
+		out.WriteString(Columns("    ", rows))
+	}
+	if a := x.Session.Overused(q); a.Yes {
+		fmt.Fprintf(&out, "  skipped where a step heeds overused: %s\n", a.Reason().String())
+		out.WriteString(x.told("    ", a.Rule, session.Subject{Queue: q}))
+	}
+	out.WriteString(x.line(q))
+	return out.String()
+}
+
+// amounts are those that are not 0.
+func (x *Cycle) amounts(r model.Resources) string {
+	r = r.Clone()
+	for dim := range r {
+		if r.Has(dim) && r[dim] == 0 {
+			r[dim] = math.NaN()
+		}
+	}
+	return x.cluster.Dims.Text(r)
+}
+
+// phases is how many jobs are in each phase: "1 Inqueue, 2 Running".
+func phases(of map[string]int64) string {
+	var parts []string
+	for _, phase := range slices.Sorted(maps.Keys(of)) {
+		if of[phase] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", of[phase], phase))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// line lists who waits in a queue, in its order; those that were not asked come last.
+func (x *Cycle) line(q *model.Queue) string {
+	var waits []*model.Wait
+	told := map[string]bool{}
+	for i := range x.Plan.Waits {
+		w := &x.Plan.Waits[i]
+		if w.Queue != q.Name || told[w.Job] {
+			continue
+		}
+		told[w.Job] = true // of a job that waits as a whole that comes first
+		waits = append(waits, w)
+	}
+	if len(waits) == 0 {
+		return "  nobody waits in it\n"
+	}
+	slices.SortStableFunc(waits, func(a, b *model.Wait) int {
+		last := func(w *model.Wait) bool { return w.Place == 0 }
+		if last(a) != last(b) {
+			return cmp.Compare(b.Place, a.Place)
+		}
+		return cmp.Or(cmp.Compare(a.Place, b.Place), strings.Compare(a.Job, b.Job))
+	})
+	rows, hidden, more := [][]string{{"PLACE", "JOB", "WHY"}}, 0, 0
+	for _, w := range waits {
+		switch {
+		case !x.sees(w.Job):
+			hidden++
+		case len(rows) > mostInLine:
+			more++
+		default:
+			place := "-"
+			if w.Place > 0 {
+				place = fmt.Sprint(w.Place)
+			}
+			rows = append(rows, []string{place, x.titles.Of(w.Job), w.Why() + x.cause(w)})
+		}
+	}
+	text := fmt.Sprintf("  %s in it\n", Count(len(waits), "job")+" wait")
+	if len(waits) == 1 {
+		text = "  1 job waits in it\n"
+	}
+	if len(rows) > 1 {
+		text += Columns("    ", rows)
+	}
+	if more > 0 {
+		text += fmt.Sprintf("    and %d more\n", more)
+	}
+	if hidden > 0 {
+		text += fmt.Sprintf("    and %s\n", Count(hidden, "job")+" of other namespaces")
+	}
+	return text
+}
+
+// cause is why a pod of a job waits that waits because of its pods; "": that is said already.
+func (x *Cycle) cause(of *model.Wait) string {
+	if of.Reason.Site != policy.JobReady {
+		return ""
+	}
+	for i := range x.Plan.Waits {
+		if w := &x.Plan.Waits[i]; w.Job == of.Job && w.Task != "" && w.Reason != of.Reason {
+			return "; its pod " + w.Task + ": " + w.Why()
+		}
+	}
+	return ""
+}
+
+// node explains a node: what is on it, and why it does not take those that wait.
+func (x *Cycle) node(row int32) string {
+	var out strings.Builder
+	n := &x.cluster.Nodes
+	of := n.Rows[row]
+	fmt.Fprintf(&out, "node %s\n", of.Name)
+	state := "Ready"
+	switch {
+	case !of.Ready:
+		state = "NotReady"
+	case of.Unschedulable:
+		state = "Cordoned"
+	}
+	rows := [][]string{
+		{"state", state},
+		{"has", x.amounts(n.AllocatableOf(row))},
+		{"idle", x.amounts(n.IdleOf(row))},
+		{"pods", Count(int(n.TaskCount[row]), "pod") + x.on(row)},
+	}
+	if text := x.amounts(n.ReleasingOf(row)); text != "nothing" {
+		rows = append(rows, []string{"releasing", text})
+	}
+	out.WriteString(Columns("  ", rows))
+	if fields := session.Fields(x.Session, "node", x.Session.NodeView(row)); len(fields) > 0 {
+		out.WriteString("  the policy computes\n")
+		rows = nil
+		for _, f := range fields {
+			rows = append(rows, []string{"node." + f.Name, f.Value, "table " + f.Table})
+		}
+		out.WriteString(Columns("    ", rows))
+	}
+	for i := range x.Plan.Binds {
+		if b := &x.Plan.Binds[i]; b.Node == of.Name {
+			fmt.Fprintf(&out, "  took %s: %s\n", x.podName(b.Task), b.Reason.String())
+		}
+	}
+	out.WriteString(x.turnsAway(row))
+	return out.String()
+}
+
+// on are the jobs whose pods are on a node.
+func (x *Cycle) on(row int32) string {
+	var jobs []string
+	for _, t := range x.cluster.Nodes.Tasks[row] {
+		if !slices.Contains(jobs, t.Job.Key) {
+			jobs = append(jobs, t.Job.Key)
+		}
+	}
+	if len(jobs) == 0 {
+		return ""
+	}
+	slices.Sort(jobs)
+	return " of " + x.names(jobs, mostBefore)
+}
+
+// turnsAway counts the jobs that wait by why a node does not take a pod of them.
+func (x *Cycle) turnsAway(row int32) string {
+	type reason struct{ row, why string }
+	var order []reason
+	by := map[reason][]string{}
+	asked := 0
+	for i := range x.Plan.Waits {
+		w := &x.Plan.Waits[i]
+		j := x.cluster.Jobs[w.Job]
+		if asked == mostAbout || j == nil || i > 0 && x.Plan.Waits[i-1].Job == w.Job {
+			continue
+		}
+		t := x.typical(&model.Wait{}, j)
+		if t == nil {
+			continue
+		}
+		asked++
+		why := reason{why: "it would take a pod of it"}
+		if r, refuses := x.whyNot(t, row); refuses {
+			why = reason{model.RowName(r.Table, r.Rule), r.Text}
+		}
+		if by[why] == nil {
+			order = append(order, why)
+		}
+		by[why] = append(by[why], w.Job)
+	}
+	if len(order) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(order, func(a, b reason) int { return len(by[b]) - len(by[a]) })
+	rows := [][]string{{"JOBS", "ROW", "WHY", "OF"}}
+	for _, why := range order {
+		rows = append(rows, []string{fmt.Sprint(len(by[why])), cmp.Or(why.row, "-"), why.why, x.names(by[why], mostNodes)})
+	}
+	return "  of the jobs that wait\n" + Columns("    ", rows)
+}
+
+// told is what a row read about a subject, as lines; "" where there is none.
+func (x *Cycle) told(indent string, r *policy.Rule, on session.Subject) string {
+	if r == nil {
+		return ""
+	}
+	told, err := session.Tell(x.Session, r, on)
+	if err != nil {
+		return ""
+	}
+	var out strings.Builder
+	write(&out, indent, &told)
+	return out.String()
+}

@@ -1,0 +1,252 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+const (
+	// mostNodes is how many nodes are named that a row refuses, and mostRows of how many such rows the values are told.
+	mostNodes = 3
+	mostRows  = 4
+)
+
+// waiting is why a job waits, or its pod t: the reason with the values that its row read, the nodes by what refuses them, and what would
+// help.
+func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Task) string {
+	step := ""
+	if w.Action != "" {
+		step = " in " + w.Action
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%swaits%s: %s\n", indent, step, cmp.Or(w.Why(), "-"))
+	if t == nil {
+		t = x.typical(w, j)
+	}
+	if w.Task == "" || !x.shares(w) {
+		out.WriteString(x.values(indent+"  ", w.Reason, j, t, ""))
+	}
+	if t != nil && len(w.Nodes) == 0 {
+		if never := x.Session.NeverFits(t); never != "" && !strings.Contains(w.Why(), never) {
+			fmt.Fprintf(&out, "%s  of its pod %s: %s\n", indent, t.Key, never)
+		}
+	}
+	var help []string
+	x.asTried(j, t, func() {
+		refused := x.refused(t, w.Nodes)
+		out.WriteString(histogram(indent+"  ", "NODES", w.Nodes, refused))
+		for i, n := range w.Nodes {
+			if len(refused[i]) > 0 && i < mostRows {
+				out.WriteString(x.values(indent+"  ", model.Reason{Site: policy.Predicates, Table: n.Table, Rule: n.Rule}, j, t, refused[i][0]))
+			}
+		}
+		help = x.help(w, t)
+	})
+	for _, v := range w.InVain {
+		out.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes, nil))
+	}
+	if len(help) > 0 {
+		out.WriteString(indent + "  it would help if\n")
+		for _, h := range help {
+			out.WriteString(indent + "    " + h + "\n")
+		}
+	}
+	return out.String()
+}
+
+// asTried looks at nodes as pod t found them: with the places that other pods of its job had found, and that were rolled back since. The
+// cluster is afterwards as it was.
+func (x *Cycle) asTried(j *model.Job, t *model.Task, do func()) {
+	txn := x.cluster.Begin()
+	defer txn.Rollback(0)
+	for i := range x.Plan.Waits {
+		w := &x.Plan.Waits[i]
+		if w.Job != j.Key || w.Task != "" || w.Tried == nil {
+			continue
+		}
+		for mate, fared := range w.Tasks(j) {
+			row, there := x.cluster.Nodes.Index[fared.Node]
+			if there && mate != t && mate.Status == model.Pending && x.cluster.Nodes.FitsFuture(mate.Request, row) {
+				txn.Pipeline(mate, row, x.Session.Devices(mate, row, true))
+			}
+		}
+	}
+	do()
+}
+
+// shares says that a pod waits for the same as its job, of which it is told already.
+func (x *Cycle) shares(w *model.Wait) bool {
+	return slices.ContainsFunc(x.Plan.Waits, func(of model.Wait) bool { return of.Job == w.Job && of.Task == "" && of.Reason == w.Reason })
+}
+
+// typical is a pod of a job that waits, and that finds no node where there is one; nil: none waits.
+func (x *Cycle) typical(w *model.Wait, j *model.Job) (first *model.Task) {
+	roles := map[string]bool{}
+	for t := range w.Tasks(j) {
+		if t.Gated || t.Foreign || roles[t.Role] {
+			continue
+		}
+		roles[t.Role] = true
+		if first == nil {
+			first = t
+		}
+		if len(w.Nodes) > 0 && !slices.ContainsFunc(x.cluster.Nodes.ByOrder(), x.Session.Class(t).TakesLater) {
+			return t
+		}
+	}
+	return first
+}
+
+// whyNot is why a node does not take a pod, when what is being released is gone; false: it does.
+func (x *Cycle) whyNot(t *model.Task, row int32) (why model.Reason, refuses bool) {
+	class := x.Session.Class(t)
+	switch {
+	case !x.cluster.Nodes.Rows[row].Ready:
+		return report.Refused(report.NotReady()), true
+	case class.TakesLater(row):
+		return why, false
+	}
+	return class.RefusedLater(row), true
+}
+
+// refused names, for each count of nodes, some of these as they are after the cycle.
+func (x *Cycle) refused(t *model.Task, counts []model.NodeCount) [][]string {
+	out := make([][]string, len(counts))
+	if t == nil {
+		return out
+	}
+	left := len(counts)
+	for _, row := range x.cluster.Nodes.ByOrder() {
+		if left == 0 {
+			break
+		}
+		why, refuses := x.whyNot(t, row)
+		if !refuses {
+			continue
+		}
+		i := slices.IndexFunc(counts, func(n model.NodeCount) bool {
+			return n.Table == why.Table && n.Rule == why.Rule && (n.Text == why.Text || n.Example)
+		})
+		if i < 0 || len(out[i]) == mostNodes {
+			continue
+		}
+		if out[i] = append(out[i], x.cluster.Nodes.Rows[row].Name); len(out[i]) == mostNodes || len(out[i]) == counts[i].Count {
+			left--
+		}
+	}
+	return out
+}
+
+// histogram is how many there are of each count, what that is, why, and on which of them; "" of none.
+func histogram(indent, of string, counts []model.NodeCount, on [][]string) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	rows := [][]string{{of, "ROW", "WHY"}}
+	if on != nil {
+		rows[0] = append(rows[0], "ON")
+	}
+	for i, n := range counts {
+		row := []string{fmt.Sprint(n.Count), model.RowName(n.Table, n.Rule), n.Why()}
+		if on != nil {
+			text := strings.Join(on[i], ", ")
+			if n.Count > len(on[i]) && text != "" {
+				text += ", …"
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	return Columns(indent, rows)
+}
+
+// rule is a row of the policy that was the reason of something; nil: it was none.
+func (x *Cycle) rule(why model.Reason) *policy.Rule {
+	for _, r := range x.Session.Policy().All {
+		if r.Table == why.Table && r.Name == why.Rule && (r.Site.Name == why.Site || why.Site == policy.Predicates && r.Site.Name ==
+			policy.DevicePredicates) {
+			return r
+		}
+	}
+	return nil
+}
+
+// subject is what a row was asked about that was the reason why a job or its pod waits; false: that is not known.
+func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on session.Subject, ok bool) {
+	switch r.Site.Name {
+	case policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable:
+		return session.Subject{Job: j}, true
+	case policy.Overused:
+		return session.Subject{Queue: j.Queue}, j.Queue != nil
+	case policy.Allocatable, policy.TaskFeasible:
+		return session.Subject{Task: t}, t != nil
+	case policy.Preemptive:
+		if t != nil {
+			on = session.Subject{Job: j, Request: t.Request}
+		}
+		return on, t != nil
+	case policy.Predicates:
+		return session.Subject{Task: t, Node: node}, t != nil && node != ""
+	}
+	return on, false
+}
+
+// values tells of the row that was a reason which values it read, as they are after the cycle; "" where it was none, or holds by now.
+func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.Task, node string) string {
+	r := x.rule(why)
+	if r == nil || r.Expression.Constant() {
+		return ""
+	}
+	on, ok := subject(r, j, t, node)
+	if !ok {
+		return ""
+	}
+	told, err := session.Tell(x.Session, r, on)
+	if err != nil || told.Value != fmt.Sprint(r.Site.DenyIs) {
+		return ""
+	}
+	where := ""
+	if node != "" {
+		where = " on " + node
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s%s%s is %s:\n", indent, model.RowName(r.Table, r.Name), where, told.Value)
+	write(&out, indent+"  ", &told)
+	return out.String()
+}
+
+// write writes an evaluation: where it is of conditions that are joined a line each, what they gave behind it.
+func write(out *strings.Builder, indent string, told *eval.Told) {
+	if told.Join == "" {
+		fmt.Fprintf(out, "%s%s\n", indent, told.Text)
+		return
+	}
+	rows := [][]string{}
+	var add func(deep string, of *eval.Told)
+	add = func(deep string, of *eval.Told) {
+		for i := range of.Parts {
+			p, sign := &of.Parts[i], ""
+			if i > 0 {
+				sign = of.Join + " "
+			}
+			value := cmp.Or(p.Value, "was not asked")
+			if p.Join == "" {
+				rows = append(rows, []string{deep + sign + p.Text, value})
+				continue
+			}
+			rows = append(rows, []string{deep + sign + "(", value})
+			add(deep+"  ", p)
+			rows = append(rows, []string{deep + ")"})
+		}
+	}
+	add("", told)
+	out.WriteString(Columns(indent, rows))
+}

@@ -1,0 +1,164 @@
+package explain
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Columns lays rows of cells out so that each column but the last is as wide as
+// its widest cell. Rows may be of different lengths; no line ends with a space.
+func Columns(indent string, rows [][]string) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row[:max(len(row)-1, 0)] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		line.WriteString(indent)
+		for i, cell := range row {
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return out.String()
+}
+
+// Count is "1 node", or "2 nodes".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("  " + line)
+	}
+	return out.String()
+}
+
+// StatusCounts is how many pods of a job are in each status: "1 Pending, 2 Running", in the order of a pod's life.
+func StatusCounts(j *model.Job) string {
+	var parts []string
+	for s := range model.NumStatus {
+		if j.Counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", j.Counts[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Numbers is 0,2,3.
+func Numbers(of []int) string {
+	words := make([]string, len(of))
+	for i, n := range of {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+// Place is a node, and the devices and the CPUs held there.
+func Place(b *model.Bind) string {
+	out := b.Node
+	if len(b.GPUs) > 0 {
+		out += " gpu " + Numbers(b.GPUs)
+	}
+	if b.CPUs != "" {
+		out += " cpu " + b.CPUs
+	}
+	return out
+}
+
+// Fold groups neighbours that are the same but for the number at the end of their names, where the numbers go up by one: worker-0,
+// worker-1, worker-2. Where down says so of the first of them they may go down instead.
+func Fold[T any](lines []T, name func(*T) string, same func(a, b *T) bool, down func(*T) bool) (out [][]T) {
+	for i := 0; i < len(lines); {
+		prefix, first, ok := Numbered(name(&lines[i]))
+		follows := func(j, number int) bool {
+			p, n, isNumbered := Numbered(name(&lines[j]))
+			return isNumbered && p == prefix && n == number && same(&lines[j], &lines[i])
+		}
+		j, step := i+1, 1
+		if ok && j < len(lines) && down(&lines[i]) && follows(j, first-1) {
+			step = -1
+		}
+		for ok && j < len(lines) && follows(j, first+step*(j-i)) {
+			j++
+		}
+		out = append(out, lines[i:j])
+		i = j
+	}
+	return out
+}
+
+// Range is the name of neighbours that Fold grouped, by those of the first and the last: worker-[0-2].
+func Range(first, last string) string {
+	if first == last {
+		return first
+	}
+	prefix, from, _ := Numbered(first)
+	_, to, _ := Numbered(last)
+	return fmt.Sprintf("%s[%d-%d]", prefix, from, to)
+}
+
+// Numbered cuts a name before the number at its end; a number with leading zeros is none.
+func Numbered(name string) (prefix string, n int, ok bool) {
+	prefix = strings.TrimRight(name, "0123456789")
+	digits := name[len(prefix):]
+	n, err := strconv.Atoi(digits)
+	if err != nil || strconv.Itoa(n) != digits || !strings.HasSuffix(prefix, "-") {
+		return "", 0, false
+	}
+	return prefix, n, true
+}
+
+// BecauseOf says for whom a pod goes, by which rows, and if it is for another why that needs it.
+func BecauseOf(e *model.Evict, between string) string {
+	if e.For == "" {
+		return ForWhom(e)
+	}
+	return ForWhom(e) + between + needed(e)
+}
+
+// ForWhom says for whom a pod goes, in which action, and by which rows.
+func ForWhom(e *model.Evict) string {
+	if e.For == "" {
+		return fmt.Sprintf("in %s: %s", e.Action, e.Reason.Text)
+	}
+	return fmt.Sprintf("in %s: for %s, as %s", e.Action, e.For, permit(e.Rows))
+}
+
+// permit is "a/x permits", or "a/x, b/y and c/z permit".
+func permit(rows []string) string {
+	last := len(rows) - 1
+	if last < 1 {
+		return strings.Join(rows, "") + " permits"
+	}
+	return strings.Join(rows[:last], ", ") + " and " + rows[last] + " permit"
+}
+
+// needed says why the other has no place unless this one goes.
+func needed(e *model.Evict) string {
+	if row := model.RowName(e.Needed.Table, e.Needed.Rule); row != "" {
+		return fmt.Sprintf("%s (%s)", e.Needed.Text, row)
+	}
+	return e.Needed.Text
+}

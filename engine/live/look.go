@@ -1,0 +1,70 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// mostPast is of how many pods that were bound, and of how many that were evicted, it is remembered why: some 3 MiB.
+const mostPast = 5000
+
+// looking is what is there for who asks about cycles.
+type looking struct {
+	looks chan *look // nil: nobody does
+	plan  *model.Plan
+	past  explain.Past
+}
+
+// look is somebody who looks at the last cycle.
+type look struct {
+	do   func(*explain.Cycle)
+	done chan error
+}
+
+// newLooking is for those who ask.
+func newLooking() looking {
+	return looking{looks: make(chan *look), past: explain.Past{Most: mostPast}}
+}
+
+// Look has a function look at the last cycle, between two cycles, and waits for it.
+func (a *looking) Look(ctx context.Context, do func(*explain.Cycle)) error {
+	q := &look{do, make(chan error, 1)}
+	select {
+	case a.looks <- q:
+		return <-q.done
+	case <-ctx.Done():
+		return errors.New("the scheduler is busy with a cycle; ask again")
+	}
+}
+
+// noted remembers the cycle's plan for those who ask.
+func (l *loop) noted(plan *model.Plan) {
+	if l.looks == nil {
+		return
+	}
+	l.plan = plan
+	l.past.Note(plan, l.stamp)
+}
+
+// look lets somebody look at the last cycle. That it panics is no reason for the scheduler to end: it changes nothing.
+func (l *loop) look(q *look) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			l.log.Error(nil, "a question about the last cycle cannot be answered", "failure", fmt.Sprint(failure))
+			q.done <- fmt.Errorf("internal error: %v", failure)
+		}
+	}()
+	s := l.decider.Session()
+	if s == nil || l.plan == nil {
+		q.done <- errors.New("there was no cycle yet; ask again")
+		return
+	}
+	x := explain.New(s, l.plan)
+	x.Past = &l.past
+	q.do(x)
+	q.done <- nil
+}

@@ -1,0 +1,104 @@
+package questions
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// The ConfigMap in which an API server says by which certificate it can be told, and how it says for whom it asks.
+const trustName = "extension-apiserver-authentication"
+
+// reviewBackoff is how often an API server is asked again that gave no answer.
+func reviewBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 3}
+}
+
+// gate knows who asks, and what they may.
+type gate struct {
+	authenticator.Request
+	authorizer.Authorizer
+}
+
+// newGate trusts the API server's word for who asks, and otherwise a token.
+func newGate(ctx context.Context, cfg *rest.Config, all *sync.WaitGroup) (*gate, error) {
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	headers := headerrequest.NewRequestHeaderAuthRequestController(trustName, metav1.NamespaceSystem, kube,
+		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix",
+		"requestheader-allowed-names")
+	authority, err := dynamiccertificates.NewDynamicCAFromConfigMapController("explain", metav1.NamespaceSystem, trustName,
+		"requestheader-client-ca-file", kube)
+	if err != nil {
+		return nil, fmt.Errorf("trust the API server: %w", err)
+	}
+	if err := headers.RunOnce(ctx); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s, which says how the API server tells who asks: %w", metav1.NamespaceSystem, trustName, err)
+	}
+	if err := authority.RunOnce(ctx); err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s, which says by what the API server is known: %w", metav1.NamespaceSystem, trustName, err)
+	}
+	all.Go(func() { headers.Run(ctx, 1) })
+	all.Go(func() { authority.Run(ctx, 1) })
+	who := authenticatorfactory.DelegatingAuthenticatorConfig{
+		Anonymous:                &apiserver.AnonymousAuthConfig{Enabled: false},
+		TokenAccessReviewClient:  kube.AuthenticationV1(),
+		TokenAccessReviewTimeout: 10 * time.Second,
+		WebhookRetryBackoff:      reviewBackoff(),
+		CacheTTL:                 time.Minute,
+		RequestHeaderConfig: &authenticatorfactory.RequestHeaderConfig{
+			UsernameHeaders:     headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
+			UIDHeaders:          headerrequest.StringSliceProviderFunc(headers.UIDHeaders),
+			GroupHeaders:        headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
+			ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
+			AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
+			CAContentProvider:   authority,
+		},
+	}
+	may := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: kube.AuthorizationV1(), AllowCacheTTL: time.Minute, DenyCacheTTL: 10 * time.Second,
+		WebhookRetryBackoff: reviewBackoff(),
+	}
+	g := &gate{}
+	if g.Request, _, err = who.New(); err != nil {
+		return nil, fmt.Errorf("know who asks: %w", err)
+	}
+	if g.Authorizer, err = may.New(); err != nil {
+		return nil, fmt.Errorf("know what they may: %w", err)
+	}
+	return g, nil
+}
+
+// who asks; nil: that is not known.
+func (g *gate) who(r *http.Request) user.Info {
+	said, ok, err := g.AuthenticateRequest(r)
+	if err != nil || !ok {
+		return nil
+	}
+	return said.User
+}
+
+// may says whether a user may have something explained: resource is jobs, pods, queues or nodes, name "" any of them.
+func (g *gate) may(ctx context.Context, u user.Info, resource, namespace, name string) (bool, error) {
+	decided, _, err := g.Authorize(ctx, authorizer.AttributesRecord{
+		User: u, Verb: "get", APIGroup: Group, APIVersion: Version, Resource: resource, Namespace: namespace, Name: name, ResourceRequest: true,
+	})
+	return decided == authorizer.DecisionAllow, err
+}

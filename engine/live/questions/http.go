@@ -1,0 +1,257 @@
+package questions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+)
+
+// patience is for how long an answer is waited for.
+const patience = 20 * time.Second
+
+// kindOf is the kind of object that a resource of the API explains; "": there is no such resource.
+func kindOf(resource string) string {
+	kind, plural := strings.CutSuffix(resource, "s")
+	if !plural || !slices.Contains(explain.Kinds(), kind) {
+		return ""
+	}
+	return kind
+}
+
+// Namespaced says whether objects of a kind lie in namespaces.
+func Namespaced(kind string) bool { return kind == explain.Job || kind == explain.Pod }
+
+// Path is where an object is explained.
+func Path(kind, namespace, name string) string {
+	at := "/apis/" + Group + "/" + Version
+	if Namespaced(kind) {
+		at += "/namespaces/" + namespace
+	}
+	return at + "/" + kind + "s/" + name
+}
+
+// Answer is an object of the API.
+type Answer struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        Metadata             `json:"metadata"`
+	Explanation     *explain.Explanation `json:"explanation"`
+}
+
+// Metadata names what is explained.
+type Metadata struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// question is about one object.
+type question struct{ resource, kind, namespace, name string }
+
+// questionOf is that of a path; false: it is none.
+func questionOf(path string) (q question, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/apis/"+Group+"/"+Version+"/")
+	if !ok {
+		return q, false
+	}
+	parts := strings.Split(rest, "/")
+	if len(parts) == 4 && parts[0] == "namespaces" {
+		q.namespace, parts = parts[1], parts[2:]
+	}
+	if len(parts) != 2 || parts[1] == "" {
+		return q, false
+	}
+	q.resource, q.kind, q.name = parts[0], kindOf(parts[0]), parts[1]
+	return q, q.kind != "" && Namespaced(q.kind) == (q.namespace != "")
+}
+
+// handler answers what the API has: what it is, and questions.
+func (s *Server) handler(g *gate) http.Handler {
+	mux := http.NewServeMux()
+	for path, object := range discovery() {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, object) })
+	}
+	turn := make(chan struct{}, 1)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		q, ok := questionOf(r.URL.Path)
+		switch {
+		case !ok:
+			refuse(w, notThere(schema.GroupResource{Group: Group}, "", "there are jobs and pods in namespaces, queues and nodes"))
+			return
+		case r.Method != http.MethodGet:
+			refuse(w, apierrors.NewMethodNotSupported(schema.GroupResource{Group: Group, Resource: q.resource}, strings.ToLower(r.Method)))
+			return
+		}
+		u := g.who(r)
+		if u == nil {
+			refuse(w, apierrors.NewUnauthorized("it is not known who asks"))
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		answer, err := s.answer(ctx, g, u, q, turn)
+		switch {
+		case err != nil:
+			refuse(w, statusOf(err))
+		case strings.HasPrefix(r.Header.Get("Accept"), "text/plain"):
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = w.Write([]byte(answer.Text))
+		default:
+			write(w, http.StatusOK, &Answer{
+				metav1.TypeMeta{Kind: "Explanation", APIVersion: Group + "/" + Version}, Metadata{q.name, q.namespace}, answer,
+			})
+		}
+	})
+	return mux
+}
+
+// answer answers a question, with the names of what its user may know.
+func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, turn chan struct{}) (*explain.Explanation, error) {
+	resource := schema.GroupResource{Group: Group, Resource: q.resource}
+	switch ok, err := g.may(ctx, u, q.resource, q.namespace, q.name); {
+	case err != nil:
+		return nil, apierrors.NewInternalError(fmt.Errorf("ask what user %s may: %w", u.GetName(), err))
+	case !ok:
+		return nil, apierrors.NewForbidden(resource, q.name, fmt.Errorf("user %s must be allowed to get %s", u.GetName(), resource))
+	}
+	everywhere, err := g.may(ctx, u, "jobs", "", "")
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	known := map[string]bool{}
+	if q.namespace != "" {
+		known[q.namespace] = true
+	}
+	// The loop waits for nobody: namespaces that it comes to are asked about after it, and it is asked again.
+	for range 3 {
+		var out *explain.Explanation
+		var failed error
+		missing := map[string]bool{}
+		err := s.look(ctx, turn, func(x *explain.Cycle) {
+			if !everywhere {
+				x.Sees = func(namespace string) bool {
+					sees, asked := known[namespace]
+					missing[namespace] = missing[namespace] || !asked
+					return sees
+				}
+			}
+			out, failed = x.Object(q.kind, q.namespace, q.name)
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case failed != nil:
+			return nil, notFound(failed, resource)
+		}
+		maps.DeleteFunc(missing, func(_ string, is bool) bool { return !is })
+		if len(missing) == 0 {
+			return out, nil
+		}
+		for _, namespace := range slices.Sorted(maps.Keys(missing)) {
+			if known[namespace], err = g.may(ctx, u, "jobs", namespace, ""); err != nil {
+				return nil, apierrors.NewInternalError(err)
+			}
+		}
+	}
+	return nil, apierrors.NewServiceUnavailable("who waits changes faster than it can be said who may be named; ask again")
+}
+
+// look has one question at a time be answered, and then a rest.
+func (s *Server) look(ctx context.Context, turn chan struct{}, do func(*explain.Cycle)) error {
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return apierrors.NewTooManyRequests("many ask at once", 1)
+	}
+	took := time.Duration(0)
+	err := s.Ask(ctx, func(x *explain.Cycle) {
+		began := time.Now()
+		do(x)
+		took = time.Since(began)
+	})
+	go func() {
+		time.Sleep(restShare * took)
+		<-turn
+	}()
+	return err
+}
+
+func notFound(err error, resource schema.GroupResource) error {
+	unknown, ok := errors.AsType[*explain.UnknownError](err)
+	if !ok {
+		return err
+	}
+	_, name, namespaced := strings.Cut(unknown.Name, "/")
+	if !namespaced {
+		name = unknown.Name
+	}
+	return notThere(resource, name, "the last cycle knew none: "+unknown.Error())
+}
+
+func notThere(resource schema.GroupResource, name, message string) *apierrors.StatusError {
+	out := apierrors.NewNotFound(resource, name)
+	out.ErrStatus.Message = message
+	return out
+}
+
+// statusOf is an error as the API says it.
+func statusOf(err error) *apierrors.StatusError {
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return status
+	}
+	return apierrors.NewServiceUnavailable(err.Error())
+}
+
+func refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	status := err.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	write(w, int(status.Code), &status)
+}
+
+func write(w http.ResponseWriter, code int, object any) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(text)
+}
+
+// discovery is what the API server asks of an API, by its path.
+func discovery() map[string]any {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: Group + "/" + Version, Version: Version}
+	group := metav1.APIGroup{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: Group,
+		Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
+	}
+	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: Group + "/" + Version}
+	for _, kind := range explain.Kinds() {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: kind + "s", SingularName: kind, Namespaced: Namespaced(kind), Kind: "Explanation", Verbs: metav1.Verbs{"get"},
+		})
+	}
+	info := map[string]string{"title": Group, "version": Version}
+	return map[string]any{
+		"/apis": &metav1.APIGroupList{
+			TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group},
+		},
+		"/apis/" + Group:                 &group,
+		"/apis/" + Group + "/" + Version: list,
+		"/openapi/v2":                    map[string]any{"swagger": "2.0", "info": info, "paths": map[string]any{}},
+		"/openapi/v3":                    map[string]any{"paths": map[string]any{}},
+		"/healthz":                       map[string]string{"status": "ok"},
+	}
+}

@@ -1,0 +1,141 @@
+// Package questions takes questions about the last cycle, as an API of the cluster: users ask the API server, with all of kubectl's ways to
+// say who they are, and it asks the scheduler that leads.
+//
+//	GET /apis/explain.celsius.dev/v1alpha1/namespaces/NAMESPACE/jobs/NAME    user --> API server --TLS--> Server --> who, and may they?
+//	                                     .../pods/NAME                                                     |
+//	                             .../queues/NAME, .../nodes/NAME                                           +--> between two cycles: explain
+//
+// Only the leader serves, and says so: it writes where it is into the Service of the API. There is no Secret: its certificate lives as long
+// as the process does, and is vouched for in the APIService.
+package questions
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+)
+
+// The API.
+const (
+	Group   = "explain.celsius.dev"
+	Version = "v1alpha1"
+	// ServiceName is that of the Service at which the API server asks.
+	ServiceName = "celsius-explain"
+)
+
+// Options say where questions are taken.
+type Options struct {
+	// Address is what is listened on, as host:port. "" or "0": nowhere.
+	Address string
+	// Host is where the API server finds that: an IP, say that of the pod, or, for a scheduler outside of the cluster, a name.
+	Host string
+}
+
+// On says whether questions are taken.
+func (o Options) On() bool { return o.Address != "" && o.Address != "0" }
+
+// Check says what cannot be meant.
+func (o Options) Check() error {
+	if !o.On() {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		return fmt.Errorf("explain address %q: %w; write it as host:port, or :8443", o.Address, err)
+	}
+	if o.Host == "" {
+		return errors.New("explain address without an explain host: give the IP, or the name, by which the API server reaches this scheduler")
+	}
+	return nil
+}
+
+// Ask has a function look at the last cycle, between two cycles, and waits for it. It fails where there was no cycle, or ctx ends.
+type Ask func(ctx context.Context, look func(*explain.Cycle)) error
+
+// Server takes questions while its scheduler leads.
+type Server struct {
+	Options
+	Namespace string // of the Service
+	// Config reaches the API server, which is asked who asks and what they may.
+	Config *rest.Config
+	// Client writes where the server is, and Ending takes it back when the lease is over.
+	Client, Ending client.Client
+	Ask            Ask
+	Log            logr.Logger
+}
+
+// goodFor is for how long a certificate is shown, which is good for a year.
+const goodFor = 90 * 24 * time.Hour
+
+// restShare is how many times as long as an answer took no other is begun: who asks much does not slow down the scheduler much.
+const restShare = 4
+
+// Run serves until ctx ends. That it cannot serve is logged, and no reason not to schedule.
+func (s *Server) Run(ctx context.Context) {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		term, end := context.WithTimeout(ctx, goodFor)
+		err := s.serve(term)
+		over := term.Err() != nil
+		end()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case over:
+			wait = time.Second
+			continue
+		}
+		s.Log.Info("questions about cycles (celsius explain) cannot be taken; it is tried again", "after", wait.String(), "error", err.Error())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (s *Server) serve(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer func() { _ = listener.Close() }()
+	_, text, _ := net.SplitHostPort(listener.Addr().String())
+	port, _ := strconv.Atoi(text)
+	pair, authority, err := s.certificate()
+	if err != nil {
+		return err
+	}
+	who, err := newGate(ctx, s.Config, &all)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Handler: s.handler(who), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			ClientAuth: tls.RequestClientCert, // the API server shows one; it is checked with what it says of who asks
+		},
+	}
+	all.Go(func() { s.register(ctx, port, authority) })
+	end := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer end()
+	if err := server.Serve(tls.NewListener(listener, server.TLSConfig)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,169 @@
+package questions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// cycleOf is a cycle over a small cluster: jobs a/one and b/two wait in queue q for more than its only node has.
+func cycleOf(t *testing.T) *explain.Cycle {
+	t.Helper()
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
+	amounts := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	objects := []any{
+		&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+			Status: corev1.NodeStatus{
+				Allocatable: amounts, Capacity: amounts, Conditions: []corev1.NodeCondition{{Type: "Ready", Status: "True"}},
+			},
+		},
+		&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}},
+	}
+	for namespace, name := range map[string]string{"a": "one", "b": "two"} {
+		created := metav1.NewTime(now.Add(-time.Duration(len(namespace+name)) * time.Minute))
+		objects = append(objects, &v1beta1.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: created},
+			Spec:       v1beta1.PodGroupSpec{MinMember: 1, Queue: "q"},
+			Status:     v1beta1.PodGroupStatus{Phase: v1beta1.PodGroupInqueue},
+		}, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: name + "-0", UID: "uid", CreationTimestamp: created,
+				Annotations: map[string]string{v1beta1.KubeGroupNameAnnotationKey: name},
+			},
+			Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("4")}},
+			}}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
+		})
+	}
+	for _, o := range objects {
+		if errs := c.Apply(model.Delta{Op: model.Upsert, Object: o}); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+	}
+	var d engine.Decider
+	plan := d.Decide(c, p, now)
+	if len(plan.Waits) == 0 {
+		t.Fatal("nobody waits")
+	}
+	return explain.New(d.Session(), plan)
+}
+
+// known says who asks by the header X-Remote-User; each may get what rights lists of it, as RESOURCE or NAMESPACE/RESOURCE.
+type known map[string][]string
+
+func (known) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
+	name := r.Header.Get("X-Remote-User")
+	return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, name != "", nil
+}
+
+func (k known) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetVerb() != "get" || a.GetAPIGroup() != Group {
+		return authorizer.DecisionNoOpinion, "", errors.New("it asks for something else")
+	}
+	rights := k[a.GetUser().GetName()]
+	if slices.Contains(rights, a.GetResource()) || slices.Contains(rights, a.GetNamespace()+"/"+a.GetResource()) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// TestAnswers asks as users with different rights, and looks at what they are told, and not told.
+func TestAnswers(t *testing.T) {
+	x := cycleOf(t)
+	s := &Server{Ask: func(_ context.Context, look func(*explain.Cycle)) error {
+		x.Sees = nil
+		look(x)
+		return nil
+	}}
+	users := known{"admin": {"jobs", "pods", "queues", "nodes"}, "ann": {"a/jobs", "a/pods", "queues"}}
+	h := s.handler(&gate{users, users})
+	for _, test := range []struct {
+		name, user, path string
+		code             int
+		says, hides      string
+	}{
+		{"one's own job", "ann", Path("job", "a", "one"), 200, "it asks for cpu 4 and can never fit", "two"},
+		{"one's own pod", "ann", Path("pod", "a", "one-0"), 200, "queue.deserved {cpu 2", "two"},
+		{"another's job", "ann", Path("job", "b", "two"), 403, "must be allowed to get jobs.explain.celsius.dev", "cpu"},
+		{"a queue of which one sees a part", "ann", Path("queue", "", "q"), 200, "and 1 job of other namespaces", "two"},
+		{"a queue of which one sees all", "admin", Path("queue", "", "q"), 200, "b/two", "other namespaces"},
+		{"a node", "admin", Path("node", "", "n1"), 200, "a/one and b/two", ""},
+		{"a node that one may not see", "ann", Path("node", "", "n1"), 403, "nodes.explain.celsius.dev", ""},
+		{"nobody", "", Path("job", "a", "one"), 401, "it is not known who asks", "cpu"},
+		{"no such job", "ann", Path("job", "a", "ones"), 404, "there is no job a/ones; did you mean a/one?", ""},
+		{"a name of another namespace is no hint", "ann", Path("job", "a", "two"), 404, "there is no job a/two", "b/two"},
+		{"no such resource", "admin", "/apis/explain.celsius.dev/v1alpha1/services/x", 404, "there are jobs and pods in namespaces", ""},
+		{"a queue is in no namespace", "admin", "/apis/explain.celsius.dev/v1alpha1/namespaces/a/queues/q", 404, "queues and nodes", ""},
+		{"discovery", "", "/apis/explain.celsius.dev/v1alpha1", 200, `"name":"jobs","singularName":"job","namespaced":true`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, test.path, nil)
+			r.Header.Set("X-Remote-User", test.user)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			body := w.Body.String()
+			if w.Code != test.code || !strings.Contains(body, test.says) || test.hides != "" && strings.Contains(body, test.hides) {
+				t.Errorf("%s answers %d\n%s\nwant %d, %q and not %q", test.path, w.Code, body, test.code, test.says, test.hides)
+			}
+			if !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s is no JSON", body)
+			}
+		})
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Path("job", "a", "one"), nil)
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("a POST is answered with %d", w.Code)
+	}
+	r = httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path("job", "a", "one"), nil)
+	r.Header.Set("X-Remote-User", "ann")
+	r.Header.Set("Accept", "text/plain")
+	w = httptest.NewRecorder()
+	if h.ServeHTTP(w, r); !strings.HasPrefix(w.Body.String(), "job a/one\n  queue  q, place ") {
+		t.Errorf("as text it is\n%s", w.Body)
+	}
+}
+
+func TestOptionsCheck(t *testing.T) {
+	for _, test := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{}, ""},
+		{Options{Address: "0"}, ""},
+		{Options{Address: ":8443", Host: "10.0.0.1"}, ""},
+		{Options{Address: ":8443"}, "without an explain host"},
+		{Options{Address: "8443", Host: "x"}, "write it as host:port"},
+	} {
+		err := test.o.Check()
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v: %v, want %q", test.o, err, test.want)
+		}
+	}
+}

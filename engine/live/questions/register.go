@@ -1,0 +1,122 @@
+package questions
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// APIServiceName is that of the object by which the API server knows where to ask.
+const APIServiceName = Version + "." + Group
+
+// certificate makes what the server is known by, for as long as it runs; authority vouches for it.
+func (s *Server) certificate() (pair tls.Certificate, authority []byte, err error) {
+	cert, key, err := certutil.GenerateSelfSignedCertKey(ServiceName+"."+s.Namespace+".svc", nil, nil)
+	if err != nil {
+		return pair, nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		return pair, nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	// The leaf comes first, and then who signed it.
+	_, rest := pem.Decode(cert)
+	return pair, bytes.TrimSpace(rest), nil
+}
+
+// register says where the server is, until that is written. Outside of a cluster it takes it back when ctx ends.
+func (s *Server) register(ctx context.Context, port int, authority []byte) {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		err := s.write(ctx, port, authority)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		s.Log.Info("the API server cannot be told where questions about cycles are taken; it is tried again", "after", wait.String(),
+			"error", err.Error())
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	<-ctx.Done()
+	if net.ParseIP(s.Host) != nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return // the next writes over it
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := errors.Join(s.Ending.Delete(ending, s.apiService(port, nil)), s.Ending.Delete(ending, s.service(port))); err != nil {
+		s.Log.Info("the API server still looks for an answer here", "error", err.Error())
+	}
+}
+
+// write applies the Service, or where it leads, and the APIService.
+func (s *Server) write(ctx context.Context, port int, authority []byte) error {
+	where := s.service(port)
+	if net.ParseIP(s.Host) != nil {
+		where = s.slice(port)
+	}
+	owner := client.FieldOwner("celsius-scheduler")
+	for _, object := range []*unstructured.Unstructured{where, s.apiService(port, authority)} {
+		if err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), owner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) object(apiVersion, kind, namespace, name string, content map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: content}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return u
+}
+
+// service leads to a server outside of the cluster, by its name.
+func (s *Server) service(port int) *unstructured.Unstructured {
+	return s.object("v1", "Service", s.Namespace, ServiceName, map[string]any{
+		"spec": map[string]any{"type": "ExternalName", "externalName": s.Host, "ports": []any{map[string]any{"port": int64(port)}}},
+	})
+}
+
+// slice has the Service, which selects no pods, lead to the leader.
+func (s *Server) slice(port int) *unstructured.Unstructured {
+	family := "IPv4"
+	if net.ParseIP(s.Host).To4() == nil {
+		family = "IPv6"
+	}
+	u := s.object("discovery.k8s.io/v1", "EndpointSlice", s.Namespace, ServiceName, map[string]any{
+		"addressType": family,
+		"endpoints":   []any{map[string]any{"addresses": []any{s.Host}, "conditions": map[string]any{"ready": true}}},
+		"ports":       []any{map[string]any{"name": "", "port": int64(port), "protocol": "TCP"}},
+	})
+	u.SetLabels(map[string]string{
+		"kubernetes.io/service-name": ServiceName, "endpointslice.kubernetes.io/managed-by": "celsius-scheduler",
+	})
+	return u
+}
+
+// apiService has the API server ask the Service, which it knows by the authority.
+func (s *Server) apiService(port int, authority []byte) *unstructured.Unstructured {
+	to := map[string]any{"namespace": s.Namespace, "name": ServiceName, "port": int64(port)}
+	if net.ParseIP(s.Host) != nil {
+		to["port"] = int64(443)
+	}
+	spec := map[string]any{
+		"group": Group, "version": Version, "groupPriorityMinimum": int64(100), "versionPriority": int64(10), "service": to,
+	}
+	if authority != nil {
+		spec["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+	}
+	return s.object("apiregistration.k8s.io/v1", "APIService", "", APIServiceName, map[string]any{"spec": spec})
+}

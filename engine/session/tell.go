@@ -1,0 +1,78 @@
+package session
+
+import (
+	"unicode/utf8"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// Tell evaluates a row about a subject, and tells of its parts what they gave. Its guard is not asked.
+func Tell(s *Session, r *policy.Rule, on Subject) (eval.Told, error) {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	if err := s.about(f, on); err != nil {
+		return eval.Told{}, err
+	}
+	return r.Expression.Tell(f, words), nil
+}
+
+// Refusers are all rows of predicates that refuse a node to a task.
+func Refusers(s *Session, t *model.Task, row int32) (out []*policy.Rule) {
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	f.Node = s.NodeView(row)
+	for _, r := range s.p.Predicates() {
+		if s.ask.Opinion(r, f) == language.No {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Field is a computed field of one object, in words.
+type Field struct {
+	Name  string `json:"name"`
+	Table string `json:"table"`
+	Value string `json:"value"`
+}
+
+// Fields are what the policy computes of an object, in the order of its tables; of an owner that has none: nothing.
+func Fields(s *Session, on string, view any) (out []Field) {
+	for _, x := range s.p.Attributes() {
+		if x.On != on {
+			continue
+		}
+		if text, ok := words(policy.ReadAttribute(x, view)); ok {
+			out = append(out, Field{x.Name, x.Table, text})
+		}
+	}
+	return out
+}
+
+// longestWords is how many runes of a value are told.
+const longestWords = 80
+
+// words are a value as people are told it; false: it is an object, of which there is too much to tell.
+func words(v ref.Val) (string, bool) {
+	switch v.(type) {
+	case *language.TaskView, *language.JobView, *language.QueueView, *language.NodeView, *language.NamespaceView, *language.ClusterView:
+		return "", false
+	}
+	if types.IsUnknown(v) {
+		return "", false
+	}
+	text := language.Text(v)
+	if utf8.RuneCountInString(text) > longestWords {
+		text = string([]rune(text)[:longestWords-1]) + "…"
+	}
+	if text == "" {
+		text = "''"
+	}
+	return text, true
+}
