@@ -25,6 +25,8 @@ type Cycle struct {
 
 	cluster *model.Cluster
 	titles  Titles
+	decided *decisions        // nil: not put in order yet
+	inDepth map[string]string // what was told of nodes, by what it is about
 }
 
 // Kinds of objects that can be asked about.
@@ -53,7 +55,7 @@ func (e *UnknownError) Error() string {
 
 // New is a cycle to be asked about.
 func New(s *session.Session, plan *model.Plan) *Cycle {
-	return &Cycle{Session: s, Plan: plan, cluster: s.Cluster(), titles: TitlesOf(s.Cluster())}
+	return &Cycle{Session: s, Plan: plan, cluster: s.Cluster(), titles: TitlesOf(s.Cluster()), inDepth: map[string]string{}}
 }
 
 // Explanation is what is told of one object.
@@ -83,7 +85,7 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 		for _, j := range x.jobs() {
 			if j.Key == key || x.titles.Of(j.Key) == key {
 				out.Text = x.job(j)
-				x.decided(out, j.Key, "")
+				x.add(out, j.Key, "")
 				return out, nil
 			}
 		}
@@ -91,7 +93,7 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 	case Pod:
 		if t := x.cluster.Tasks[key]; t != nil {
 			out.Text = x.pod(t)
-			x.decided(out, t.Job.Key, key)
+			x.add(out, t.Job.Key, key)
 			return out, nil
 		}
 		return nil, x.unknown(kind, key, slices.Collect(maps.Keys(x.cluster.Tasks)))
@@ -111,8 +113,8 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 	return nil, fmt.Errorf("a %s cannot be explained; there are %s", kind, strings.Join(Kinds(), ", "))
 }
 
-// decided adds what the plan says of a job and its pods, or of one of them.
-func (x *Cycle) decided(out *Explanation, job, task string) {
+// add adds what the plan says of a job and its pods, or of one of them.
+func (x *Cycle) add(out *Explanation, job, task string) {
 	of := func(j, t string) bool { return j == job && (task == "" || t == "" || t == task) }
 	for i := range x.Plan.Binds {
 		if b := &x.Plan.Binds[i]; of(b.Job, b.Task) {

@@ -23,15 +23,16 @@ func (x *Cycle) help(w *model.Wait, t *model.Task) (out []string) {
 	var least lack
 	alone := map[*policy.Rule][]string{}
 	for _, row := range x.cluster.Nodes.ByOrder() {
-		why, refuses := x.whyNot(t, row)
-		switch ofRow := x.rule(model.Reason{Site: policy.Predicates, Table: why.Table, Rule: why.Rule}) != nil; {
-		case refuses && why.Table == "builtin" && why.Rule == "fit":
-			if lacks := x.lacking(t, row); lacks.below(&least) {
-				least = lacks
-			}
-		case refuses && ofRow && asked < mostAsked:
+		if !x.cluster.Nodes.Rows[row].Ready {
+			continue
+		}
+		lacks := x.lacking(t, row)
+		switch refuser := x.Session.Class(t).Refuser(row); {
+		case refuser == nil && lacks.below(&least):
+			least = lacks
+		case refuser != nil && len(lacks.dims) == 0 && asked < mostAsked:
 			asked++
-			if all := session.Refusers(x.Session, t, row); len(all) == 1 && len(x.lacking(t, row).dims) == 0 {
+			if all := session.Refusers(x.Session, t, row); len(all) == 1 {
 				alone[all[0]] = append(alone[all[0]], x.cluster.Nodes.Rows[row].Name)
 			}
 		}
@@ -64,6 +65,9 @@ type lack struct {
 
 // below says that it is less than another: first comes what the node could have.
 func (l *lack) below(other *lack) bool {
+	if l.dims == nil {
+		return false
+	}
 	if other.dims == nil || l.never != other.never {
 		return other.dims == nil || other.never
 	}

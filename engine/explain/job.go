@@ -42,10 +42,8 @@ func (x *Cycle) head(j *model.Job) string {
 			fmt.Fprintf(&out, "  admitted: %s\n", why)
 		}
 	}
-	for i := range x.Plan.Waits {
-		if w := &x.Plan.Waits[i]; w.Job == j.Key && w.Task == "" {
-			out.WriteString(x.waiting("  ", w, j, nil))
-		}
+	if w := x.decisions().waits[j.Key]; w != nil {
+		out.WriteString(x.waiting("  ", w, j, nil))
 	}
 	return out.String()
 }
@@ -102,7 +100,7 @@ func (x *Cycle) pod(t *model.Task) string {
 	if text == "" {
 		text = "  " + x.standing(t) + "\n"
 	}
-	if t.Status == model.Pending && !slices.ContainsFunc(x.Plan.Waits, func(w model.Wait) bool { return w.Task == t.Key }) {
+	if of := x.decisions().of[t.Key]; t.Status == model.Pending && (of == nil || len(of.waits) == 0) {
 		text += indented(x.head(t.Job))
 	}
 	return "pod " + t.Key + "\n" + text
@@ -111,28 +109,24 @@ func (x *Cycle) pod(t *model.Task) string {
 // task is what the cycle decided about a pod; "" where that is nothing.
 func (x *Cycle) task(t *model.Task) string {
 	var out strings.Builder
-	for _, group := range []struct {
-		verb  string
-		binds []model.Bind
-	}{{"bound to", x.Plan.Binds}, {"promised", x.Plan.Pipelines}, {"held on", x.Plan.Holds}} {
-		for i := range group.binds {
-			if b := &group.binds[i]; b.Task == t.Key {
+	if of := x.decisions().of[t.Key]; of != nil {
+		for _, group := range []struct {
+			verb  string
+			binds []*model.Bind
+		}{{"bound to", of.bound}, {"promised", of.promised}, {"held on", of.held}} {
+			for _, b := range group.binds {
 				out.WriteString(binding(group.verb, b))
 			}
 		}
-	}
-	for i := range x.Plan.Waits {
-		if w := &x.Plan.Waits[i]; w.Task == t.Key {
+		for _, w := range of.waits {
 			out.WriteString(x.waiting("  ", w, t.Job, t))
 		}
-	}
-	for i := range x.Plan.Evicts {
-		switch v := &x.Plan.Evicts[i]; t.Key {
-		case v.Task:
-			out.WriteString(x.eviction(v))
-		case v.For:
-			fmt.Fprintf(&out, "  %s goes for it, as %s\n", x.podName(v.Task), permit(v.Rows))
+		for _, e := range of.evicts {
+			out.WriteString(x.eviction(e))
 		}
+	}
+	for _, e := range x.decisions().goes[t.Key] {
+		fmt.Fprintf(&out, "  %s goes for it, as %s\n", x.podName(e.Task), permit(e.Rows))
 	}
 	return out.String()
 }

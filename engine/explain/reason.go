@@ -17,6 +17,8 @@ const (
 	// mostNodes is how many nodes are named that a row refuses, and mostRows of how many such rows the values are told.
 	mostNodes = 3
 	mostRows  = 4
+	// mostInDepth is of how many kinds of pods it is told on which nodes.
+	mostInDepth = 10
 )
 
 // waiting is why a job waits, or its pod t: the reason with the values that its row read, the nodes by what refuses them, and what would
@@ -39,27 +41,44 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 			fmt.Fprintf(&out, "%s  of its pod %s: %s\n", indent, t.Key, never)
 		}
 	}
-	var help []string
-	x.asTried(j, t, func() {
-		refused := x.refused(t, w.Nodes)
-		out.WriteString(histogram(indent+"  ", "NODES", w.Nodes, refused))
-		for i, n := range w.Nodes {
-			if len(refused[i]) > 0 && i < mostRows {
-				out.WriteString(x.values(indent+"  ", model.Reason{Site: policy.Predicates, Table: n.Table, Rule: n.Rule}, j, t, refused[i][0]))
-			}
-		}
-		help = x.help(w, t)
-	})
+	out.WriteString(x.nodes(indent+"  ", w, j, t))
 	for _, v := range w.InVain {
 		out.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes, nil))
 	}
-	if len(help) > 0 {
-		out.WriteString(indent + "  it would help if\n")
-		for _, h := range help {
-			out.WriteString(indent + "    " + h + "\n")
-		}
-	}
 	return out.String()
+}
+
+// nodes tells on which nodes a pod that waits is refused, by what, and what would help. Of pods that fared alike it is found out once, and
+// of no more than mostInDepth kinds.
+func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task) string {
+	if len(w.Nodes) == 0 || t == nil {
+		return ""
+	}
+	about := fmt.Sprint(indent, j.Key, t.Role, t.InitRequest, w.Nodes)
+	if text, known := x.inDepth[about]; known {
+		return text
+	}
+	if len(x.inDepth) == mostInDepth {
+		return histogram(indent, "NODES", w.Nodes, nil)
+	}
+	var out strings.Builder
+	x.asTried(j, t, func() {
+		refused := x.refused(t, w.Nodes)
+		out.WriteString(histogram(indent, "NODES", w.Nodes, refused))
+		for i, n := range w.Nodes {
+			if len(refused[i]) > 0 && i < mostRows {
+				out.WriteString(x.values(indent, model.Reason{Site: policy.Predicates, Table: n.Table, Rule: n.Rule}, j, t, refused[i][0]))
+			}
+		}
+		if help := x.help(w, t); len(help) > 0 {
+			out.WriteString(indent + "it would help if\n")
+			for _, h := range help {
+				out.WriteString(indent + "  " + h + "\n")
+			}
+		}
+	})
+	x.inDepth[about] = out.String()
+	return x.inDepth[about]
 }
 
 // asTried looks at nodes as pod t found them: with the places that other pods of its job had found, and that were rolled back since. The
@@ -67,11 +86,7 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 func (x *Cycle) asTried(j *model.Job, t *model.Task, do func()) {
 	txn := x.cluster.Begin()
 	defer txn.Rollback(0)
-	for i := range x.Plan.Waits {
-		w := &x.Plan.Waits[i]
-		if w.Job != j.Key || w.Task != "" || w.Tried == nil {
-			continue
-		}
+	if w := x.decisions().waits[j.Key]; w != nil && w.Tried != nil {
 		for mate, fared := range w.Tasks(j) {
 			row, there := x.cluster.Nodes.Index[fared.Node]
 			if there && mate != t && mate.Status == model.Pending && x.cluster.Nodes.FitsFuture(mate.Request, row) {
@@ -84,7 +99,8 @@ func (x *Cycle) asTried(j *model.Job, t *model.Task, do func()) {
 
 // shares says that a pod waits for the same as its job, of which it is told already.
 func (x *Cycle) shares(w *model.Wait) bool {
-	return slices.ContainsFunc(x.Plan.Waits, func(of model.Wait) bool { return of.Job == w.Job && of.Task == "" && of.Reason == w.Reason })
+	of := x.decisions().waits[w.Job]
+	return of != nil && of.Reason == w.Reason
 }
 
 // typical is a pod of a job that waits, and that finds no node where there is one; nil: none waits.
@@ -128,13 +144,7 @@ func (x *Cycle) refused(t *model.Task, counts []model.NodeCount) [][]string {
 		if left == 0 {
 			break
 		}
-		why, refuses := x.whyNot(t, row)
-		if !refuses {
-			continue
-		}
-		i := slices.IndexFunc(counts, func(n model.NodeCount) bool {
-			return n.Table == why.Table && n.Rule == why.Rule && (n.Text == why.Text || n.Example)
-		})
+		i := x.counted(t, row, counts)
 		if i < 0 || len(out[i]) == mostNodes {
 			continue
 		}
@@ -143,6 +153,25 @@ func (x *Cycle) refused(t *model.Task, counts []model.NodeCount) [][]string {
 		}
 	}
 	return out
+}
+
+// counted is the place of a node among counts of nodes; below 0: it takes the pod, or is refused for another reason by now. What a row says
+// of the node is only asked where the row has several counts.
+func (x *Cycle) counted(t *model.Task, row int32, counts []model.NodeCount) int {
+	if r := x.Session.Class(t).Refuser(row); r != nil {
+		of := func(n model.NodeCount) bool { return n.Table == r.Table && n.Rule == r.Name }
+		first := slices.IndexFunc(counts, of)
+		if first < 0 || !slices.ContainsFunc(counts[first+1:], of) {
+			return first
+		}
+	}
+	why, refuses := x.whyNot(t, row)
+	if !refuses {
+		return -1
+	}
+	return slices.IndexFunc(counts, func(n model.NodeCount) bool {
+		return n.Table == why.Table && n.Rule == why.Rule && (n.Text == why.Text || n.Example)
+	})
 }
 
 // histogram is how many there are of each count, what that is, why, and on which of them; "" of none.

@@ -156,6 +156,14 @@ func (x *rejections) codeOf(row int32) int {
 	return code
 }
 
+// Refuser is the row of predicates that refuses a node; nil: none does.
+func (c *Class) Refuser(row int32) *policy.Rule {
+	if code := c.Cells[row].Verdict; code > 0 {
+		return c.v.policy.All[code-1]
+	}
+	return nil
+}
+
 // misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
 func (x *rejections) misfits(all []refusals, rows []int32) []refusals {
 	n, c := x.c.v.nodes, x.c
