@@ -19,9 +19,17 @@ import (
 // APIServiceName is that of the object by which the API server knows where to ask.
 const APIServiceName = Version + "." + Group
 
+// serviceName is that of the Service; outside of a cluster it is another than that of deploy, which can be applied beside it.
+func (s *Server) serviceName() string {
+	if net.ParseIP(s.Host) == nil {
+		return ServiceName + "-outside"
+	}
+	return ServiceName
+}
+
 // certificate makes what the server is known by, for as long as it runs; authority vouches for it.
 func (s *Server) certificate() (pair tls.Certificate, authority []byte, err error) {
-	cert, key, err := certutil.GenerateSelfSignedCertKey(ServiceName+"."+s.Namespace+".svc", nil, nil)
+	cert, key, err := certutil.GenerateSelfSignedCertKey(s.serviceName()+"."+s.Namespace+".svc", nil, nil)
 	if err != nil {
 		return pair, nil, fmt.Errorf("make a certificate: %w", err)
 	}
@@ -84,7 +92,7 @@ func (s *Server) object(apiVersion, kind, namespace, name string, content map[st
 
 // service leads to a server outside of the cluster, by its name.
 func (s *Server) service(port int) *unstructured.Unstructured {
-	return s.object("v1", "Service", s.Namespace, ServiceName, map[string]any{
+	return s.object("v1", "Service", s.Namespace, s.serviceName(), map[string]any{
 		"spec": map[string]any{"type": "ExternalName", "externalName": s.Host, "ports": []any{map[string]any{"port": int64(port)}}},
 	})
 }
@@ -108,7 +116,7 @@ func (s *Server) slice(port int) *unstructured.Unstructured {
 
 // apiService has the API server ask the Service, which it knows by the authority.
 func (s *Server) apiService(port int, authority []byte) *unstructured.Unstructured {
-	to := map[string]any{"namespace": s.Namespace, "name": ServiceName, "port": int64(port)}
+	to := map[string]any{"namespace": s.Namespace, "name": s.serviceName(), "port": int64(port)}
 	if net.ParseIP(s.Host) != nil {
 		to["port"] = int64(443)
 	}
