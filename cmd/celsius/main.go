@@ -101,6 +101,9 @@ func usageError(format string, args ...any) error {
 	return exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
+// helpColumns is how wide help is.
+const helpColumns = 80
+
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "celsius",
@@ -117,6 +120,7 @@ read, change and try before it runs.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError("%w; see %s --help", err, c.CommandPath())
 	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(), newPolicyCommand(),
 		newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newDocsCommand())
