@@ -123,10 +123,7 @@ func (x *Cycle) add(out *Explanation, job, task string) {
 	}
 	for i := range x.Plan.Evicts {
 		if e := x.Plan.Evicts[i]; of(e.Job, e.Task) {
-			if !x.sees(e.For) {
-				e.For, e.ForJob = "", ""
-			}
-			out.Evicts = append(out.Evicts, e)
+			out.Evicts = append(out.Evicts, x.masked(e))
 		}
 	}
 	for i := range x.Plan.Waits {

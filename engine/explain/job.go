@@ -158,10 +158,23 @@ func (x *Cycle) podName(key string) string {
 	return "a pod of another namespace"
 }
 
+// masked is an eviction without the names of those in other namespaces for whom it is.
+func (x *Cycle) masked(e model.Evict) model.Evict {
+	for _, pod := range []string{e.For, e.NeededFor} {
+		if !x.sees(pod) {
+			e.Needed.Text = strings.ReplaceAll(e.Needed.Text, pod, x.podName(pod))
+		}
+	}
+	if !x.sees(e.ForJob) {
+		e.ForJob = ""
+	}
+	e.For, e.NeededFor = x.podName(e.For), x.podName(e.NeededFor)
+	return e
+}
+
 // eviction is for whom a pod goes, by which rows, and why it has to.
 func (x *Cycle) eviction(v *model.Evict) string {
-	named := *v
-	named.For = x.podName(v.For)
+	named := x.masked(*v)
 	return fmt.Sprintf("  evicted from %s %s\n", v.Node, BecauseOf(&named, "\n  "))
 }
 

@@ -41,20 +41,25 @@ func (x *Cycle) queue(q *model.Queue) string {
 		}
 	}
 	out.WriteString(Columns("  ", rows))
-	if fields := session.Fields(x.Session, "queue", x.Session.QueueView(q)); len(fields) > 0 {
-		out.WriteString("  the policy computes\n")
-		rows = nil
-		for _, f := range fields {
-			rows = append(rows, []string{"queue." + f.Name, f.Value, "table " + f.Table})
-		}
-		out.WriteString(Columns("    ", rows))
-	}
+	out.WriteString(computed("queue", session.Fields(x.Session, "queue", x.Session.QueueView(q))))
 	if a := x.Session.Overused(q); a.Yes {
 		fmt.Fprintf(&out, "  skipped where a step heeds overused: %s\n", a.Reason().String())
 		out.WriteString(x.told("    ", a.Rule, session.Subject{Queue: q}))
 	}
 	out.WriteString(x.line(q))
 	return out.String()
+}
+
+// computed are fields that the policy computes of an object; "" of none.
+func computed(of string, fields []session.Field) string {
+	if len(fields) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, f := range fields {
+		rows = append(rows, []string{of + "." + f.Name, f.Value, "table " + f.Table})
+	}
+	return "  the policy computes\n" + Columns("    ", rows)
 }
 
 // amounts are those that are not 0.
@@ -151,15 +156,8 @@ func (x *Cycle) node(row int32) string {
 	n := &x.cluster.Nodes
 	of := n.Rows[row]
 	fmt.Fprintf(&out, "node %s\n", of.Name)
-	state := "Ready"
-	switch {
-	case !of.Ready:
-		state = "NotReady"
-	case of.Unschedulable:
-		state = "Cordoned"
-	}
 	rows := [][]string{
-		{"state", state},
+		{"state", NodeState(of)},
 		{"has", x.amounts(n.AllocatableOf(row))},
 		{"idle", x.amounts(n.IdleOf(row))},
 		{"pods", Count(int(n.TaskCount[row]), "pod") + x.on(row)},
@@ -168,14 +166,7 @@ func (x *Cycle) node(row int32) string {
 		rows = append(rows, []string{"releasing", text})
 	}
 	out.WriteString(Columns("  ", rows))
-	if fields := session.Fields(x.Session, "node", x.Session.NodeView(row)); len(fields) > 0 {
-		out.WriteString("  the policy computes\n")
-		rows = nil
-		for _, f := range fields {
-			rows = append(rows, []string{"node." + f.Name, f.Value, "table " + f.Table})
-		}
-		out.WriteString(Columns("    ", rows))
-	}
+	out.WriteString(computed("node", session.Fields(x.Session, "node", x.Session.NodeView(row))))
 	for i := range x.Plan.Binds {
 		if b := &x.Plan.Binds[i]; b.Node == of.Name {
 			fmt.Fprintf(&out, "  took %s: %s\n", x.podName(b.Task), b.Reason.String())

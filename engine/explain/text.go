@@ -66,6 +66,17 @@ func StatusCounts(j *model.Job) string {
 	return strings.Join(parts, ", ")
 }
 
+// NodeState is whether a node takes pods.
+func NodeState(n *model.Node) string {
+	switch {
+	case !n.Ready:
+		return "NotReady"
+	case n.Unschedulable:
+		return "Cordoned"
+	}
+	return "Ready"
+}
+
 // Numbers is 0,2,3.
 func Numbers(of []int) string {
 	words := make([]string, len(of))

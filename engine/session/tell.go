@@ -1,6 +1,9 @@
 package session
 
 import (
+	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/cel-go/common/types"
@@ -71,8 +74,8 @@ func words(v ref.Val) (string, bool) {
 	if utf8.RuneCountInString(text) > longestWords {
 		text = string([]rune(text)[:longestWords-1]) + "…"
 	}
-	if text == "" {
-		text = "''"
+	if text == "" || strings.ContainsFunc(text, unicode.IsControl) { // which a terminal would obey
+		text = strconv.Quote(text)
 	}
 	return text, true
 }

@@ -52,20 +52,10 @@ func nodeRows(w *World) [][]string {
 	rows := [][]string{{"NODE", "STATE", "PODS", "IDLE"}}
 	for _, name := range sortedKeys(c.Nodes.Index) {
 		row := c.Nodes.Index[name]
-		rows = append(rows, []string{name, nodeState(c.Nodes.Rows[row]), fmt.Sprint(c.Nodes.TaskCount[row]), c.Dims.Text(c.Nodes.IdleOf(row)) +
-			gpusFree(c.Nodes.GPUs[row])})
+		idle := c.Dims.Text(c.Nodes.IdleOf(row)) + gpusFree(c.Nodes.GPUs[row])
+		rows = append(rows, []string{name, explain.NodeState(c.Nodes.Rows[row]), fmt.Sprint(c.Nodes.TaskCount[row]), idle})
 	}
 	return rows
-}
-
-func nodeState(n *model.Node) string {
-	switch {
-	case !n.Ready:
-		return "NotReady"
-	case n.Unschedulable:
-		return "Cordoned"
-	}
-	return "Ready"
 }
 
 // gpusFree is the free part of each device, in thousandths.

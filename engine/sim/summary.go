@@ -115,7 +115,7 @@ func (w *World) Summarise(plan *model.Plan) Summary {
 
 func summariseNode(c *model.Cluster, row int32) NodeSummary {
 	n := c.Nodes.Rows[row]
-	s := NodeSummary{Node: n.Name, State: nodeState(n), Pods: int(c.Nodes.TaskCount[row])}
+	s := NodeSummary{Node: n.Name, State: explain.NodeState(n), Pods: int(c.Nodes.TaskCount[row])}
 	gpus := c.Nodes.GPUs[row]
 	for _, i := range c.Dims.Sorted() {
 		if i == model.Pods || i >= len(c.Nodes.Allocatable) || c.Dims.Name(i) == model.GPUResource && len(gpus) > 0 {

@@ -1,0 +1,32 @@
+package explain
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// TestMasked looks for the names of those for whom a pod goes, who are in another namespace, in all that is told of its eviction.
+func TestMasked(t *testing.T) {
+	e := model.Evict{
+		Task: "mine/low-0", Job: "mine/low", For: "theirs/secret-0", ForJob: "theirs/secret", ForQueue: "q", Node: "n1", Action: "preempt",
+		Rows: []string{"priority/strictly-lower"}, NeededFor: "theirs/secret-1",
+		Needed: model.Reason{Text: "spared, theirs/secret-0 and theirs/secret-1 have no place here", Table: "builtin", Rule: "fit"},
+	}
+	mine := &Cycle{Sees: func(namespace string) bool { return namespace == "mine" }}
+	text, err := json.Marshal(mine.masked(e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []string{mine.eviction(&e), string(text)} {
+		if strings.Contains(told, "secret") || !strings.Contains(told, "a pod of another namespace") {
+			t.Errorf("it is told\n%s", told)
+		}
+	}
+	all := &Cycle{}
+	if told := all.eviction(&e); !strings.Contains(told, "for theirs/secret-0") {
+		t.Errorf("who sees all is told\n%s", told)
+	}
+}
