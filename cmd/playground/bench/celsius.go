@@ -15,10 +15,7 @@ import (
 // startScheduler starts the product's scheduler. It ends, at the latest, with ctx.
 func (b *bench) startScheduler(ctx context.Context) (*program, error) {
 	s := &program{name: "scheduler", ready: `] "scheduling"`}
-	if err := freePort(&s.profiles); err != nil {
-		return nil, err
-	}
-	return s, b.startCelsius(ctx, s, "--pprof-address", s.profiles)
+	return s, b.startCelsius(ctx, s)
 }
 
 // startControllers starts the product's controllers in the same way.
@@ -27,16 +24,15 @@ func (b *bench) startControllers(ctx context.Context) (*program, error) {
 	return s, b.startCelsius(ctx, s)
 }
 
-// startCelsius starts a part with what all have in common, and more arguments.
-func (b *bench) startCelsius(ctx context.Context, s *program, more ...string) error {
-	if err := freePort(&s.metrics); err != nil {
+// startCelsius starts a part with what all have in common.
+func (b *bench) startCelsius(ctx context.Context, s *program) error {
+	if err := errors.Join(freePort(&s.metrics), freePort(&s.profiles)); err != nil {
 		return err
 	}
-	return b.launch(ctx, s, b.celsius, append([]string{
+	return b.launch(ctx, s, b.celsius,
 		s.name, "--kubeconfig", b.cluster.Kubeconfig,
 		"--scheduler-name", schedulerName, "--leader-elect=" + strconv.FormatBool(b.idle > 0), "--health-address", "0",
-		"--metrics-address", s.metrics, "--metrics-secure=false",
-	}, more...)...)
+		"--metrics-address", s.metrics, "--metrics-secure=false", "--pprof-address", s.profiles)
 }
 
 // startBoth starts the scheduler and the controllers, and waits until they work.

@@ -61,9 +61,6 @@ func (b *comparison) turns() []turn {
 
 // compare runs all, and prints what came of it.
 func (b *comparison) compare(ctx context.Context) error {
-	if err := b.makeProfiles(); err != nil {
-		return err
-	}
 	if b.latencyFor > 0 {
 		// First, while the API server is not busy collecting what the runs left behind.
 		var err error

@@ -172,7 +172,7 @@ func (b *bench) runBeside(ctx context.Context, c contender, l *load, w *podWatch
 	if err = p.await(ctx, w); err != nil {
 		return began, end, err
 	}
-	b.profileScheduler(ctx, p, string(l.shape))
+	b.profilePart(ctx, p, string(l.shape), b.least)
 	if err = w.await(ctx, bound, len(l.pods)); err != nil {
 		return began, end, err
 	}

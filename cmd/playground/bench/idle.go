@@ -78,6 +78,9 @@ func (b idleBench) measureParts(ctx context.Context, parts ...*program) error {
 			return err
 		}
 	}
+	for _, p := range parts {
+		b.profilePart(ctx, p, "idle", b.idle)
+	}
 	began, err := take(parts...)
 	if err != nil {
 		return err

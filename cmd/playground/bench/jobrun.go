@@ -88,7 +88,7 @@ func (x *jobsBench) runJobs(ctx context.Context, r *shapeResult) (like *corev1.P
 		return nil, err
 	}
 	defer stop()
-	x.profileScheduler(ctx, scheduler, "jobs-"+r.shape.String())
+	x.profilePart(ctx, scheduler, "jobs-"+r.shape.String(), x.least)
 	began, err := take(controllers, scheduler)
 	if err != nil {
 		return nil, err

@@ -91,9 +91,6 @@ func (o jobsOptions) measure(ctx context.Context, out io.Writer, cluster *Cluste
 	if err != nil {
 		return err
 	}
-	if err := b.makeProfiles(); err != nil {
-		return err
-	}
 	x := &jobsBench{bench: b, o: o}
 	var all []shapeResult
 	for _, s := range shapes {

@@ -100,7 +100,7 @@ func (b *bench) steadyBy(ctx context.Context, c contender) (r steadyResult, err 
 		if err := p.await(ctx, w); err != nil {
 			return r, err
 		}
-		b.profileScheduler(ctx, p, "steady")
+		b.profilePart(ctx, p, "steady", b.least)
 	}
 	stop, err := b.profile("steady-" + strings.ReplaceAll(c.name, " ", "-"))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"sync"
+	"time"
 )
 
 // makeProfiles makes the folder of profiles, where they are wanted.
@@ -39,21 +40,20 @@ func (b *bench) profile(name string) (stop func(), err error) {
 	}), nil
 }
 
-// profileScheduler has the scheduler write a CPU profile, where they are wanted: of as long as a run of the bare loop is to take
-// at least. Others than Celsius' are not asked.
-func (b *bench) profileScheduler(ctx context.Context, s *program, name string) {
-	if b.profiles == "" || s == nil || s.profiles == "" {
+// profilePart has a part of Celsius write a CPU profile of so long, where they are wanted. Others than Celsius' are not asked.
+func (b *bench) profilePart(ctx context.Context, p *program, name string, long time.Duration) {
+	if b.profiles == "" || p == nil || p.profiles == "" {
 		return
 	}
-	file := filepath.Join(b.profiles, fmt.Sprintf("scheduler-%s-%d.pprof", name, b.runs))
-	seconds := max(int(b.least.Seconds()), 1)
+	file := filepath.Join(b.profiles, fmt.Sprintf("%s-%s-%d.pprof", p.name, name, b.runs))
+	seconds := max(int(long.Seconds()), 1)
 	go func() {
-		page, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.profiles, seconds))
+		page, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", p.profiles, seconds))
 		if err == nil {
 			err = os.WriteFile(file, page, 0o600)
 		}
 		if err != nil {
-			_, _ = fmt.Fprintf(b.cluster.Log, "profile of the scheduler: %v\n", err)
+			_, _ = fmt.Fprintf(b.cluster.Log, "profile of the %s: %v\n", p.name, err)
 		}
 	}()
 }
