@@ -123,7 +123,7 @@ func (x *Cycle) add(out *Explanation, job, task string) {
 	}
 	for i := range x.Plan.Evicts {
 		if e := x.Plan.Evicts[i]; of(e.Job, e.Task) {
-			out.Evicts = append(out.Evicts, x.masked(e))
+			out.Evicts = append(out.Evicts, x.Masked(e))
 		}
 	}
 	for i := range x.Plan.Waits {

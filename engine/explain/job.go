@@ -158,8 +158,8 @@ func (x *Cycle) podName(key string) string {
 	return "a pod of another namespace"
 }
 
-// masked is an eviction without the names of those in other namespaces for whom it is.
-func (x *Cycle) masked(e model.Evict) model.Evict {
+// Masked is an eviction without the names of those in other namespaces for whom it is.
+func (x *Cycle) Masked(e model.Evict) model.Evict {
 	for _, pod := range []string{e.For, e.NeededFor} {
 		if !x.sees(pod) {
 			e.Needed.Text = strings.ReplaceAll(e.Needed.Text, pod, x.podName(pod))
@@ -174,7 +174,7 @@ func (x *Cycle) masked(e model.Evict) model.Evict {
 
 // eviction is for whom a pod goes, by which rows, and why it has to.
 func (x *Cycle) eviction(v *model.Evict) string {
-	named := x.masked(*v)
+	named := x.Masked(*v)
 	return fmt.Sprintf("  evicted from %s %s\n", v.Node, BecauseOf(&named, "\n  "))
 }
 

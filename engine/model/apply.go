@@ -92,6 +92,7 @@ type bookkeeping struct {
 	templates map[string]*Template
 	broken    error     // the first promise that a caller broke
 	usedRest  Resources // what Used lacks of the exact sum
+	trial     *Trial    // that goes on; nil: none does
 
 	applied
 }
@@ -201,18 +202,25 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 		return nil
 	}
 	var errs []error
+	c.applyAs(func() {
+		var m mistakes
+		for _, d := range deltas {
+			m = mistakes{}
+			c.apply(d, &m)
+			errs = append(errs, m.errs...)
+		}
+	})
+	return errs
+}
+
+// applyAs makes changes, of objects, and sees to what follows from them once.
+func (c *Cluster) applyAs(change func()) {
 	c.books.applying = true
-	var m mistakes
-	for _, d := range deltas {
-		m = mistakes{}
-		c.apply(d, &m)
-		errs = append(errs, m.errs...)
-	}
+	change()
 	c.books.applying = false
 	c.settle()
 	c.changed()
 	c.ObjectClock++
-	return errs
 }
 
 func (c *Cluster) apply(d Delta, m *mistakes) {

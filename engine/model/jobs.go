@@ -39,7 +39,7 @@ func (c *Cluster) readOrphan(j *Job, t *Task) {
 	j.Preemptable = readPreemptable(t.Annotations, t.Labels, false)
 	j.PreemptableForGang = readPreemptable(t.Annotations, t.Labels, true)
 	j.PriorityClassName = t.PriorityClassName
-	j.Priority = c.classValue(j.PriorityClassName)
+	j.Priority = c.ClassValue(j.PriorityClassName)
 }
 
 // leaveJob takes a task, which counts for nothing any more, out of its job. The list of
@@ -118,7 +118,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 		c.removeGroup(next.Key)
 		return
 	}
-	next.Priority = c.classValue(next.PriorityClassName)
+	next.Priority = c.ClassValue(next.PriorityClassName)
 	j := c.Jobs[next.Key]
 	var was *Queue
 	var members []*Task
@@ -303,9 +303,9 @@ func (c *Cluster) removeQueue(name string) {
 	c.touchQueue(q)
 }
 
-// classValue is the value of a PriorityClass, else of the default class, else 0. Of several default
+// ClassValue is the value of a PriorityClass, else of the default class, else 0. Of several default
 // classes the lowest counts, as in Kubernetes.
-func (c *Cluster) classValue(name string) int64 {
+func (c *Cluster) ClassValue(name string) int64 {
 	if p := c.PriorityClasses[name]; p != nil {
 		return p.Value
 	}
@@ -329,7 +329,7 @@ func (c *Cluster) defaultClass() *PriorityClass {
 func (c *Cluster) readClasses() {
 	for _, j := range c.JobsByKey() {
 		changed := false
-		if v := c.classValue(j.PriorityClassName); v != j.Priority {
+		if v := c.ClassValue(j.PriorityClassName); v != j.Priority {
 			j.Priority, changed = v, true
 			c.Slots.Jobs.Change(j.Slot)
 		}

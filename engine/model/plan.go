@@ -58,6 +58,40 @@ func (p *Plan) Remember(c *Cluster) {
 	touchJobs(c, c.Past.Rivals.Forget(p.Now))
 }
 
+// After is the plan of a moment in which this one was made after another: what both did, and how things stand after the last. nil: there was
+// no other.
+func (p *Plan) After(first *Plan) *Plan {
+	if first == nil {
+		return p
+	}
+	both := *p
+	both.Admits = slices.Concat(first.Admits, p.Admits)
+	both.Binds = slices.Concat(first.Binds, p.Binds)
+	both.Evicts = slices.Concat(first.Evicts, p.Evicts)
+	both.Warnings = slices.Clone(first.Warnings)
+	for _, text := range p.Warnings {
+		if !slices.Contains(both.Warnings, text) {
+			both.Warnings = append(both.Warnings, text)
+		}
+	}
+	both.Errors = SumErrors(slices.Clone(first.Errors), p.Errors)
+	return &both
+}
+
+// SumErrors adds the errors of more cycles to those of some, a row once.
+func SumErrors(sum, more []RuleError) []RuleError {
+	for _, e := range more {
+		i := slices.IndexFunc(sum, func(x RuleError) bool { return x.Site == e.Site && x.Table == e.Table && x.Rule == e.Rule })
+		if i < 0 {
+			sum = append(sum, e)
+			continue
+		}
+		sum[i].Count += e.Count
+		sum[i].OverBudget += e.OverBudget
+	}
+	return sum
+}
+
 // Admit lets a job into its queue: PodGroup Pending -> Inqueue.
 type Admit struct {
 	Job    string `json:"job"`

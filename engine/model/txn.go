@@ -57,8 +57,14 @@ func (x *Txn) Rollback(to Savepoint) {
 	}
 }
 
-// Commit keeps all steps: their log is forgotten, and savepoints with it. The Txn may be used again.
-func (x *Txn) Commit() { x.log = x.log[:0] }
+// Commit keeps all steps: their log is forgotten, and savepoints with it, but for a trial, which undoes them at its end. The Txn may be used
+// again.
+func (x *Txn) Commit() {
+	if trial := x.c.books.trial; trial != nil {
+		trial.steps = append(trial.steps, x.log...)
+	}
+	x.log = x.log[:0]
+}
 
 // Allocate gives a Pending task resources that are idle on a node now, and the devices gpus of it. That they
 // fit is the caller's promise; Check reports where it was broken.

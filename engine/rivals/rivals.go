@@ -23,6 +23,26 @@ type going struct {
 	at       time.Time
 }
 
+// Clone is a copy.
+func (b *Book) Clone() Book {
+	out := Book{going: maps.Clone(b.going), last: maps.Clone(b.last), by: maps.Clone(b.by), swept: b.swept}
+	for job := range out.last {
+		out.last[job] = maps.Clone(out.last[job])
+	}
+	for job := range out.by {
+		out.by[job] = maps.Clone(out.by[job])
+	}
+	return out
+}
+
+// SameTakers says whether all jobs have the same takers by another book.
+func (b *Book) SameTakers(other *Book) bool {
+	return maps.EqualFunc(b.last, other.last, func(x, y map[string]time.Time) bool { return maps.EqualFunc(x, y, time.Time.Equal) })
+}
+
+// Losers are the keys of the jobs that have takers, in order.
+func (b *Book) Losers() []string { return slices.Sorted(maps.Keys(b.last)) }
+
 // Evicted notes that a pod of one job is evicted for another.
 func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 	if of == ours || ours == "" {

@@ -29,6 +29,9 @@ func (s *Session) forget() {
 	s.begin(s.c)
 }
 
+// BeganAs has what a session took down at its beginning be what another of the same cluster and policy did.
+func BeganAs(s, other *Session) { s.starts = maps.Clone(other.starts) }
+
 // there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.
 func there(c *model.Cluster, on, name string, namespaces []string) bool {
 	ok := true

@@ -125,7 +125,7 @@ func (c *completion) complete(i manifest.Item) {
 			o.At = metav1.NewTime(c.world.now)
 		}
 	case *corev1.Pod:
-		manifest.PodDefaults(o)
+		objects.PodDefaults(o)
 		c.priority(o)
 		if c.ours(o) && objects.GroupOf(o) == "" {
 			c.group(i, o)

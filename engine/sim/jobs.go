@@ -19,7 +19,7 @@ import (
 
 // submitted gives a Job what admission gives it, and the PodGroup that its controller makes first. Its pods come once that was let in.
 func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
-	defaultJob(j)
+	objects.Default(j)
 	if j.UID == "" {
 		j.UID = types.UID(j.Name) // as a part of a name it may hold no slash
 	}
@@ -70,21 +70,6 @@ func (c *completion) addGroup(i manifest.Item, j *batchv1alpha1.Job) {
 	g := objects.PodGroup(j, c.dependents(j), c.priorityOf)
 	g.CreationTimestamp = j.CreationTimestamp
 	c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
-}
-
-// defaultJob does what of admission's defaults matters here.
-func defaultJob(j *batchv1alpha1.Job) {
-	j.Spec.Queue = objects.QueueName(j.Spec.Queue)
-	sum := int32(0)
-	for i := range j.Spec.Tasks {
-		t := &j.Spec.Tasks[i]
-		least := objects.TaskMinAvailable(t)
-		t.MinAvailable = &least
-		sum += least
-	}
-	if j.Spec.MinAvailable == 0 {
-		j.Spec.MinAvailable = sum
-	}
 }
 
 func (c *completion) priorityOf(class string) int32 {

@@ -16,6 +16,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // TestIssues loads the files of each archive into one world, one after the other,
@@ -350,7 +351,7 @@ func TestLimitsStandForRequests(t *testing.T) {
 			Limits:   corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")},
 		},
 	}}
-	manifest.PodDefaults(p)
+	objects.PodDefaults(p)
 	if diff := cmp.Diff(map[string]string{"cpu": "1", "memory": "1Gi"}, quantities(p.Spec.Containers[0].Resources.Requests)); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}

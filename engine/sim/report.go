@@ -45,7 +45,7 @@ func (r *Report) add(plan *model.Plan) {
 		r.Timeline.From = plan.Now
 	}
 	r.Timeline.Cycles++
-	r.erred = sumErrors(r.erred, plan.Errors)
+	r.erred = model.SumErrors(r.erred, plan.Errors)
 	plan = told(r.world.cluster, plan)
 	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: decisionsOf(r.world.cluster, plan, false)}
 	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {

@@ -312,44 +312,11 @@ func (w *World) Cycle() (*model.Plan, error) {
 		if err := w.obey(plan); err != nil {
 			return nil, fmt.Errorf("carry out the plan: %w", err)
 		}
-		all = after(all, plan)
+		all = plan.After(all)
 		if made, err := w.controllers(); err != nil || !made {
 			return all, err
 		}
 	}
-}
-
-// after is the plan of a moment in which one was made after another: what both did, and how things stand after the last.
-func after(first, last *model.Plan) *model.Plan {
-	if first == nil {
-		return last
-	}
-	both := *last
-	both.Admits = slices.Concat(first.Admits, last.Admits)
-	both.Binds = slices.Concat(first.Binds, last.Binds)
-	both.Evicts = slices.Concat(first.Evicts, last.Evicts)
-	both.Warnings = slices.Clone(first.Warnings)
-	for _, text := range last.Warnings {
-		if !slices.Contains(both.Warnings, text) {
-			both.Warnings = append(both.Warnings, text)
-		}
-	}
-	both.Errors = sumErrors(slices.Clone(first.Errors), last.Errors)
-	return &both
-}
-
-// sumErrors adds the errors of more cycles to those of some, a row once.
-func sumErrors(sum, more []model.RuleError) []model.RuleError {
-	for _, e := range more {
-		i := slices.IndexFunc(sum, func(x model.RuleError) bool { return x.Site == e.Site && x.Table == e.Table && x.Rule == e.Rule })
-		if i < 0 {
-			sum = append(sum, e)
-			continue
-		}
-		sum[i].Count += e.Count
-		sum[i].OverBudget += e.OverBudget
-	}
-	return sum
 }
 
 // obey makes objects of what a plan says.

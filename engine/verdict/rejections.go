@@ -68,6 +68,9 @@ func (x *rejections) stay(verdict func(row int32) int) bool {
 		return false
 	}
 	return !slices.ContainsFunc(rows, func(row int32) bool {
+		if int(row) >= len(x.nodes) {
+			return true // it came since
+		}
 		code := verdict(row)
 		if code == 0 {
 			if dim := c.misfitLater(row); dim >= 0 {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
 	"k8s.io/utils/clock"
 
@@ -76,10 +75,10 @@ func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	model.TamePod(&pod.Spec)
 	for i := range pod.Spec.Containers {
-		defaultRequests(&pod.Spec.Containers[i])
+		defaultRequests(&pod.Spec.Containers[i].Resources)
 	}
 	for i := range pod.Spec.InitContainers {
-		defaultRequests(&pod.Spec.InitContainers[i])
+		defaultRequests(&pod.Spec.InitContainers[i].Resources)
 	}
 	usage, err := core.PodUsageFunc(pod, clock.RealClock{})
 	if err != nil { // only for what is not a pod
@@ -92,18 +91,4 @@ func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 		}
 	}
 	return usage
-}
-
-// defaultRequests does what the API server will: a container that has a limit and no request asks for
-// its limit.
-func defaultRequests(c *corev1.Container) {
-	for name, limit := range c.Resources.Limits {
-		if _, ok := c.Resources.Requests[name]; ok {
-			continue
-		}
-		if c.Resources.Requests == nil {
-			c.Resources.Requests = map[corev1.ResourceName]resource.Quantity{}
-		}
-		c.Resources.Requests[name] = limit
-	}
 }

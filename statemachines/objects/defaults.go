@@ -1,8 +1,25 @@
-package manifest
+package objects
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
+
+// Default does what of admission's defaults of a Job matters to its PodGroup and its pods.
+func Default(j *batchv1alpha1.Job) {
+	j.Spec.Queue = QueueName(j.Spec.Queue)
+	sum := int32(0)
+	for i := range j.Spec.Tasks {
+		t := &j.Spec.Tasks[i]
+		least := TaskMinAvailable(t)
+		t.MinAvailable = &least
+		sum += least
+	}
+	if j.Spec.MinAvailable == 0 {
+		j.Spec.MinAvailable = sum
+	}
+}
 
 // PodDefaults fills in what an API server would: limits stand for requests that are
 // not said, host networking for host ports, and a pod is Pending until it is more.
@@ -24,6 +41,7 @@ func PodDefaults(p *corev1.Pod) {
 	}
 }
 
+// defaultRequests does what the API server will: who has a limit and no request asks for its limit.
 func defaultRequests(r *corev1.ResourceRequirements) {
 	for name, q := range r.Limits {
 		if _, said := r.Requests[name]; said {

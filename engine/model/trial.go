@@ -1,0 +1,143 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// Trial is a cluster as it might be. End undoes what was changed, decided and remembered since Try: the cluster is what it was, with all
+// that had been decided and that its objects cannot show yet. What was touched counts as changed once more.
+//
+// There is one trial at a time, and no Apply beside it.
+type Trial struct {
+	c         *Cluster
+	steps     []step // that were committed
+	past      Past
+	nominated map[*Task]string // nodes
+	added     []any
+	left      []left
+}
+
+// left is a job that was taken away, with its tasks.
+type left struct {
+	job   *Job
+	tasks []*Task
+}
+
+// Try begins a trial.
+func (c *Cluster) Try() *Trial {
+	x := &Trial{
+		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone()}, nominated: make(map[*Task]string, len(c.books.nominated)),
+	}
+	for t := range c.books.nominated {
+		x.nominated[t] = t.NominatedNode
+	}
+	c.books.trial = x
+	return x
+}
+
+// Add adds objects, as Apply does; the cluster must not have them yet. The errors name what is wrong with them; those objects are left out.
+func (x *Trial) Add(objects ...any) []error {
+	var wrong []error
+	deltas := make([]Delta, 0, len(objects))
+	for _, o := range objects {
+		kind, meta, ok := identify(o)
+		switch {
+		case ok && x.c.has(kind, meta.GetNamespace(), meta.GetName()):
+			m := mistakes{object: o, kind: kind, namespace: meta.GetNamespace(), name: meta.GetName(), namespaced: namespaced(kind)}
+			m.add("", "is there already")
+			wrong = append(wrong, m.errs...)
+		default:
+			x.added = append(x.added, o)
+			deltas = append(deltas, Delta{Op: Upsert, Object: o})
+		}
+	}
+	return append(wrong, x.c.Apply(deltas...)...)
+}
+
+// has says whether there is such an object among those that a trial can add.
+func (c *Cluster) has(kind, namespace, name string) bool {
+	switch kind {
+	case "Node":
+		_, there := c.Nodes.Index[name]
+		return there
+	case "Pod":
+		return c.Tasks[Key(namespace, name)] != nil
+	case "PodGroup":
+		return c.Jobs[Key(namespace, name)] != nil
+	case "Job":
+		return c.books.specs[Key(namespace, name)] != nil
+	case "Queue":
+		return c.Queues[name] != nil
+	}
+	return false
+}
+
+// Remove takes a job away, and its tasks.
+func (x *Trial) Remove(j *Job) {
+	l := left{job: j, tasks: append([]*Task(nil), j.Tasks...)}
+	x.left = append(x.left, l)
+	x.c.applyAs(func() {
+		for _, t := range l.tasks {
+			x.c.removeTask(t)
+		}
+		if !j.Orphan {
+			x.c.removeGroup(j.Key)
+		}
+	})
+}
+
+// End makes the cluster what it was.
+func (x *Trial) End() {
+	c := x.c
+	c.books.trial = nil
+	(&Txn{c: c, log: x.steps}).Rollback(0)
+	for i := len(x.added) - 1; i >= 0; i-- {
+		if errs := c.Apply(Delta{Op: Delete, Object: x.added[i]}); len(errs) > 0 {
+			c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
+		}
+	}
+	c.applyAs(func() {
+		for i := len(x.left) - 1; i >= 0; i-- {
+			c.restore(x.left[i])
+		}
+	})
+	for t := range maps.Clone(c.books.nominated) {
+		if _, was := x.nominated[t]; !was {
+			c.Nominate(t, "")
+		}
+	}
+	for t, node := range x.nominated {
+		c.Nominate(t, node)
+	}
+	if !c.Past.Rivals.SameTakers(&x.past.Rivals) {
+		touchJobs(c, append(c.Past.Rivals.Losers(), x.past.Rivals.Losers()...))
+	}
+	c.Past = x.past
+	c.CloseCycle()
+}
+
+// restore has a job again that left, as it was then.
+func (c *Cluster) restore(l left) {
+	if j := l.job; !j.Orphan {
+		j.Slot = c.Slots.Jobs.Take()
+		c.Jobs[j.Key], c.books.jobs = j, nil
+		c.books.owned.put(j.owner, j.Key, j, j.owner != "")
+		for _, name := range sortedKeys(j.RoleMin) {
+			j.role(name)
+		}
+		c.enterQueue(j)
+		c.untidy(j)
+		c.touchJob(j)
+	}
+	for _, t := range l.tasks {
+		t.gone = false
+		t.Slot = c.Slots.Tasks.Take()
+		c.Tasks[t.Key] = t
+		c.joinJob(t)
+		c.seat(t)
+		c.account(t, 1)
+		c.touchTask(t, NoNode)
+	}
+}

@@ -1,0 +1,235 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// When a job would start.
+const (
+	Now   = "Now"   // the next cycle would bind pods of it
+	After = "After" // once those are gone that would be evicted for it, or that leave already
+	Later = "Later" // it would wait
+	Never = "Never" // a pod of it asks for more than any node has
+)
+
+// Asker answers questions about a cluster, and keeps what it learned of it from one to the next: that saves work and decides nothing. The
+// zero value is of use. It has one owner, that of the cluster.
+type Asker struct {
+	decider engine.Decider
+}
+
+// Asked is who asks, and when.
+type Asked struct {
+	// Session decides in this cluster; nothing of it is changed.
+	Session *session.Session
+	Now     time.Time
+	// Sees is explain.Cycle's.
+	Sees func(namespace string) bool
+}
+
+// Answer says what would be decided.
+type Answer struct {
+	Policy string    `json:"policy"` // NAME@GENERATION
+	Time   time.Time `json:"time"`
+	// Jobs are those that would be new, in their order.
+	Jobs []Outcome `json:"jobs,omitempty"`
+	// Others are jobs that would fare otherwise than in the next cycle as things are, in key order; Hidden sums up those of namespaces
+	// that who asks may not know.
+	Others []Difference `json:"others,omitempty"`
+	Hidden Hidden       `json:"hidden,omitzero"`
+	// Text is all of it, for people.
+	Text string `json:"text"`
+}
+
+// Hidden are jobs of namespaces that who asks may not know.
+type Hidden struct {
+	Jobs    int `json:"jobs,omitempty"`    // that would fare otherwise
+	Evicted int `json:"evicted,omitempty"` // pods of them
+}
+
+// Outcome is what would become of a job that would be new.
+type Outcome struct {
+	Job    string        `json:"job"`
+	Starts string        `json:"starts"` // Now, After, Later or Never
+	Binds  []model.Bind  `json:"binds,omitempty"`
+	Waits  []model.Wait  `json:"waits,omitempty"`
+	Evicts []model.Evict `json:"evicts,omitempty"` // for it
+}
+
+// mostCycles is how many cycles a question plays: where Jobs are let in the next one has their pods.
+const mostCycles = 3
+
+// Ask says what the next cycle would decide if something were otherwise. An error says what of the change cannot be.
+func (a *Asker) Ask(q Asked, change *Change) (*Answer, error) {
+	c, p := q.Session.Cluster(), change.Policy
+	if p == nil {
+		p = q.Session.Policy()
+	}
+	a.prepare(q.Session)
+	before, err := a.before(q)
+	if err != nil {
+		return nil, err
+	}
+	trial := c.Try()
+	defer trial.End()
+	in, err := change.into(c, trial, q.Now)
+	if err != nil {
+		return nil, err
+	}
+	decider := &a.decider
+	if p != q.Session.Policy() {
+		decider = &engine.Decider{}
+	}
+	after, err := in.decide(decider, p, q.Now)
+	if err != nil {
+		return nil, err
+	}
+	return answer(q, in, explain.New(decider.Session(), after), before)
+}
+
+// prepare has what is remembered be of that cluster and policy, and to have begun when the session did.
+func (a *Asker) prepare(s *session.Session) {
+	if side := a.decider.Session(); side == nil || side.Cluster() != s.Cluster() || side.Policy() != s.Policy() {
+		a.decider = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil)
+	}
+	session.BeganAs(a.decider.Session(), s)
+}
+
+// before is the next cycle as things are.
+func (a *Asker) before(q Asked) (*model.Plan, error) {
+	trial := q.Session.Cluster().Try()
+	defer trial.End()
+	return (&arrival{c: q.Session.Cluster(), trial: trial}).decide(&a.decider, q.Session.Policy(), q.Now)
+}
+
+// decide makes a cycle, and where Jobs are let in one with their pods.
+func (a *arrival) decide(d *engine.Decider, p *policy.Policy, now time.Time) (all *model.Plan, err error) {
+	for range mostCycles {
+		all = d.Decide(a.c, p, now).After(all)
+		if made, err := a.follow(); err != nil || !made {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// answer puts together what is told, while the cluster still is as it would be.
+func answer(q Asked, in *arrival, x *explain.Cycle, before *model.Plan) (*Answer, error) {
+	x.Sees = q.Sees
+	out := &Answer{Policy: fmt.Sprintf("%s@%d", x.Plan.Policy, x.Plan.Generation), Time: q.Now}
+	var text strings.Builder
+	for _, key := range in.jobs {
+		o, told, err := outcome(in, x, key)
+		if err != nil {
+			return nil, err
+		}
+		out.Jobs = append(out.Jobs, *o)
+		text.WriteString(told)
+	}
+	titles := explain.TitlesOf(in.c)
+	sees := func(key string) bool {
+		namespace, _, _ := strings.Cut(strings.TrimPrefix(key, "~"), "/")
+		return q.Sees == nil || q.Sees(namespace)
+	}
+	for _, d := range Differ(before, x.Plan, slices.Concat(in.jobs, in.gone)) {
+		if !sees(d.Job) {
+			out.Hidden.Jobs++
+			out.Hidden.Evicted += d.After.Evicted
+			continue
+		}
+		for _, f := range []*Fate{&d.Before, &d.After} {
+			f.For = slices.DeleteFunc(f.For, func(key string) bool { return !sees(key) })
+		}
+		out.Others = append(out.Others, d)
+	}
+	text.WriteString(others(out, titles))
+	out.Text = text.String()
+	return out, nil
+}
+
+// outcome is what would become of a job.
+func outcome(in *arrival, x *explain.Cycle, key string) (o *Outcome, text string, err error) {
+	j := in.c.Jobs[key]
+	namespace, name, _ := strings.Cut(key, "/")
+	told, err := x.Object(explain.Job, namespace, name)
+	if err != nil {
+		return nil, "", err //nolint:wrapcheck // it names the job
+	}
+	o = &Outcome{Job: explain.TitlesOf(in.c).Of(key), Starts: Later, Binds: told.Binds, Waits: told.Waits}
+	evicted := 0
+	for _, e := range x.Plan.Evicts {
+		if e.ForJob == key {
+			evicted++
+			o.Evicts = append(o.Evicts, x.Masked(e))
+		}
+	}
+	promised := 0
+	for i := range x.Plan.Pipelines {
+		if x.Plan.Pipelines[i].Job == key {
+			promised++
+		}
+	}
+	head := "would wait"
+	switch {
+	case len(o.Binds) > 0:
+		o.Starts, head = Now, "would start now"
+		if more := len(j.Tasks) - len(o.Binds); more > 0 {
+			head += fmt.Sprintf(", with %d of %s", len(o.Binds), explain.Count(len(j.Tasks), "pod"))
+		}
+	case promised > 0 && evicted > 0:
+		o.Starts, head = After, "would start once "+explain.Count(evicted, "pod")+" evicted for it "+isAre(evicted)+" gone"
+	case promised > 0:
+		o.Starts, head = After, "would start once pods that leave already are gone"
+	case slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.Session.NeverFits(t) != "" }):
+		o.Starts, head = Never, "could never start: a pod of it fits on no node, not even an empty one"
+	}
+	return o, "job " + o.Job + " " + head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// mostOthers is of how many jobs that would fare otherwise people are told.
+const mostOthers = 30
+
+// others tells of the jobs that would fare otherwise.
+func others(a *Answer, titles explain.Titles) string {
+	if len(a.Others) == 0 && a.Hidden.Jobs == 0 {
+		return "nothing else would be decided otherwise\n"
+	}
+	var out strings.Builder
+	out.WriteString("what else would be decided otherwise\n")
+	if len(a.Others) > 0 {
+		rows := [][]string{{"JOB", "QUEUE", "AS THINGS ARE", "THEN"}}
+		for i := range a.Others {
+			d := &a.Others[i]
+			if i == mostOthers {
+				rows = append(rows, []string{fmt.Sprintf("and %d more", len(a.Others)-i)})
+				break
+			}
+			rows = append(rows, []string{titles.Of(d.Job), d.Queue, d.Before.text(&d.After, titles), d.After.text(&d.Before, titles)})
+		}
+		out.WriteString(explain.Columns("  ", rows))
+	}
+	if h := a.Hidden; h.Jobs > 0 {
+		text := "  " + explain.Count(h.Jobs, "job") + " of other namespaces"
+		if h.Evicted > 0 {
+			text += ", of which " + explain.Count(h.Evicted, "pod") + " would be evicted"
+		}
+		out.WriteString(text + "\n")
+	}
+	return out.String()
+}

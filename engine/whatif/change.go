@@ -1,0 +1,263 @@
+package whatif
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// Change is what is otherwise. The zero value is nothing.
+type Change struct {
+	// Add are Jobs, PodGroups, Pods, Queues and Nodes that the cluster does not have. They are kept, and changed.
+	Add []metav1.Object
+	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
+	Delete []string
+	// Copies are nodes like others.
+	Copies []Copies
+	// Policy decides in place of the one that does; nil: that.
+	Policy *policy.Policy
+}
+
+// Copies are so many nodes more that are like one that there is, and empty.
+type Copies struct {
+	Count int    `json:"count"`
+	Like  string `json:"like"`
+}
+
+// mostCopies is how many nodes one question may add.
+const mostCopies = 10_000
+
+// mostPods is how many pods the Jobs of one question may have.
+const mostPods = 100_000
+
+// arrival is a change on its way into a cluster.
+type arrival struct {
+	c     *model.Cluster
+	trial *model.Trial
+	now   time.Time
+	jobs  []string // keys of what is asked about, in the order of the change
+	gone  []string // keys of the jobs that are taken away
+	open  []*batchv1alpha1.Job
+}
+
+// into makes the change.
+func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arrival, error) {
+	a := &arrival{c: c, trial: trial, now: now}
+	for _, name := range x.Delete {
+		j, err := jobOf(c, name)
+		if err != nil {
+			return nil, err
+		}
+		trial.Remove(j)
+		a.gone = append(a.gone, j.Key)
+	}
+	for _, n := range x.Copies {
+		if err := a.copies(n); err != nil {
+			return nil, err
+		}
+	}
+	pods := 0
+	for _, o := range x.Add {
+		if job, ok := o.(*batchv1alpha1.Job); ok {
+			for i := range job.Spec.Tasks {
+				pods += int(max(job.Spec.Tasks[i].Replicas, 0))
+			}
+		}
+		if pods > mostPods {
+			return nil, fmt.Errorf("the Jobs have more than %d pods; ask about fewer at once", mostPods)
+		}
+		if err := a.object(o); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// jobOf finds a job by what people call it.
+func jobOf(c *model.Cluster, name string) (*model.Job, error) {
+	if j := c.Jobs[name]; j != nil {
+		return j, nil
+	}
+	if t := c.Tasks[name]; t != nil && len(t.Job.Tasks) == 1 {
+		return t.Job, nil
+	}
+	var known []string
+	for _, j := range c.JobsByKey() {
+		if j.Title == name {
+			return j, nil
+		}
+		known = append(known, j.Title)
+	}
+	namespace, _, _ := strings.Cut(name, "/")
+	known = slices.DeleteFunc(known, func(k string) bool { return !strings.HasPrefix(k, namespace+"/") })
+	slices.Sort(known)
+	return nil, &explain.UnknownError{Kind: explain.Job, Name: name, Near: source.Nearest(name, known)}
+}
+
+// copies adds nodes like another.
+func (a *arrival) copies(n Copies) error {
+	row, ok := a.c.Nodes.Index[n.Like]
+	switch {
+	case !ok:
+		known := slices.Sorted(maps.Keys(a.c.Nodes.Index))
+		return &explain.UnknownError{Kind: explain.Node, Name: n.Like, Near: source.Nearest(n.Like, known)}
+	case n.Count < 1 || n.Count > mostCopies:
+		return fmt.Errorf("%d nodes like %s: write a number from 1 to %d", n.Count, n.Like, mostCopies)
+	}
+	like := a.c.Nodes.Rows[row].Object
+	for i := range n.Count {
+		more := like.DeepCopy()
+		more.Name = fmt.Sprintf("%s-more-%d", n.Like, i+1)
+		more.UID = types.UID(more.Name)
+		if _, named := more.Labels[corev1.LabelHostname]; named {
+			more.Labels[corev1.LabelHostname] = more.Name
+		}
+		if err := a.add(more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds objects as they are.
+func (a *arrival) add(objects ...any) error {
+	if wrong := a.trial.Add(objects...); len(wrong) > 0 {
+		return wrong[0] //nolint:wrapcheck // it names the object and the field
+	}
+	return nil
+}
+
+// object adds one, and what a cluster makes of it at once.
+func (a *arrival) object(o metav1.Object) error {
+	if o.GetUID() == "" {
+		o.SetUID(types.UID("what-if-" + o.GetName()))
+	}
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		o.SetCreationTimestamp(metav1.NewTime(a.now))
+	}
+	switch o := o.(type) {
+	case *batchv1alpha1.Job:
+		objects.Default(o)
+		o.Status = batchv1alpha1.JobStatus{}
+		group := objects.PodGroup(o, objects.DependentTasks(o, nil), a.classValue)
+		group.CreationTimestamp = o.CreationTimestamp
+		a.open = append(a.open, o)
+		a.jobs = append(a.jobs, model.Key(group.Namespace, group.Name))
+		return a.add(o, group)
+	case *v1beta1.PodGroup:
+		o.Spec.Queue = objects.QueueName(o.Spec.Queue)
+		o.Status = v1beta1.PodGroupStatus{Phase: v1beta1.PodGroupPending}
+		a.jobs = append(a.jobs, model.Key(o.Namespace, o.Name))
+		return a.add(o)
+	case *corev1.Pod:
+		o.Spec.NodeName, o.Status = "", corev1.PodStatus{}
+		return a.pod(o)
+	case *v1beta1.Queue:
+		o.Status = v1beta1.QueueStatus{State: v1beta1.QueueStateOpen}
+		return a.add(o)
+	case *corev1.Node:
+		return a.add(o)
+	}
+	return fmt.Errorf("%T %s: a question is about Jobs, PodGroups, Pods, Queues and Nodes", o, o.GetName())
+}
+
+func (a *arrival) classValue(class string) int32 { return int32(a.c.ClassValue(class)) }
+
+// pod adds a pod, with a PodGroup of its own where it names none.
+func (a *arrival) pod(p *corev1.Pod) error {
+	objects.PodDefaults(p)
+	if p.Spec.Priority == nil {
+		value := a.classValue(p.Spec.PriorityClassName)
+		p.Spec.Priority = &value
+	}
+	if objects.GroupOf(p) == "" && slices.Contains(a.c.SchedulerNames, p.Spec.SchedulerName) {
+		group, wrong := objects.BareGroup(p, objects.BareGroupName(p), nil)
+		if len(wrong) > 0 {
+			return fmt.Errorf("pod %s/%s: %w", p.Namespace, p.Name, wrong[0])
+		}
+		group.Spec.Queue = objects.QueueName(group.Spec.Queue)
+		group.CreationTimestamp = p.CreationTimestamp
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.KubeGroupNameAnnotationKey, group.Name)
+		a.jobs = append(a.jobs, model.Key(group.Namespace, group.Name))
+		if err := a.add(group); err != nil {
+			return err
+		}
+	}
+	return a.add(p)
+}
+
+// follow adds the pods of the Jobs that were let in, and says whether there were any.
+func (a *arrival) follow() (made bool, err error) {
+	var open []*batchv1alpha1.Job
+	for _, job := range a.open {
+		group := objects.GroupName(job)
+		if a.c.Jobs[model.Key(job.Namespace, group)].Phase == model.PhasePending {
+			open = append(open, job)
+			continue
+		}
+		if err := a.podsOf(job, group); err != nil {
+			return false, err
+		}
+		made = true
+	}
+	a.open = open
+	return made, nil
+}
+
+// podsOf adds the pods of a Job, but those of tasks that wait for others.
+func (a *arrival) podsOf(job *batchv1alpha1.Job, group string) error {
+	plugins, err := pluginsOf(job)
+	if err != nil {
+		return err
+	}
+	dependents := objects.DependentTasks(job, nil)
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		if dependents[task.Name].Waits != "" {
+			continue
+		}
+		for n := range int(task.Replicas) {
+			pod, err := objects.Pod(job, objects.PodPlan{
+				Task: task, Index: n, Group: group, SchedulerName: a.c.SchedulerNames[0], Plugins: plugins,
+			})
+			if err != nil {
+				return fmt.Errorf("job %s/%s: %w", job.Namespace, job.Name, err)
+			}
+			pod.UID, pod.CreationTimestamp = types.UID("what-if-"+pod.Name), job.CreationTimestamp
+			if err := a.pod(pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pluginsOf are those of a Job that Celsius knows; the others, which a cluster has added, are left out.
+func pluginsOf(job *batchv1alpha1.Job) (*jobplugin.Run, error) {
+	set, issues := jobplugin.Default()
+	if set == nil {
+		return nil, issues.Err()
+	}
+	known := job.DeepCopy()
+	maps.DeleteFunc(known.Spec.Plugins, func(name string, _ []string) bool { return set.Plugin(name) == nil })
+	run, err := set.For(known)
+	if err != nil {
+		return nil, fmt.Errorf("job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	return run, nil
+}

@@ -1,0 +1,139 @@
+package whatif
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Fate is what a plan has in mind for the pods of a job.
+type Fate struct {
+	Bound    int `json:"bound,omitempty"`
+	Promised int `json:"promised,omitempty"` // a place where others leave
+	Evicted  int `json:"evicted,omitempty"`
+	// For are the jobs for which they go.
+	For []string `json:"for,omitempty"`
+	// Waits is why the job waits, or a pod of it.
+	Waits string `json:"waits,omitempty"`
+
+	places map[string]string // by pod: what becomes of it, and where
+}
+
+// Difference is a job that fares otherwise.
+type Difference struct {
+	Job    string `json:"job"`
+	Queue  string `json:"queue"`
+	Before Fate   `json:"before"`
+	After  Fate   `json:"after"`
+}
+
+// fates are those of all jobs that a plan names, by key.
+func fates(plan *model.Plan) map[string]*Difference {
+	out := map[string]*Difference{}
+	of := func(job, queue string) *Fate {
+		if out[job] == nil {
+			out[job] = &Difference{Job: job, Queue: queue, After: Fate{places: map[string]string{}}}
+		}
+		return &out[job].After
+	}
+	for i := range plan.Binds {
+		b := &plan.Binds[i]
+		f := of(b.Job, b.Queue)
+		f.Bound++
+		f.places[b.Task] = "bound " + b.Node
+	}
+	for i := range plan.Pipelines {
+		b := &plan.Pipelines[i]
+		f := of(b.Job, b.Queue)
+		f.Promised++
+		f.places[b.Task] = "promised " + b.Node
+	}
+	for i := range plan.Evicts {
+		e := &plan.Evicts[i]
+		f := of(e.Job, e.Queue)
+		f.Evicted++
+		f.places[e.Task] = "evicted"
+		if e.ForJob != "" && !slices.Contains(f.For, e.ForJob) {
+			f.For = append(f.For, e.ForJob)
+		}
+	}
+	for i := range plan.Waits {
+		w := &plan.Waits[i]
+		if f := of(w.Job, w.Queue); f.Waits == "" {
+			f.Waits = w.Why()
+		}
+	}
+	return out
+}
+
+// Differ lists the jobs that fare otherwise by the second of two plans, in key order, but for those left out: whose pods are bound, promised
+// or evicted otherwise, or wait in one and not in the other.
+func Differ(before, after *model.Plan, without []string) []Difference {
+	was, is := fates(before), fates(after)
+	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
+	slices.Sort(keys)
+	var out []Difference
+	for _, key := range slices.Compact(keys) {
+		if slices.Contains(without, key) {
+			continue
+		}
+		d := Difference{Job: key}
+		if x := was[key]; x != nil {
+			d.Queue, d.Before = x.Queue, x.After
+		}
+		if x := is[key]; x != nil {
+			d.Queue, d.After = x.Queue, x.After
+		}
+		if !maps.Equal(d.Before.places, d.After.places) || (d.Before.Waits == "") != (d.After.Waits == "") {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// text is a fate for people; was is the one to which it is compared.
+func (f *Fate) text(was *Fate, titles explain.Titles) string {
+	var parts []string
+	if f.Bound > 0 {
+		text := explain.Count(f.Bound, "pod") + " bound"
+		if n := f.elsewhere(was); n > 0 {
+			text += fmt.Sprintf(", %d elsewhere", n)
+		}
+		parts = append(parts, text)
+	}
+	if f.Promised > 0 {
+		parts = append(parts, explain.Count(f.Promised, "pod")+" promised a place where others leave")
+	}
+	if f.Evicted > 0 {
+		text := explain.Count(f.Evicted, "pod") + " evicted"
+		if len(f.For) > 0 {
+			names := make([]string, len(f.For))
+			for i, key := range f.For {
+				names[i] = titles.Of(key)
+			}
+			text += " for " + strings.Join(names, ", ")
+		}
+		parts = append(parts, text)
+	}
+	if f.Waits != "" {
+		parts = append(parts, "waits: "+f.Waits)
+	}
+	if len(parts) == 0 {
+		return "nothing is decided of it"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// elsewhere is how many pods are bound to another node than before.
+func (f *Fate) elsewhere(was *Fate) (n int) {
+	for pod, place := range f.places {
+		if old := was.places[pod]; old != place && strings.HasPrefix(place, "bound ") && strings.HasPrefix(old, "bound ") {
+			n++
+		}
+	}
+	return n
+}
