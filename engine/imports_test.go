@@ -29,8 +29,8 @@ const (
 		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
-	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session rules/source statemachines/objects " +
-		allCRDs
+	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session engine/whatif rules/source " +
+		"statemachines/objects " + allCRDs
 	simOthers = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
@@ -81,7 +81,9 @@ var mayImport = map[string]string{
 	"engine/volcano": "engine/policy crds/decode rules rules/source",
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/slab " +
 		"engine/verdict",
-	"engine/explain":   "engine/model engine/policy engine/report engine/session rules/eval rules/source",
+	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
+	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
+		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
@@ -105,7 +107,7 @@ var mayImport = map[string]string{
 	"engine/live/lease":     "",
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
-	"engine/live/questions": "engine engine/explain engine/model engine/policy crds/scheduling/v1beta1",
+	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/live/serving":   "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":         "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
@@ -126,7 +128,7 @@ var mayImport = map[string]string{
 	"docs":                 "rules rules/source engine/policy statemachines statemachines/jobplugin",
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
-	"cmd/celsius/cluster":  "engine/explain engine/live/questions " + allCRDs,
+	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/whatif " + allCRDs,
 	"cmd/playground":       allOurs,
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
 }
@@ -197,6 +199,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/serving":       clients + " github.com/go-logr/logr",
 	"engine/live/questions":     clients + " github.com/go-logr/logr k8s.io/apiserver",
 	"engine/explain":            "",
+	"engine/whatif":             apiObjects,
 	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
 	"statemachines/controller":  clients + " " + metricsLog,
 	"statemachines/controller/flows": apiObjects +

@@ -30,7 +30,9 @@ func BenchmarkWhatIf(b *testing.B) {
 			{"starts", func(i int) *whatif.Change { return &whatif.Change{Add: []metav1.Object{askedJob(i, "1")}} }},
 			{"waits", func(i int) *whatif.Change { return &whatif.Change{Add: []metav1.Object{askedJob(i, "25")}} }},
 			{"delete", func(i int) *whatif.Change { return &whatif.Change{Delete: []string{x.runningJob(i)}} }},
-			{"nodes", func(int) *whatif.Change { return &whatif.Change{Copies: []whatif.Copies{{Count: 4, Like: x.anyNode()}}} }},
+			{"nodes", func(int) *whatif.Change {
+				return &whatif.Change{Copies: []whatif.Copies{{Count: 4, Like: x.anyNode()}}}
+			}},
 		} {
 			b.Run(fmt.Sprintf("nodes=%d/%s", nodes, about.name), func(b *testing.B) {
 				b.ReportAllocs()

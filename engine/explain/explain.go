@@ -23,8 +23,10 @@ type Cycle struct {
 	// Sees says whether who asks may know what is in a namespace; nil: of all. What is in others is told of without names.
 	Sees func(namespace string) bool
 
+	// Titles are those of the cluster's jobs.
+	Titles Titles
+
 	cluster *model.Cluster
-	titles  Titles
 	decided *decisions        // nil: not put in order yet
 	inDepth map[string]string // what was told of nodes, by what it is about
 }
@@ -55,7 +57,7 @@ func (e *UnknownError) Error() string {
 
 // New is a cycle to be asked about.
 func New(s *session.Session, plan *model.Plan) *Cycle {
-	return &Cycle{Session: s, Plan: plan, cluster: s.Cluster(), titles: TitlesOf(s.Cluster()), inDepth: map[string]string{}}
+	return &Cycle{Session: s, Plan: plan, cluster: s.Cluster(), Titles: TitlesOf(s.Cluster()), inDepth: map[string]string{}}
 }
 
 // Explanation is what is told of one object.
@@ -82,14 +84,12 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 	key := model.Key(namespace, name)
 	switch kind {
 	case Job:
-		for _, j := range x.jobs() {
-			if j.Key == key || x.titles.Of(j.Key) == key {
-				out.Text = x.job(j)
-				x.add(out, j.Key, "")
-				return out, nil
-			}
+		if j := called(x, key); j != nil {
+			out.Text = x.job(j)
+			x.add(out, j.Key, "")
+			return out, nil
 		}
-		return nil, x.unknown(kind, key, slices.Collect(maps.Values(x.titles)))
+		return nil, x.unknown(kind, key, titles(x))
 	case Pod:
 		if t := x.cluster.Tasks[key]; t != nil {
 			out.Text = x.pod(t)
@@ -153,7 +153,7 @@ func (x *Cycle) Named(name string) (string, error) {
 	var out strings.Builder
 	told := map[*model.Job]bool{}
 	for _, j := range x.jobs() {
-		if fits(j.Key) || fits(x.titles.Of(j.Key)) {
+		if fits(j.Key) || fits(x.Titles.Of(j.Key)) {
 			out.WriteString(x.job(j))
 			told[j] = true
 		}
@@ -172,7 +172,7 @@ func (x *Cycle) Named(name string) (string, error) {
 	if row, ok := x.cluster.Nodes.Index[name]; ok {
 		return x.node(row), nil
 	}
-	known := slices.Concat(slices.Collect(maps.Values(x.titles)), slices.Collect(maps.Keys(x.cluster.Tasks)))
+	known := slices.Concat(titles(x), slices.Collect(maps.Keys(x.cluster.Tasks)))
 	slices.Sort(known)
 	if !strings.Contains(name, "/") {
 		near := source.Nearest("default/"+name, known)
@@ -181,6 +181,28 @@ func (x *Cycle) Named(name string) (string, error) {
 		return "", &UnknownError{"pod, job, queue or node", name, cmp.Or(near, source.Nearest(name, others))}
 	}
 	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
+}
+
+// called is the job of a name or a title; nil: there is none.
+func called(x *Cycle, name string) *model.Job {
+	if j := x.cluster.Jobs[name]; j != nil && !j.Orphan {
+		return j
+	}
+	for key, title := range x.Titles {
+		if title == name {
+			return x.cluster.Jobs[key]
+		}
+	}
+	return nil
+}
+
+// titles are what all jobs are called.
+func titles(x *Cycle) []string {
+	var out []string
+	for _, j := range x.jobs() {
+		out = append(out, x.Titles.Of(j.Key))
+	}
+	return out
 }
 
 // jobs are those that people know, in key order.
@@ -235,7 +257,7 @@ func (x *Cycle) names(keys []string, most int) string {
 		case len(named) == most:
 			more++
 		default:
-			named = append(named, x.titles.Of(key))
+			named = append(named, x.Titles.Of(key))
 		}
 	}
 	if more > 0 {

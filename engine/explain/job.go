@@ -34,7 +34,7 @@ func (x *Cycle) job(j *model.Job) string {
 // head is a job without its pods.
 func (x *Cycle) head(j *model.Job) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "job %s\n", x.titles.Of(j.Key))
+	fmt.Fprintf(&out, "job %s\n", x.Titles.Of(j.Key))
 	out.WriteString(Columns("  ", x.facts(j)))
 	for _, a := range x.Plan.Admits {
 		if a.Job == j.Key {

@@ -16,7 +16,7 @@ func TestMasked(t *testing.T) {
 		Needed: model.Reason{Text: "spared, theirs/secret-0 and theirs/secret-1 have no place here", Table: "builtin", Rule: "fit"},
 	}
 	mine := &Cycle{Sees: func(namespace string) bool { return namespace == "mine" }}
-	text, err := json.Marshal(mine.masked(e))
+	text, err := json.Marshal(mine.Masked(e))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (x *Cycle) line(q *model.Queue) string {
 			if w.Place > 0 {
 				place = fmt.Sprint(w.Place)
 			}
-			rows = append(rows, []string{place, x.titles.Of(w.Job), w.Why() + x.cause(w)})
+			rows = append(rows, []string{place, x.Titles.Of(w.Job), w.Why() + x.cause(w)})
 		}
 	}
 	text := fmt.Sprintf("  %s in it\n", Count(len(waits), "job")+" wait")

@@ -18,18 +18,19 @@ func (t Titles) Of(job string) string {
 	return strings.TrimPrefix(job, "~") // an orphan goes by its pod
 }
 
-// TitlesOf a cluster's jobs. Two jobs that would go by one title keep their names.
+// TitlesOf a cluster's jobs: of those that do not go by their own names. Two jobs that would go by one title keep their names.
 func TitlesOf(c *model.Cluster) Titles {
 	out, users := Titles{}, map[string]int{}
 	for key, job := range c.Jobs {
-		if !job.Orphan {
+		if !job.Orphan && job.Title != key {
 			out[key] = job.Title
 			users[job.Title]++
 		}
 	}
 	for key, title := range out {
-		if users[title] > 1 {
-			out[key] = key
+		other := c.Jobs[title]
+		if users[title] > 1 || other != nil && !other.Orphan && other.Title == title {
+			delete(out, key)
 		}
 	}
 	return out

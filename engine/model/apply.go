@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/numa"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // Options of a new cluster. The zero value is usable.
@@ -86,7 +87,7 @@ type bookkeeping struct {
 
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
-	jobs   []*Job         // in key order; nil since a job came or went
+	jobs   slab.ByKey[*Job]
 	queues []*Queue       // in name order; nil since a queue came or went
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
@@ -146,12 +147,10 @@ func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed.
+// JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed. When a job comes or goes, the next call gives
+// another.
 func (c *Cluster) JobsByKey() []*Job {
-	if c.books.jobs == nil {
-		c.books.jobs = byKey(c.Jobs)
-	}
-	return c.books.jobs
+	return c.books.jobs.List(c.Jobs)
 }
 
 // QueuesByName lists all queues in name order. The list is the cluster's own: it must not be changed. When a queue comes or
@@ -202,7 +201,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 		return nil
 	}
 	var errs []error
-	c.applyAs(func() {
+	applyAs(c, func() {
 		var m mistakes
 		for _, d := range deltas {
 			m = mistakes{}
@@ -214,7 +213,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 }
 
 // applyAs makes changes, of objects, and sees to what follows from them once.
-func (c *Cluster) applyAs(change func()) {
+func applyAs(c *Cluster, change func()) {
 	c.books.applying = true
 	change()
 	c.books.applying = false

@@ -20,7 +20,7 @@ func (c *Cluster) joinJob(t *Task) {
 			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
 		}
 		c.readOrphan(j, t)
-		c.Jobs[j.Key], c.books.jobs = j, nil
+		putJob(c, j)
 		if t.group != "" {
 			c.books.groupless.put(t.group, t.Key, t, true)
 		}
@@ -30,6 +30,19 @@ func (c *Cluster) joinJob(t *Task) {
 	t.share(j.role(t.Role))
 	j.Tasks = append(j.Tasks, t)
 	c.untidy(j)
+}
+
+// putJob has the cluster have a job.
+func putJob(c *Cluster, j *Job) {
+	c.Jobs[j.Key] = j
+	c.books.jobs.Changed(j.Key)
+}
+
+// dropJob takes that back.
+func dropJob(c *Cluster, j *Job) {
+	delete(c.Jobs, j.Key)
+	c.Slots.Jobs.Leave(j.Slot)
+	c.books.jobs.Changed(j.Key)
 }
 
 // readOrphan fills in a job that stands for one pod.
@@ -48,9 +61,7 @@ func (c *Cluster) leaveJob(t *Task) {
 	j := t.Job
 	if j.Orphan {
 		c.leaveQueue(j)
-		delete(c.Jobs, j.Key)
-		c.Slots.Jobs.Leave(j.Slot)
-		c.books.jobs = nil
+		dropJob(c, j)
 		if t.group != "" {
 			c.books.groupless.put(t.group, t.Key, t, false)
 		}
@@ -129,7 +140,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 		j = next
 		j.Slot = c.Slots.Jobs.Take()
 		j.Allocated, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum()
-		c.Jobs[j.Key], c.books.jobs = j, nil
+		putJob(c, j)
 	} else {
 		c.leaveQueue(j)
 		c.books.owned.put(j.owner, j.Key, j, false)
@@ -181,9 +192,7 @@ func (c *Cluster) removeGroup(key string) {
 		return
 	}
 	j.tidy()
-	delete(c.Jobs, key)
-	c.Slots.Jobs.Leave(j.Slot)
-	c.books.jobs = nil
+	dropJob(c, j)
 	tasks := slices.Clone(j.Tasks)
 	for _, t := range tasks {
 		c.rejoin(t)

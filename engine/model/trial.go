@@ -13,6 +13,7 @@ import (
 type Trial struct {
 	c         *Cluster
 	steps     []step // that were committed
+	open      []*Txn // that may have steps that were not, where a cycle was broken off
 	past      Past
 	nominated map[*Task]string // nodes
 	added     []any
@@ -26,7 +27,7 @@ type left struct {
 }
 
 // Try begins a trial.
-func (c *Cluster) Try() *Trial {
+func Try(c *Cluster) *Trial {
 	x := &Trial{
 		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone()}, nominated: make(map[*Task]string, len(c.books.nominated)),
 	}
@@ -44,7 +45,7 @@ func (x *Trial) Add(objects ...any) []error {
 	for _, o := range objects {
 		kind, meta, ok := identify(o)
 		switch {
-		case ok && x.c.has(kind, meta.GetNamespace(), meta.GetName()):
+		case ok && has(x.c, kind, meta.GetNamespace(), meta.GetName()):
 			m := mistakes{object: o, kind: kind, namespace: meta.GetNamespace(), name: meta.GetName(), namespaced: namespaced(kind)}
 			m.add("", "is there already")
 			wrong = append(wrong, m.errs...)
@@ -57,7 +58,7 @@ func (x *Trial) Add(objects ...any) []error {
 }
 
 // has says whether there is such an object among those that a trial can add.
-func (c *Cluster) has(kind, namespace, name string) bool {
+func has(c *Cluster, kind, namespace, name string) bool {
 	switch kind {
 	case "Node":
 		_, there := c.Nodes.Index[name]
@@ -78,7 +79,7 @@ func (c *Cluster) has(kind, namespace, name string) bool {
 func (x *Trial) Remove(j *Job) {
 	l := left{job: j, tasks: append([]*Task(nil), j.Tasks...)}
 	x.left = append(x.left, l)
-	x.c.applyAs(func() {
+	applyAs(x.c, func() {
 		for _, t := range l.tasks {
 			x.c.removeTask(t)
 		}
@@ -92,15 +93,20 @@ func (x *Trial) Remove(j *Job) {
 func (x *Trial) End() {
 	c := x.c
 	c.books.trial = nil
-	(&Txn{c: c, log: x.steps}).Rollback(0)
-	for i := len(x.added) - 1; i >= 0; i-- {
-		if errs := c.Apply(Delta{Op: Delete, Object: x.added[i]}); len(errs) > 0 {
-			c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
-		}
+	for i := len(x.open) - 1; i >= 0; i-- {
+		x.open[i].Rollback(0)
 	}
-	c.applyAs(func() {
+	(&Txn{c: c, log: x.steps}).Rollback(0)
+	deltas := make([]Delta, 0, len(x.added))
+	for i := len(x.added) - 1; i >= 0; i-- {
+		deltas = append(deltas, Delta{Op: Delete, Object: x.added[i]})
+	}
+	if errs := c.Apply(deltas...); len(errs) > 0 {
+		c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
+	}
+	applyAs(c, func() {
 		for i := len(x.left) - 1; i >= 0; i-- {
-			c.restore(x.left[i])
+			restore(c, x.left[i])
 		}
 	})
 	for t := range maps.Clone(c.books.nominated) {
@@ -119,10 +125,10 @@ func (x *Trial) End() {
 }
 
 // restore has a job again that left, as it was then.
-func (c *Cluster) restore(l left) {
+func restore(c *Cluster, l left) {
 	if j := l.job; !j.Orphan {
 		j.Slot = c.Slots.Jobs.Take()
-		c.Jobs[j.Key], c.books.jobs = j, nil
+		putJob(c, j)
 		c.books.owned.put(j.owner, j.Key, j, j.owner != "")
 		for _, name := range sortedKeys(j.RoleMin) {
 			j.role(name)

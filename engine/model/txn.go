@@ -35,7 +35,13 @@ type step struct {
 type Savepoint int
 
 // Begin opens a transaction.
-func (c *Cluster) Begin() *Txn { return &Txn{c: c} }
+func (c *Cluster) Begin() *Txn {
+	x := &Txn{c: c}
+	if trial := c.books.trial; trial != nil {
+		trial.open = append(trial.open, x)
+	}
+	return x
+}
 
 // Mark is this moment.
 func (x *Txn) Mark() Savepoint { return Savepoint(len(x.log)) }

@@ -197,6 +197,7 @@ func (s *scenario) verbs() map[string]scenarioVerb {
 		"drain":   {1, many, "drain NODE...", s.each((*World).Drain)},
 		"show":    {1, 1, "show queues, nodes, jobs, pods, timeline, volumes or asks", s.show},
 		"explain": {1, 1, "explain POD, JOB or all", s.explain},
+		"whatif":  {1, many, "whatif SECTION... delete=JOB nodes=COUNTxNODE policy=NAME, some of them", s.whatif},
 		"ask":     {2, many, "ask SITE NAME...", s.ask},
 		"check":   {1, 1, "check SECTION", s.check},
 		"cmp":     {1, 1, "cmp SECTION", s.cmp},

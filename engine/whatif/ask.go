@@ -1,7 +1,9 @@
 package whatif
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +62,11 @@ type Hidden struct {
 type Outcome struct {
 	Job    string        `json:"job"`
 	Starts string        `json:"starts"` // Now, After, Later or Never
-	Binds  []model.Bind  `json:"binds,omitempty"`
-	Waits  []model.Wait  `json:"waits,omitempty"`
-	Evicts []model.Evict `json:"evicts,omitempty"` // for it
+	// Binds are pods of it that would be bound, Promised those that would get a place where others leave, Evicts who would go for it.
+	Binds    []model.Bind  `json:"binds,omitempty"`
+	Promised []model.Bind  `json:"promised,omitempty"`
+	Evicts   []model.Evict `json:"evicts,omitempty"`
+	Waits    []model.Wait  `json:"waits,omitempty"`
 }
 
 // mostCycles is how many cycles a question plays: where Jobs are let in the next one has their pods.
@@ -70,6 +74,18 @@ const mostCycles = 3
 
 // Ask says what the next cycle would decide if something were otherwise. An error says what of the change cannot be.
 func (a *Asker) Ask(q Asked, change *Change) (*Answer, error) {
+	whole := false
+	defer func() {
+		if !whole { // who panicked may have left something half done; the trials undo what they did to the cluster
+			*a = Asker{}
+		}
+	}()
+	out, err := a.ask(q, change)
+	whole = true
+	return out, err
+}
+
+func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	c, p := q.Session.Cluster(), change.Policy
 	if p == nil {
 		p = q.Session.Policy()
@@ -79,7 +95,7 @@ func (a *Asker) Ask(q Asked, change *Change) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	trial := c.Try()
+	trial := model.Try(c)
 	defer trial.End()
 	in, err := change.into(c, trial, q.Now)
 	if err != nil {
@@ -106,7 +122,7 @@ func (a *Asker) prepare(s *session.Session) {
 
 // before is the next cycle as things are.
 func (a *Asker) before(q Asked) (*model.Plan, error) {
-	trial := q.Session.Cluster().Try()
+	trial := model.Try(q.Session.Cluster())
 	defer trial.End()
 	return (&arrival{c: q.Session.Cluster(), trial: trial}).decide(&a.decider, q.Session.Policy(), q.Now)
 }
@@ -127,18 +143,17 @@ func answer(q Asked, in *arrival, x *explain.Cycle, before *model.Plan) (*Answer
 	x.Sees = q.Sees
 	out := &Answer{Policy: fmt.Sprintf("%s@%d", x.Plan.Policy, x.Plan.Generation), Time: q.Now}
 	var text strings.Builder
+	sees := func(key string) bool {
+		namespace, _, _ := strings.Cut(strings.TrimPrefix(key, "~"), "/")
+		return q.Sees == nil || q.Sees(namespace)
+	}
 	for _, key := range in.jobs {
-		o, told, err := outcome(in, x, key)
+		o, told, err := outcome(in, x, key, sees)
 		if err != nil {
 			return nil, err
 		}
 		out.Jobs = append(out.Jobs, *o)
 		text.WriteString(told)
-	}
-	titles := explain.TitlesOf(in.c)
-	sees := func(key string) bool {
-		namespace, _, _ := strings.Cut(strings.TrimPrefix(key, "~"), "/")
-		return q.Sees == nil || q.Sees(namespace)
 	}
 	for _, d := range Differ(before, x.Plan, slices.Concat(in.jobs, in.gone)) {
 		if !sees(d.Job) {
@@ -151,48 +166,107 @@ func answer(q Asked, in *arrival, x *explain.Cycle, before *model.Plan) (*Answer
 		}
 		out.Others = append(out.Others, d)
 	}
-	text.WriteString(others(out, titles))
+	text.WriteString(others(out, x.Titles))
 	out.Text = text.String()
 	return out, nil
 }
 
 // outcome is what would become of a job.
-func outcome(in *arrival, x *explain.Cycle, key string) (o *Outcome, text string, err error) {
+func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bool) (o *Outcome, text string, err error) {
 	j := in.c.Jobs[key]
 	namespace, name, _ := strings.Cut(key, "/")
 	told, err := x.Object(explain.Job, namespace, name)
 	if err != nil {
 		return nil, "", err //nolint:wrapcheck // it names the job
 	}
-	o = &Outcome{Job: explain.TitlesOf(in.c).Of(key), Starts: Later, Binds: told.Binds, Waits: told.Waits}
-	evicted := 0
-	for _, e := range x.Plan.Evicts {
-		if e.ForJob == key {
-			evicted++
-			o.Evicts = append(o.Evicts, x.Masked(e))
+	o = &Outcome{Job: x.Titles.Of(key), Starts: Later, Binds: told.Binds, Waits: told.Waits}
+	for i := range x.Plan.Evicts {
+		if e := &x.Plan.Evicts[i]; e.ForJob == key {
+			if sees(e.Task) {
+				o.Evicts = append(o.Evicts, x.Masked(*e))
+			} else {
+				o.Evicts = append(o.Evicts, model.Evict{Task: "a pod of another namespace", Node: e.Node, Action: e.Action, Rows: e.Rows})
+			}
 		}
 	}
-	promised := 0
 	for i := range x.Plan.Pipelines {
-		if x.Plan.Pipelines[i].Job == key {
-			promised++
+		if b := &x.Plan.Pipelines[i]; b.Job == key {
+			o.Promised = append(o.Promised, *b)
 		}
 	}
-	head := "would wait"
+	head := "job " + o.Job + " "
 	switch {
 	case len(o.Binds) > 0:
-		o.Starts, head = Now, "would start now"
-		if more := len(j.Tasks) - len(o.Binds); more > 0 {
-			head += fmt.Sprintf(", with %d of %s", len(o.Binds), explain.Count(len(j.Tasks), "pod"))
-		}
-	case promised > 0 && evicted > 0:
-		o.Starts, head = After, "would start once "+explain.Count(evicted, "pod")+" evicted for it "+isAre(evicted)+" gone"
-	case promised > 0:
-		o.Starts, head = After, "would start once pods that leave already are gone"
+		o.Starts = Now
+		head += "would start now"
+	case len(o.Promised) > 0 && len(o.Evicts) > 0:
+		o.Starts = After
+		head += "would start once " + explain.Count(len(o.Evicts), "pod") + " evicted for it " + isAre(len(o.Evicts)) + " gone"
+	case len(o.Promised) > 0:
+		o.Starts = After
+		head += "would start once pods that leave already are gone"
 	case slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.Session.NeverFits(t) != "" }):
-		o.Starts, head = Never, "could never start: a pod of it fits on no node, not even an empty one"
+		o.Starts = Never
+		head += "could never start: a pod of it asks for more than any node has, even when that is empty"
+	default:
+		head += "would wait"
 	}
-	return o, "job " + o.Job + " " + head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
+	if o.Starts == Later || o.Starts == Never {
+		return o, head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
+	}
+	return o, fmt.Sprintf("%s: %s of %d\n%s%s", head, explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks),
+		places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
+}
+
+// mostRows is of how many nodes, and of how many pods that would be evicted, people are told.
+const mostRows = 20
+
+// places tell of each node which pods would go there.
+func places(binds []model.Bind) string {
+	on := map[string][]string{}
+	for i := range binds {
+		on[binds[i].Node] = append(on[binds[i].Node], binds[i].Task)
+	}
+	rows := [][]string{{"NODE", "PODS"}}
+	nodes := slices.Sorted(maps.Keys(on))
+	for i, node := range nodes {
+		if i == mostRows {
+			rows = append(rows, []string{fmt.Sprintf("and %s more", explain.Count(len(nodes)-i, "node"))})
+			break
+		}
+		slices.SortFunc(on[node], byNumber)
+		var names []string
+		self := func(name *string) string { return *name }
+		for _, group := range explain.Fold(on[node], self, func(_, _ *string) bool { return true }, func(*string) bool { return false }) {
+			names = append(names, explain.Range(group[0], group[len(group)-1]))
+		}
+		rows = append(rows, []string{node, strings.Join(names, ", ")})
+	}
+	return explain.Columns("  ", rows)
+}
+
+// byNumber compares names of pods: those that differ in the number at their ends by that.
+func byNumber(a, b string) int {
+	inA, numberA, _ := explain.Numbered(a)
+	inB, numberB, _ := explain.Numbered(b)
+	return cmp.Or(strings.Compare(inA, inB), numberA-numberB, strings.Compare(a, b))
+}
+
+// victims tell who would be evicted, and by which rows.
+func victims(evicts []model.Evict) string {
+	if len(evicts) == 0 {
+		return ""
+	}
+	rows := [][]string{{"EVICTED", "QUEUE", "NODE", "AS THESE ROWS PERMIT"}}
+	for i := range evicts {
+		e := &evicts[i]
+		if i == mostRows {
+			rows = append(rows, []string{fmt.Sprintf("and %s more", explain.Count(len(evicts)-i, "pod"))})
+			break
+		}
+		rows = append(rows, []string{e.Task, e.Queue, e.Node, strings.Join(e.Rows, ", ")})
+	}
+	return explain.Columns("  ", rows)
 }
 
 func isAre(n int) string {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -23,7 +24,7 @@ import (
 
 // Change is what is otherwise. The zero value is nothing.
 type Change struct {
-	// Add are Jobs, PodGroups, Pods, Queues and Nodes that the cluster does not have. They are kept, and changed.
+	// Add are Jobs, PodGroups, Pods, Queues and Nodes that the cluster does not have.
 	Add []metav1.Object
 	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
 	Delete []string
@@ -50,6 +51,7 @@ type arrival struct {
 	c     *model.Cluster
 	trial *model.Trial
 	now   time.Time
+	next  []any    // objects that go in together
 	jobs  []string // keys of what is asked about, in the order of the change
 	gone  []string // keys of the jobs that are taken away
 	open  []*batchv1alpha1.Job
@@ -85,7 +87,7 @@ func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arr
 			return nil, err
 		}
 	}
-	return a, nil
+	return a, a.add()
 }
 
 // jobOf finds a job by what people call it.
@@ -127,16 +129,16 @@ func (a *arrival) copies(n Copies) error {
 		if _, named := more.Labels[corev1.LabelHostname]; named {
 			more.Labels[corev1.LabelHostname] = more.Name
 		}
-		if err := a.add(more); err != nil {
-			return err
-		}
+		a.next = append(a.next, more)
 	}
 	return nil
 }
 
-// add adds objects as they are.
-func (a *arrival) add(objects ...any) error {
-	if wrong := a.trial.Add(objects...); len(wrong) > 0 {
+// add puts into the cluster what is next.
+func (a *arrival) add() error {
+	wrong := a.trial.Add(a.next...)
+	a.next = nil
+	if len(wrong) > 0 {
 		return wrong[0] //nolint:wrapcheck // it names the object and the field
 	}
 	return nil
@@ -144,6 +146,9 @@ func (a *arrival) add(objects ...any) error {
 
 // object adds one, and what a cluster makes of it at once.
 func (a *arrival) object(o metav1.Object) error {
+	if of, ok := o.(runtime.Object); ok {
+		o, _ = of.DeepCopyObject().(metav1.Object)
+	}
 	if o.GetUID() == "" {
 		o.SetUID(types.UID("what-if-" + o.GetName()))
 	}
@@ -158,22 +163,24 @@ func (a *arrival) object(o metav1.Object) error {
 		group.CreationTimestamp = o.CreationTimestamp
 		a.open = append(a.open, o)
 		a.jobs = append(a.jobs, model.Key(group.Namespace, group.Name))
-		return a.add(o, group)
+		a.next = append(a.next, o, group)
 	case *v1beta1.PodGroup:
 		o.Spec.Queue = objects.QueueName(o.Spec.Queue)
 		o.Status = v1beta1.PodGroupStatus{Phase: v1beta1.PodGroupPending}
 		a.jobs = append(a.jobs, model.Key(o.Namespace, o.Name))
-		return a.add(o)
+		a.next = append(a.next, o)
 	case *corev1.Pod:
 		o.Spec.NodeName, o.Status = "", corev1.PodStatus{}
 		return a.pod(o)
 	case *v1beta1.Queue:
 		o.Status = v1beta1.QueueStatus{State: v1beta1.QueueStateOpen}
-		return a.add(o)
+		a.next = append(a.next, o)
 	case *corev1.Node:
-		return a.add(o)
+		a.next = append(a.next, o)
+	default:
+		return fmt.Errorf("%T %s: a question is about Jobs, PodGroups, Pods, Queues and Nodes", o, o.GetName())
 	}
-	return fmt.Errorf("%T %s: a question is about Jobs, PodGroups, Pods, Queues and Nodes", o, o.GetName())
+	return nil
 }
 
 func (a *arrival) classValue(class string) int32 { return int32(a.c.ClassValue(class)) }
@@ -194,11 +201,10 @@ func (a *arrival) pod(p *corev1.Pod) error {
 		group.CreationTimestamp = p.CreationTimestamp
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1beta1.KubeGroupNameAnnotationKey, group.Name)
 		a.jobs = append(a.jobs, model.Key(group.Namespace, group.Name))
-		if err := a.add(group); err != nil {
-			return err
-		}
+		a.next = append(a.next, group)
 	}
-	return a.add(p)
+	a.next = append(a.next, p)
+	return nil
 }
 
 // follow adds the pods of the Jobs that were let in, and says whether there were any.
@@ -216,7 +222,7 @@ func (a *arrival) follow() (made bool, err error) {
 		made = true
 	}
 	a.open = open
-	return made, nil
+	return made, a.add()
 }
 
 // podsOf adds the pods of a Job, but those of tasks that wait for others.

@@ -21,6 +21,7 @@ type Fate struct {
 	Waits string `json:"waits,omitempty"`
 
 	places map[string]string // by pod: what becomes of it, and where
+	ofPod  bool              // Waits is
 }
 
 // Difference is a job that fares otherwise.
@@ -63,8 +64,8 @@ func fates(plan *model.Plan) map[string]*Difference {
 	}
 	for i := range plan.Waits {
 		w := &plan.Waits[i]
-		if f := of(w.Job, w.Queue); f.Waits == "" {
-			f.Waits = w.Why()
+		if f := of(w.Job, w.Queue); f.Waits == "" || w.Task != "" && !f.ofPod {
+			f.Waits, f.ofPod = w.Why(), w.Task != "" // what its pods lack says more than that it lacks them
 		}
 	}
 	return out
@@ -123,7 +124,7 @@ func (f *Fate) text(was *Fate, titles explain.Titles) string {
 		parts = append(parts, "waits: "+f.Waits)
 	}
 	if len(parts) == 0 {
-		return "nothing is decided of it"
+		return "nothing changes"
 	}
 	return strings.Join(parts, "; ")
 }

@@ -156,7 +156,7 @@ func (w *world) run(line string) string {
 }
 
 // raw answers questions about cycles as a scheduler does.
-func (w *world) raw(_ context.Context, path, accept string) ([]byte, error) {
+func (w *world) raw(_ context.Context, path, accept string, body []byte) ([]byte, error) {
 	answers := map[string]string{
 		"/apis/explain.celsius.dev/v1alpha1/namespaces/team/jobs/train text/plain": "job team/train\n  queue  research, place 1 in its order\n",
 		"/apis/explain.celsius.dev/v1alpha1/queues/research application/json": `{"kind":"Explanation","explanation":{"kind":"queue",` +

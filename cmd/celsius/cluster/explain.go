@@ -52,38 +52,19 @@ pods. Of namespaces in which one may not ask no names are told.`,
 			if err != nil {
 				return err
 			}
-			accept := "text/plain"
-			switch output {
-			case "":
-			case "json", "yaml":
-				accept = "application/json"
-			default:
-				return fmt.Errorf("-o %s: write json or yaml, or leave it out", output)
+			accept, err := acceptFor(output)
+			if err != nil {
+				return err
 			}
 			r, namespace, err := t.reach(false)
 			if err != nil {
 				return err
 			}
-			text, err := r.Raw(c.Context(), questions.Path(kind, namespace, name), accept)
+			text, err := r.Raw(c.Context(), questions.Path(kind, namespace, name), accept, nil)
 			if err != nil {
 				return unanswered(err)
 			}
-			switch output {
-			case "json":
-				var object any
-				if err := json.Unmarshal(text, &object); err != nil {
-					return fmt.Errorf("read the answer: %w", err)
-				}
-				text, err = json.MarshalIndent(object, "", "  ")
-				text = append(text, '\n')
-			case "yaml":
-				text, err = yaml.JSONToYAML(text)
-			}
-			if err != nil {
-				return fmt.Errorf("write the answer: %w", err)
-			}
-			say(c.OutOrStdout(), "%s", text)
-			return nil
+			return sayAnswer(c, output, text)
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -99,6 +80,37 @@ pods. Of namespaces in which one may not ask no names are told.`,
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "json or yaml: all that was decided, and the text; default: the text alone")
 	return c
+}
+
+// acceptFor is the form in which an answer is asked for.
+func acceptFor(output string) (accept string, err error) {
+	switch output {
+	case "":
+		return "text/plain", nil
+	case "json", "yaml":
+		return "application/json", nil
+	}
+	return "", fmt.Errorf("-o %s: write json or yaml, or leave it out", output)
+}
+
+// sayAnswer writes an answer in the form that was asked for.
+func sayAnswer(c *cobra.Command, output string, text []byte) (err error) {
+	switch output {
+	case "json":
+		var object any
+		if err := json.Unmarshal(text, &object); err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		text, err = json.MarshalIndent(object, "", "  ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return fmt.Errorf("write the answer: %w", err)
+	}
+	say(c.OutOrStdout(), "%s", text)
+	return nil
 }
 
 // whatToExplain reads KIND NAME, or KIND/NAME.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,8 +142,9 @@ type document struct {
 	object *unstructured.Unstructured
 }
 
-// readDocuments reads the objects of a file, which must all be of one kind.
-func readDocuments(c *cobra.Command, file, kind string) ([]document, error) {
+// readDocuments reads the objects of a file, which must be of these kinds.
+func readDocuments(c *cobra.Command, file string, kinds ...string) ([]document, error) {
+	kind := strings.Join(kinds, " or ")
 	data, err := io.ReadAll(c.InOrStdin())
 	if file != "-" {
 		data, err = os.ReadFile(file)
@@ -168,7 +170,7 @@ func readDocuments(c *cobra.Command, file, kind string) ([]document, error) {
 			continue
 		}
 		u := &unstructured.Unstructured{Object: o}
-		if u.GetKind() != kind {
+		if !slices.Contains(kinds, u.GetKind()) {
 			return nil, fmt.Errorf("%s, document %d: it is of kind %q, want %s", file, number, u.GetKind(), kind)
 		}
 		out = append(out, document{number, u})

@@ -27,8 +27,8 @@ type Reach struct {
 	client.WithWatch
 	// Table lists pods as kubectl shows them: the API server makes the columns.
 	Table func(ctx context.Context, namespace string, of metav1.ListOptions) (*metav1.Table, error)
-	// Raw reads what is at a path of the API server, in a form.
-	Raw func(ctx context.Context, path, accept string) ([]byte, error)
+	// Raw reads what is at a path of the API server, in a form; with a body, it posts that there and gives what is answered.
+	Raw func(ctx context.Context, path, accept string, body []byte) ([]byte, error)
 }
 
 // Options say how commands reach a cluster; what is not said is as in production.
@@ -50,7 +50,7 @@ func Commands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
 	all := []*cobra.Command{
 		t.jobCommand(), t.queueCommand(), t.podCommand(), t.flowCommand(jobFlows()), t.flowCommand(jobTemplates()), t.topCommand(),
-		t.explainCommand(),
+		t.explainCommand(), t.whatIfCommand(),
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil
@@ -115,8 +115,12 @@ func connect(flags *genericclioptions.ConfigFlags) (*Reach, error) {
 			VersionedParams(&of, clientscheme.ParameterCodec).Do(ctx).Into(out)
 		return out, err
 	}
-	raw := func(ctx context.Context, path, accept string) ([]byte, error) {
-		result := kube.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx)
+	raw := func(ctx context.Context, path, accept string, body []byte) ([]byte, error) {
+		request := kube.CoreV1().RESTClient().Get()
+		if body != nil {
+			request = kube.CoreV1().RESTClient().Post().SetHeader("Content-Type", "application/json").Body(body)
+		}
+		result := request.AbsPath(path).SetHeader("Accept", accept).Do(ctx)
 		if err := result.Error(); err != nil { // which has the server's own words, as that of Raw has not
 			return nil, err
 		}

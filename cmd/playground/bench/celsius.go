@@ -31,7 +31,7 @@ func (b *bench) startCelsius(ctx context.Context, s *program) error {
 	}
 	return b.launch(ctx, s, b.celsius,
 		s.name, "--kubeconfig", b.cluster.Kubeconfig,
-		"--scheduler-name", schedulerName, "--leader-elect=" + strconv.FormatBool(b.idle > 0), "--health-address", "0",
+		"--scheduler-name", schedulerName, "--leader-elect="+strconv.FormatBool(b.idle > 0), "--health-address", "0",
 		"--metrics-address", s.metrics, "--metrics-secure=false", "--pprof-address", s.profiles)
 }
 

@@ -96,9 +96,9 @@ func (g *gate) who(r *http.Request) user.Info {
 }
 
 // may says whether a user may have something explained: resource is jobs, pods, queues or nodes, name "" any of them.
-func (g *gate) may(ctx context.Context, u user.Info, resource, namespace, name string) (bool, error) {
+func (g *gate) may(ctx context.Context, u user.Info, verb, resource, namespace, name string) (bool, error) {
 	decided, _, err := g.Authorize(ctx, authorizer.AttributesRecord{
-		User: u, Verb: "get", APIGroup: Group, APIVersion: Version, Resource: resource, Namespace: namespace, Name: name, ResourceRequest: true,
+		User: u, Verb: verb, APIGroup: Group, APIVersion: Version, Resource: resource, Namespace: namespace, Name: name, ResourceRequest: true,
 	})
 	return decided == authorizer.DecisionAllow, err
 }

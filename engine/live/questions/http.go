@@ -82,7 +82,11 @@ func (s *Server) handler(g *gate) http.Handler {
 	for path, object := range discovery() {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, object) })
 	}
-	turn := make(chan struct{}, 1)
+	x := &turns{turn: make(chan struct{}, 1)}
+	mux.HandleFunc("POST "+WhatIfPath(""), func(w http.ResponseWriter, r *http.Request) { s.askWhatIf(w, r, g, x, "") })
+	mux.HandleFunc("POST "+WhatIfPath("{namespace}"), func(w http.ResponseWriter, r *http.Request) {
+		s.askWhatIf(w, r, g, x, r.PathValue("namespace"))
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		q, ok := questionOf(r.URL.Path)
 		switch {
@@ -100,13 +104,12 @@ func (s *Server) handler(g *gate) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		answer, err := s.answer(ctx, g, u, q, turn)
+		answer, err := s.answer(ctx, g, u, q, x)
 		switch {
 		case err != nil:
 			refuse(w, statusOf(err))
-		case strings.HasPrefix(r.Header.Get("Accept"), "text/plain"):
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = w.Write([]byte(answer.Text))
+		case wantsText(r):
+			writeText(w, answer.Text)
 		default:
 			write(w, http.StatusOK, &Answer{
 				metav1.TypeMeta{Kind: "Explanation", APIVersion: Group + "/" + Version}, Metadata{q.name, q.namespace}, answer,
@@ -116,55 +119,70 @@ func (s *Server) handler(g *gate) http.Handler {
 	return mux
 }
 
+// turns has one question at a time be answered, and keeps what was learned for those of what if.
+type turns struct {
+	turn chan struct{}
+	kept kept
+}
+
 // answer answers a question, with the names of what its user may know.
-func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, turn chan struct{}) (*explain.Explanation, error) {
+func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, x *turns) (*explain.Explanation, error) {
 	resource := schema.GroupResource{Group: Group, Resource: q.resource}
-	switch ok, err := g.may(ctx, u, q.resource, q.namespace, q.name); {
+	switch ok, err := g.may(ctx, u, "get", q.resource, q.namespace, q.name); {
 	case err != nil:
 		return nil, apierrors.NewInternalError(fmt.Errorf("ask what user %s may: %w", u.GetName(), err))
 	case !ok:
 		return nil, apierrors.NewForbidden(resource, q.name, fmt.Errorf("user %s must be allowed to get %s", u.GetName(), resource))
 	}
-	everywhere, err := g.may(ctx, u, "jobs", "", "")
+	var out *explain.Explanation
+	var failed error
+	err := s.asSeen(ctx, g, u, x, q.namespace, func(c *explain.Cycle) { out, failed = c.Object(q.kind, q.namespace, q.name) })
+	switch {
+	case err != nil:
+		return nil, err
+	case failed != nil:
+		return nil, notFound(failed, resource)
+	}
+	return out, nil
+}
+
+// asSeen looks at the last cycle as a user may see it who may see a namespace, "": of the cluster. The loop waits for nobody: namespaces that
+// it comes to are asked about after it, and it is done again.
+func (s *Server) asSeen(ctx context.Context, g *gate, u user.Info, x *turns, namespace string, do func(*explain.Cycle)) error {
+	everywhere, err := g.may(ctx, u, "get", "jobs", "", "")
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return apierrors.NewInternalError(err)
 	}
 	known := map[string]bool{}
-	if q.namespace != "" {
-		known[q.namespace] = true
+	if namespace != "" {
+		known[namespace] = true
 	}
-	// The loop waits for nobody: namespaces that it comes to are asked about after it, and it is asked again.
 	for range 3 {
-		var out *explain.Explanation
-		var failed error
 		missing := map[string]bool{}
-		err := s.look(ctx, turn, func(x *explain.Cycle) {
+		err := s.look(ctx, x.turn, func(c *explain.Cycle) {
 			if !everywhere {
-				x.Sees = func(namespace string) bool {
+				c.Sees = func(namespace string) bool {
 					sees, asked := known[namespace]
 					missing[namespace] = missing[namespace] || !asked
 					return sees
 				}
 			}
-			out, failed = x.Object(q.kind, q.namespace, q.name)
+			do(c)
 		})
-		switch {
-		case err != nil:
-			return nil, err
-		case failed != nil:
-			return nil, notFound(failed, resource)
+		if err != nil {
+			return err
 		}
 		maps.DeleteFunc(missing, func(_ string, is bool) bool { return !is })
 		if len(missing) == 0 {
-			return out, nil
+			return nil
 		}
 		for _, namespace := range slices.Sorted(maps.Keys(missing)) {
-			if known[namespace], err = g.may(ctx, u, "jobs", namespace, ""); err != nil {
-				return nil, apierrors.NewInternalError(err)
+			if known[namespace], err = g.may(ctx, u, "get", "jobs", namespace, ""); err != nil {
+				return apierrors.NewInternalError(err)
 			}
 		}
 	}
-	return nil, apierrors.NewServiceUnavailable("who waits changes faster than it can be said who may be named; ask again")
+	return apierrors.NewServiceUnavailable("who waits changes faster than it can be said who may be named; ask again")
 }
 
 // look has one question at a time be answered, and then a rest.
@@ -230,6 +248,14 @@ func write(w http.ResponseWriter, code int, object any) {
 	_, _ = w.Write(text)
 }
 
+// wantsText says whether who asks wants no more than words.
+func wantsText(r *http.Request) bool { return strings.HasPrefix(r.Header.Get("Accept"), "text/plain") }
+
+func writeText(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(text))
+}
+
 // discovery is what the API server asks of an API, by its path.
 func discovery() map[string]any {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: Group + "/" + Version, Version: Version}
@@ -241,6 +267,12 @@ func discovery() map[string]any {
 	for _, kind := range explain.Kinds() {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: kind + "s", SingularName: kind, Namespaced: Namespaced(kind), Kind: "Explanation", Verbs: metav1.Verbs{"get"},
+		})
+	}
+	for _, resource := range []string{WhatIfs, ClusterWhatIfs} {
+		list.APIResources = append(list.APIResources, metav1.APIResource{
+			Name: resource, SingularName: strings.TrimSuffix(resource, "s"), Namespaced: resource == WhatIfs, Kind: "WhatIf",
+			Verbs: metav1.Verbs{"create"},
 		})
 	}
 	info := map[string]string{"title": Group, "version": Version}

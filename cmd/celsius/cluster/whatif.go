@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/engine/whatif"
+)
+
+// whatIfFlags say what is to be otherwise.
+type whatIfFlags struct {
+	files, deleted, nodes []string
+	policy, output        string
+}
+
+func (t *tool) whatIfCommand() *cobra.Command {
+	var f whatIfFlags
+	c := &cobra.Command{
+		Use:   "what-if [-f FILE] [--delete job/NAME] [--add-nodes COUNTxNODE] [--policy FILE]",
+		Short: "Say what would be decided if something were otherwise: a job more or less, more nodes, another policy",
+		Long: `Ask the scheduler that leads what its next cycle would decide if a job came, or
+were gone, if there were more nodes, or if another policy served: whether a new job
+would start at once, and where; or once which pods are gone that would be evicted
+for it, and by which rows; or why it would wait, and what would help. And what else
+would be decided otherwise than as things are. Nothing is changed.
+
+Jobs, PodGroups and pods of -f are filled in and checked by the API server as if
+they were made (a dry run), as you: who may not make them is told so. Of pods that
+run nobody knows when they end, so that of a job that would wait it is not told for
+how long.
+
+One must be allowed to create whatifs of the API group explain.celsius.dev in the
+namespace, as roles edit and admin let their users; for nodes, queues, policies and
+objects of several namespaces clusterwhatifs, as celsius-explain-cluster does.`,
+		Example: `  celsius what-if -f job.yaml -n team
+  celsius what-if --delete job/train -n team
+  celsius what-if -f job.yaml --add-nodes 4xgpu-1
+  celsius what-if --policy new.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			accept, err := acceptFor(f.output)
+			if err != nil {
+				return err
+			}
+			if len(f.files)+len(f.deleted)+len(f.nodes) == 0 && f.policy == "" {
+				return errors.New("what if what? Give -f, --delete, --add-nodes or --policy")
+			}
+			r, namespace, err := t.reach(false)
+			if err != nil {
+				return err
+			}
+			q, of, err := f.question(c, r, namespace)
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(q)
+			if err != nil {
+				return fmt.Errorf("write the question: %w", err)
+			}
+			text, err := r.Raw(c.Context(), questions.WhatIfPath(of), accept, body)
+			if err != nil {
+				return unanswered(err)
+			}
+			return sayAnswer(c, f.output, text)
+		},
+	}
+	fs := c.Flags()
+	fs.StringArrayVarP(&f.files, "filename", "f", nil, "file of what would come: Jobs, PodGroups, Pods, Queues, Nodes; -: standard input; repeatable")
+	fs.StringArrayVar(&f.deleted, "delete", nil, "job that would be gone, as job/NAME; repeatable")
+	fs.StringArrayVar(&f.nodes, "add-nodes", nil, "nodes that would come, empty: so many like one that there is, as 4xgpu-1; repeatable")
+	fs.StringVar(&f.policy, "policy", "", "file of the SchedulingPolicy that would serve")
+	fs.StringVarP(&f.output, "output", "o", "", "json or yaml: all that would be decided, and the text; default: the text alone")
+	return c
+}
+
+// question reads what is to be otherwise. of is the namespace that it is about, "": it is about the cluster.
+func (f *whatIfFlags) question(c *cobra.Command, r *Reach, namespace string) (q *questions.WhatIf, of string, err error) {
+	q, of = &questions.WhatIf{TypeMeta: metav1.TypeMeta{Kind: "WhatIf", APIVersion: questions.Group + "/" + questions.Version}}, namespace
+	for _, word := range f.deleted {
+		kind, name, err := whatToExplain([]string{word})
+		if err != nil || kind != explain.Job {
+			return nil, "", fmt.Errorf("--delete %s: write job/NAME", word)
+		}
+		q.Delete = append(q.Delete, name)
+	}
+	for _, file := range f.files {
+		documents, err := readDocuments(c, file, "Job", "PodGroup", "Pod", "Queue", "Node")
+		if err != nil {
+			return nil, "", err
+		}
+		for _, d := range documents {
+			raw, err := f.arriving(c, r, d, namespace)
+			if err != nil {
+				return nil, "", fmt.Errorf("%s, document %d: %w", file, d.number, err)
+			}
+			if d.object.GetNamespace() != namespace {
+				of = ""
+			}
+			q.Add = append(q.Add, raw)
+		}
+	}
+	for _, word := range f.nodes {
+		count, like, ok := strings.Cut(word, "x")
+		n, err := strconv.Atoi(count)
+		if !ok || err != nil || n < 1 || like == "" {
+			return nil, "", fmt.Errorf("--add-nodes %s: write how many and like which, as 4xgpu-1", word)
+		}
+		q.Copies, of = append(q.Copies, whatif.Copies{Count: n, Like: like}), ""
+	}
+	if f.policy != "" {
+		if q.Policy, err = policyOf(f.policy); err != nil {
+			return nil, "", err
+		}
+		of = ""
+	}
+	if of == "" {
+		for i, name := range q.Delete {
+			q.Delete[i] = namespace + "/" + name
+		}
+	}
+	return q, of, nil
+}
+
+// arriving is an object as the API server would have it. One that takes the place of another that would be gone goes as it was written.
+func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace string) (json.RawMessage, error) {
+	o := d.object.DeepCopy()
+	if slices.Contains([]string{"Job", "PodGroup", "Pod"}, o.GetKind()) {
+		if o.GetNamespace() == "" {
+			o.SetNamespace(namespace)
+			d.object.SetNamespace(namespace)
+		}
+		err := r.Create(c.Context(), o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+		switch {
+		case apierrors.IsAlreadyExists(err) && slices.Contains(f.deleted, "job/"+o.GetName()):
+			o = d.object
+		case err != nil:
+			return nil, err
+		}
+	}
+	return o.MarshalJSON()
+}
+
+// policyOf reads a SchedulingPolicy; the scheduler compiles it.
+func policyOf(file string) (json.RawMessage, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--policy: %w", err)
+	}
+	out, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("--policy %s: %w", file, err)
+	}
+	return out, nil
+}

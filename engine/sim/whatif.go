@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/whatif"
+)
+
+// WhatIf says what the next cycle would decide if something were otherwise, as the world stands. Nothing is changed.
+func WhatIf(w *World, change *whatif.Change) (*whatif.Answer, error) {
+	if w.Policy == nil {
+		return nil, errors.New("the world has no policy")
+	}
+	s := w.decider.Session()
+	if s == nil || s.Policy() != w.Policy {
+		s = session.New(w.cluster, w.Policy)
+	}
+	return new(whatif.Asker).Ask(whatif.Asked{Session: s, Now: w.now}, change)
+}
+
+// Arriving reads what would come.
+func Arriving(w *World, sources ...manifest.Source) (*whatif.Change, error) {
+	objects, issues := manifest.Load(manifest.Options{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	if len(objects.Policies)+len(objects.JobPlugins) > 0 {
+		return nil, errors.New("what would come has policies or job plugins in it; a policy is said apart")
+	}
+	change := &whatif.Change{}
+	for _, i := range objects.Items {
+		change.Add = append(change.Add, i.Object)
+	}
+	return change, nil
+}
+
+// whatif asks what would be decided.
+func (s *scenario) whatif(args []string) error {
+	var sources []manifest.Source
+	var rest whatif.Change
+	for _, arg := range args {
+		word, value, said := strings.Cut(arg, "=")
+		switch {
+		case !said:
+			source, err := s.source(arg)
+			if err != nil {
+				return err
+			}
+			sources = append(sources, source)
+		case word == "delete":
+			rest.Delete = append(rest.Delete, inNamespace(value))
+		case word == "nodes":
+			count, like, _ := strings.Cut(value, "x")
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				return fmt.Errorf("%s: write nodes=COUNTxNODE, as nodes=4xn1", arg)
+			}
+			rest.Copies = append(rest.Copies, whatif.Copies{Count: n, Like: like})
+		case word == "policy":
+			p, err := s.compile(value)
+			if err != nil {
+				return err
+			}
+			rest.Policy = p
+		default:
+			return fmt.Errorf("%s: write delete=JOB, nodes=COUNTxNODE or policy=NAME", arg)
+		}
+	}
+	change, err := Arriving(s.inWorld(), sources...)
+	if err != nil {
+		return err
+	}
+	change.Delete, change.Copies, change.Policy = rest.Delete, rest.Copies, rest.Policy
+	answer, err := WhatIf(s.world, change)
+	if err != nil {
+		return err
+	}
+	s.print(answer.Text)
+	return nil
+}
+
+// inNamespace is a name as namespace/name.
+func inNamespace(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return "default/" + name
+}
