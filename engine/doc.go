@@ -50,6 +50,7 @@
 //	engine/kept            places kept for pods that are being made, so that nobody who comes later takes them
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/explain         what a cycle decided of one job, pod, queue or node, why, and what would help: for simulate and for live
+//	engine/whatif          what the next cycle would decide if something were otherwise: a cycle that is undone
 //	engine/eviction        room for a task: on which node, who goes for it, and why none of them can be spared
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts

@@ -340,28 +340,38 @@ func (p *standalone) checkExplained(t *testing.T) {
 	p.kubectl(t, "patch", "apiservice/v1alpha1.explain.celsius.dev", "--type=merge", "-p", `{"spec": {"service": {"port": `+port+`}}}`)
 	p.kubectl(t, "wait", "--for=condition=Available", "apiservice/v1alpha1.explain.celsius.dev")
 	p.kubectl(t, "wait", "--for=jsonpath={.rules[?(@.apiGroups[0]==\"explain.celsius.dev\")].verbs[0]}=get", "clusterrole/view")
-	for _, account := range []string{"celsius-explain-view", "celsius-explain-cluster"} { // called as the role, by which its rights are found
+	p.kubectl(t, "wait", "--for=jsonpath={.rules[?(@.resources[0]==\"whatifs\")].verbs[0]}=create", "clusterrole/edit")
+	const view, edit, cluster = "celsius-explain-view", "celsius-explain-edit", "celsius-explain-cluster"
+	roles := map[string]string{view: "view", edit: "edit", cluster: cluster}
+	for account, role := range roles { // called as the role, by which its rights are found
 		p.kubectl(t, "create", "serviceaccount", account, "-n", systemNamespace)
-		role := strings.Replace(account, "celsius-explain-view", "view", 1)
 		p.kubectl(t, "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+systemNamespace+":"+account)
 	}
 	node := p.kubectl(t, "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+	coming := file(t, strings.NewReplacer("too-wide", "coming", "cpu: 1000", "cpu: 1").Replace(tooWide))
 	for _, test := range []struct {
 		account string
-		about   []string
+		ask     []string
 		want    string
 	}{
-		{"celsius-explain-view", []string{"pod", "too-wide"}, "can never fit: the largest node has 32"},
-		{"celsius-explain-view", []string{"job", "too-wide"}, "queue  default"},
-		{"celsius-explain-cluster", []string{"queue", "default"}, "1 job of other namespaces"},
-		{"celsius-explain-cluster", []string{"node", node}, "of other namespaces"},
+		{view, []string{"explain", "pod", "too-wide"}, "can never fit: the largest node has 32"},
+		{view, []string{"explain", "job", "too-wide"}, "queue  default"},
+		{cluster, []string{"explain", "queue", "default"}, "1 job of other namespaces"},
+		{cluster, []string{"explain", "node", node}, "of other namespaces"},
+		{edit, []string{"what-if", "-f", coming}, "default/coming would start now"},
+		{edit, []string{"what-if", "--delete", "job/too-wide"}, "nothing else would be decided otherwise"},
+		{edit, []string{"what-if", "--add-nodes", "1x" + node}, "must be allowed to create clusterwhatifs"},
+		{cluster, []string{"what-if", "--add-nodes", "1x" + node}, "nothing else would be decided otherwise"},
 	} {
-		command := exec.CommandContext(t.Context(), celsiusBinary(t), append([]string{"explain", "-n", "default"}, test.about...)...)
+		command := exec.CommandContext(t.Context(), celsiusBinary(t), append(test.ask, "-n", "default")...)
 		command.Env = append(os.Environ(), "KUBECONFIG="+p.accountKubeconfig(t, systemNamespace, test.account))
 		r := runCommand(t, command)
-		if !strings.Contains(r.Out+r.Err, test.want) || strings.Contains(r.Out, "too-wide") != (test.account == "celsius-explain-view") {
-			t.Errorf("%s asks about %v and is told\n%s%s\nwant %q", test.account, test.about, r.Out, r.Err, test.want)
+		if !strings.Contains(r.Out+r.Err, test.want) || strings.Contains(r.Out, "too-wide") != (test.account == view) {
+			t.Errorf("%s asks %v and is told\n%s%s\nwant %q", test.account, test.ask, r.Out, r.Err, test.want)
 		}
+	}
+	if out := p.kubectl(t, "get", "pods", "-n", "default", "-o", "name"); strings.Contains(out, "coming") {
+		t.Errorf("what was asked about is there now:\n%s", out)
 	}
 }
 

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // When a job would start.
@@ -205,17 +207,38 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 	case len(o.Promised) > 0:
 		o.Starts = After
 		head += "would start once pods that leave already are gone"
-	case slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.Session.NeverFits(t) != "" }):
-		o.Starts = Never
-		head += "could never start: a pod of it asks for more than any node has, even when that is empty"
 	default:
-		head += "would wait"
+		never, err := in.never(x.Session, j)
+		if err != nil {
+			return nil, "", err
+		}
+		if head += "would wait"; never != "" {
+			o.Starts, head = Never, "job "+o.Job+" could never start: "+never
+		}
 	}
 	if o.Starts == Later || o.Starts == Never {
 		return o, head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
 	}
 	return o, fmt.Sprintf("%s: %s of %d\n%s%s", head, explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks),
 		places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
+}
+
+// never says of a job whose pods ask for more than any node has that they do; "" of any other. It is the last that is asked: the pods of a Job
+// that was not let in come in for it.
+func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
+	for _, job := range a.open {
+		if group := objects.GroupName(job); model.Key(job.Namespace, group) == j.Key {
+			if err := errors.Join(a.podsOf(job, group), a.add()); err != nil {
+				return "", err
+			}
+		}
+	}
+	for _, t := range j.Tasks {
+		if why := s.NeverFits(t); why != "" {
+			return "its pod " + t.Key + ": " + why, nil
+		}
+	}
+	return "", nil
 }
 
 // mostRows is of how many nodes, and of how many pods that would be evicted, people are told.

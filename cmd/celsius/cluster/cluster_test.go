@@ -162,6 +162,9 @@ func (w *world) raw(_ context.Context, path, accept string, body []byte) ([]byte
 		"/apis/explain.celsius.dev/v1alpha1/queues/research application/json": `{"kind":"Explanation","explanation":{"kind":"queue",` +
 			`"name":"research","text":"queue research\n  nobody waits in it\n"}}`,
 	}
+	if strings.HasSuffix(path, "whatifs") { // told is what was asked
+		return fmt.Appendf(nil, "%s is asked:\n%s\n", path, body), nil
+	}
 	if text, ok := answers[path+" "+accept]; ok {
 		return []byte(text), nil
 	}

@@ -74,7 +74,8 @@ func cycleOf(t *testing.T) *explain.Cycle {
 	return explain.New(d.Session(), plan)
 }
 
-// known says who asks by the header X-Remote-User; each may get what rights lists of it, as RESOURCE or NAMESPACE/RESOURCE.
+// known says who asks by the header X-Remote-User; each may get, and of questions create, what rights lists of it, as RESOURCE or
+// NAMESPACE/RESOURCE.
 type known map[string][]string
 
 func (known) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
@@ -83,7 +84,11 @@ func (known) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool
 }
 
 func (k known) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.GetVerb() != "get" || a.GetAPIGroup() != Group {
+	want := "get"
+	if strings.HasSuffix(a.GetResource(), WhatIfs) {
+		want = "create"
+	}
+	if a.GetVerb() != want || a.GetAPIGroup() != Group {
 		return authorizer.DecisionNoOpinion, "", errors.New("it asks for something else")
 	}
 	rights := k[a.GetUser().GetName()]
@@ -147,6 +152,69 @@ func TestAnswers(t *testing.T) {
 	w = httptest.NewRecorder()
 	if h.ServeHTTP(w, r); !strings.HasPrefix(w.Body.String(), "job a/one\n  queue  q, place ") {
 		t.Errorf("as text it is\n%s", w.Body)
+	}
+}
+
+// TestWhatIf asks what would be decided, as users with different rights.
+func TestWhatIf(t *testing.T) {
+	x := cycleOf(t)
+	s := &Server{Ask: func(_ context.Context, look func(*explain.Cycle)) error {
+		x.Sees = nil
+		look(x)
+		return nil
+	}}
+	users := known{"admin": {"jobs", ClusterWhatIfs}, "ann": {"a/" + WhatIfs}}
+	h := s.handler(&gate{users, users})
+	job := func(namespace, cpu string) string {
+		return `{"add":[{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"` + namespace + `","name":"new"},"spec":` +
+			`{"queue":"q","tasks":[{"name":"w","replicas":1,"template":{"spec":{"schedulerName":"celsius","containers":[` +
+			`{"name":"c","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}}]}}]}`
+	}
+	for _, test := range []struct {
+		name, user, path, body string
+		code                   int
+		says, hides            string
+	}{
+		{"a job that would start", "ann", WhatIfPath("a"), job("a", "1"), 200, "job a/new would start now: 1 pod of 1\n  NODE  PODS\n  n1 ", "two"},
+		{"a job that never could", "ann", WhatIfPath("a"), job("a", "9"), 200, "job a/new could never start", "b/two"},
+		{"a job would be gone", "ann", WhatIfPath("a"), `{"delete":["one"]}`, 200, "nothing else would be decided otherwise", "two"},
+		{"more nodes", "admin", WhatIfPath(""), `{"copies":[{"count":1,"like":"n1"}]}`, 200, "nothing else would be decided otherwise", ""},
+		{"nobody", "", WhatIfPath("a"), job("a", "1"), 401, "it is not known who asks", "n1"},
+		{"in another namespace", "ann", WhatIfPath("b"), job("b", "1"), 403, "must be allowed to create whatifs.explain.celsius.dev", "n1"},
+		{"about the cluster", "ann", WhatIfPath(""), `{"copies":[{"count":1,"like":"n1"}]}`, 403, "create clusterwhatifs.explain", "n1"},
+		{"nodes within a namespace", "ann", WhatIfPath("a"), `{"copies":[{"count":1,"like":"n1"}]}`, 400, "are the cluster's", ""},
+		{"a job of another namespace", "ann", WhatIfPath("a"), job("b", "1"), 400, `is of namespace \"b\", and the question of a`, ""},
+		{"a node within a namespace", "ann", WhatIfPath("a"), `{"add":[{"apiVersion":"v1","kind":"Node"}]}`, 400, "not about v1 Node", ""},
+		{"a job that is there", "ann", WhatIfPath("a"), `{"add":[{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup",` +
+			`"metadata":{"namespace":"a","name":"one"}}]}`, 400, "PodGroup a/one: is there already", ""},
+		{"a name of another namespace is no hint", "ann", WhatIfPath("a"), `{"delete":["two"]}`, 404, "there is no job a/two", "b/two"},
+		{"no such node", "admin", WhatIfPath(""), `{"copies":[{"count":1,"like":"n2"}]}`, 404, "did you mean n1?", ""},
+		{"too many nodes", "admin", WhatIfPath(""), `{"copies":[{"count":99999,"like":"n1"}]}`, 400, "write a number from 1 to 10000", ""},
+		{"too many pods", "ann", WhatIfPath("a"), strings.Replace(job("a", "1"), `"replicas":1`, `"replicas":200000`, 1), 400, "have more than 100000 pods", ""},
+		{"a policy that is wrong", "admin", WhatIfPath(""), `{"policy":{"apiVersion":"scheduling.celsius.dev/v1alpha1",` +
+			`"kind":"SchedulingPolicy","metadata":{"name":"p"},"spec":{"pipeline":["alocate"]}}}`, 400, "did you mean", ""},
+		{"no JSON", "ann", WhatIfPath("a"), `{`, 400, "read the question", ""},
+		{"too long", "ann", WhatIfPath("a"), strings.Repeat(" ", mostQuestion+1), 413, "has at most", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, test.path, strings.NewReader(test.body))
+			r.Header.Set("X-Remote-User", test.user)
+			if test.code == http.StatusOK {
+				r.Header.Set("Accept", "text/plain")
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			body := w.Body.String()
+			if w.Code != test.code || !strings.Contains(body, test.says) || test.hides != "" && strings.Contains(body, test.hides) {
+				t.Errorf("%s answers %d\n%s\nwant %d, %q and not %q", test.path, w.Code, body, test.code, test.says, test.hides)
+			}
+			if wrong := x.Session.Cluster().Check(); wrong != nil {
+				t.Errorf("the cluster afterwards: %v", wrong)
+			}
+		})
+	}
+	if n := len(x.Session.Cluster().Tasks); n != 2 {
+		t.Errorf("the cluster has %d pods afterwards, want 2", n)
 	}
 }
 
