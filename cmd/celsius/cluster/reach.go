@@ -50,7 +50,7 @@ func Commands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
 	all := []*cobra.Command{
 		t.jobCommand(), t.queueCommand(), t.podCommand(), t.flowCommand(jobFlows()), t.flowCommand(jobTemplates()), t.topCommand(),
-		t.explainCommand(), t.whatIfCommand(),
+		t.explainCommand(), t.whatIfCommand(), t.snapshotCommand(),
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Anonymize writes numbers in place of names, in the order of what they stand for, so that the same is decided.
+func Anonymize(objects []*unstructured.Unstructured) {
+	x := &pseudonyms{names: map[string]string{}, values: map[string]string{}, images: map[string]string{}}
+	x.learn(objects)
+	for _, o := range objects {
+		o.Object, _ = x.within("", o.Object).(map[string]any)
+	}
+}
+
+// pseudonyms are what stands for names, for values of labels and for images.
+type pseudonyms struct{ names, values, images map[string]string }
+
+// public are domains of labels and annotations whose values say nothing of who uses a cluster.
+const public = "kubernetes.io k8s.io volcano.sh celsius.dev nvidia.com amd.com intel.com node.kubernetes.io"
+
+// isPublic says whether a label or an annotation is of a domain that is public.
+func isPublic(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	return ok && slices.ContainsFunc(strings.Fields(public), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}
+
+// known are names that Kubernetes and Volcano give.
+func known(name string) bool {
+	return name == "" || name == "default" || name == "root" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "system-")
+}
+
+// learn gives everything a number.
+func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
+	namespaces, names, pods := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	values, images := map[string]bool{}, map[string]bool{}
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "Namespace":
+			namespaces[o.GetName()] = true
+		case "Pod":
+			pods[o.GetName()] = true
+			fallthrough
+		default:
+			names[o.GetName()] = true
+			namespaces[o.GetNamespace()] = true
+		}
+		for _, owner := range o.GetOwnerReferences() {
+			names[owner.Name] = true
+		}
+		walk("", o.Object, func(path, key, text string) {
+			switch {
+			case key == "image":
+				images[text] = true
+			case strings.HasSuffix(path, "images.names"):
+				images[text] = true
+			case ofLabels(path) && !isPublic(key):
+				values[text] = true
+			}
+		})
+	}
+	// Keys of objects are compared as namespace/name.
+	number(x.names, namespaces, "namespace", known, func(a, b string) int { return strings.Compare(a+"/", b+"/") }, nil)
+	number(x.names, names, "name", known, strings.Compare, pods)
+	number(x.values, values, "value", func(v string) bool { return v == "" || v == "true" || v == "false" || x.names[v] != "" }, strings.Compare, nil)
+	number(x.images, images, "image", func(i string) bool { return i == "" }, strings.Compare, nil)
+}
+
+// number gives words that have none yet a number each, in their order. Those that are indexed keep the number at their end.
+func number(
+	to map[string]string, words map[string]bool, what string, leave func(string) bool, order func(a, b string) int, indexed map[string]bool,
+) {
+	width := len(strconv.Itoa(len(words)))
+	for i, word := range slices.SortedFunc(maps.Keys(words), order) {
+		if _, has := to[word]; has || leave(word) {
+			continue
+		}
+		to[word] = fmt.Sprintf("%s%s-%0*d", beside(word, leave), what, width, i+1)
+		if prefix := strings.TrimRight(word, "0123456789"); indexed[word] && strings.HasSuffix(prefix, "-") && prefix != word {
+			to[word] += "-" + word[len(prefix):]
+		}
+	}
+}
+
+// beside opens the name for a word so that it stays between the same names that are left as they are.
+func beside(word string, leave func(string) bool) string {
+	if !leave("default") {
+		return ""
+	}
+	for _, before := range []struct{ fixed, opens string }{{"default", "a-"}, {"kube-", "e-"}, {"root", "m-"}, {"system-", "s-"}} {
+		if word < before.fixed {
+			return before.opens
+		}
+	}
+	return "z-"
+}
+
+// ofLabels says whether what is at a path are values of labels, or of selectors of them.
+func ofLabels(path string) bool {
+	return slices.Contains([]string{"labels", "matchLabels", "nodeSelector"}, path[strings.LastIndex(path, ".")+1:])
+}
+
+// walk goes through all texts of an object: the path of what they are in, and their key there.
+func walk(path string, o any, see func(path, key, text string)) {
+	switch o := o.(type) {
+	case map[string]any:
+		for key, value := range o {
+			if text, ok := value.(string); ok {
+				see(path, key, text)
+			} else {
+				walk(path+"."+key, value, see)
+			}
+		}
+	case []any:
+		for _, value := range o {
+			if text, ok := value.(string); ok {
+				see(path, "", text)
+			} else {
+				walk(path, value, see)
+			}
+		}
+	}
+}
+
+// within is a value with pseudonyms in the place of what they stand for.
+func (x *pseudonyms) within(path string, o any) any {
+	at := path[strings.LastIndex(path, ".")+1:]
+	switch o := o.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(o))
+		for key, value := range o {
+			switch {
+			case key == "message" || at == "annotations" && !isPublic(key):
+				continue
+			case key == "expression" || key == "by":
+				out[key] = value
+			case key == "image" || at == "images" && key == "names":
+				out[key] = replaced(value, x.images)
+			case ofLabels(path) && !isPublic(key):
+				out[key] = replaced(replaced(value, x.names), x.values)
+			case key == "values" && o["key"] != nil && !isPublic(fmt.Sprint(o["key"])):
+				out[key] = replaced(replaced(value, x.names), x.values)
+			default:
+				out[key] = x.within(path+"."+key, value)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(o))
+		for i := range o {
+			out[i] = x.within(path, o[i])
+		}
+		return out
+	case string:
+		if slices.Contains([]string{"kind", "apiVersion", "phase", "type", "status", "operator", "effect", "uid"}, at) {
+			return o
+		}
+		return replaced(o, x.names)
+	}
+	return o
+}
+
+// replaced is a text, or each text of a list, with what stands for it.
+func replaced(value any, by map[string]string) any {
+	switch v := value.(type) {
+	case string:
+		if other, ok := by[v]; ok {
+			return other
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = replaced(v[i], by)
+		}
+		return out
+	}
+	return value
+}

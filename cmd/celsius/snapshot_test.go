@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+)
+
+// snapshotFiles are a cluster in the objects of which it is made.
+func snapshotFiles() []string {
+	return []string{
+		"../../samples/cluster/nodes.yaml", "../../samples/queues/queues.yaml", "../../samples/jobs/train.yaml", "../../samples/jobs/sweep.yaml",
+		"../../samples/training/mpi.yaml", "testdata/snapshot/pods.yaml",
+	}
+}
+
+// TestSnapshotDecides has the same decided of what a snapshot keeps of a cluster as of all of it, and, but for the names, of what is left
+// of that without names.
+func TestSnapshotDecides(t *testing.T) {
+	var objects []*unstructured.Unstructured
+	var texts [][]byte
+	for _, name := range snapshotFiles() {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, data)
+		for document := range strings.SplitSeq(string(data), "\n---\n") {
+			o := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if len(o.Object) > 0 {
+				objects = append(objects, o)
+			}
+		}
+	}
+	whole := decidedOf(t, texts...)
+	for _, o := range objects {
+		cluster.Trim(o)
+	}
+	trimmed := written(t, objects)
+	if got := decidedOf(t, trimmed); !slices.Equal(got, whole) {
+		t.Errorf("of the snapshot it is decided\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
+	}
+	cluster.Anonymize(objects)
+	anonymous := written(t, objects)
+	got := decidedOf(t, anonymous)
+	if len(got) != len(whole) || len(got) < 5 {
+		t.Fatalf("without names it is decided\n%s\nwant as many as\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
+	}
+	for _, of := range []int{0, 1} { // pods, and nodes, in the order of what they stand for
+		if a, b := ranks(got, of), ranks(whole, of); !slices.Equal(a, b) {
+			t.Errorf("without names it is decided\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
+		}
+	}
+	for _, secret := range []string{"s3cr3t", "rm -rf"} {
+		if bytes.Contains(trimmed, []byte(secret)) {
+			t.Errorf("%q stands in the snapshot", secret)
+		}
+	}
+	for _, word := range []string{"s3cr3t", "rm -rf", "hunter2", "apollo", "train", "research"} {
+		if bytes.Contains(anonymous, []byte(word)) {
+			t.Errorf("%q stands in the snapshot without names", word)
+		}
+	}
+}
+
+// written are objects as a snapshot has them.
+func written(t *testing.T, objects []*unstructured.Unstructured) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	for _, o := range objects {
+		text, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "---\n%s", text)
+	}
+	return out.Bytes()
+}
+
+// decidedOf is what a cycle decides of files: each binding, as pod and node.
+func decidedOf(t *testing.T, files ...[]byte) []string {
+	t.Helper()
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	w := sim.NewWorld(sim.Options{Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)})
+	w.Policy = p
+	var sources []manifest.Source
+	for i, data := range files {
+		sources = append(sources, manifest.Source{Name: fmt.Sprint(i), Data: data})
+	}
+	if _, issues := w.Load(sources...); issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	var out []string
+	for range 2 {
+		plan, err := w.Cycle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, bindsOf(plan)...)
+		if err := w.Advance(time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func bindsOf(plan *model.Plan) (out []string) {
+	for i := range plan.Binds {
+		out = append(out, plan.Binds[i].Task+" "+plan.Binds[i].Node)
+	}
+	return out
+}
+
+// ranks are the places of words of lines among all of them, in their order.
+func ranks(lines []string, word int) []int {
+	words := make([]string, len(lines))
+	for i, line := range lines {
+		words[i] = strings.Fields(line)[word]
+	}
+	order := slices.Compact(slices.Sorted(slices.Values(words)))
+	out := make([]int, len(words))
+	for i, w := range words {
+		out[i], _ = slices.BinarySearch(order, w)
+	}
+	return out
+}
