@@ -30,24 +30,7 @@ func snapshotFiles() []string {
 // TestSnapshotDecides has the same decided of what a snapshot keeps of a cluster as of all of it, and, but for the names, of what is left
 // of that without names.
 func TestSnapshotDecides(t *testing.T) {
-	var objects []*unstructured.Unstructured
-	var texts [][]byte
-	for _, name := range snapshotFiles() {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts = append(texts, data)
-		for document := range strings.SplitSeq(string(data), "\n---\n") {
-			o := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if len(o.Object) > 0 {
-				objects = append(objects, o)
-			}
-		}
-	}
+	objects, texts := readAll(t)
 	whole := decidedOf(t, texts...)
 	for _, o := range objects {
 		cluster.Trim(o)
@@ -77,6 +60,28 @@ func TestSnapshotDecides(t *testing.T) {
 			t.Errorf("%q stands in the snapshot without names", word)
 		}
 	}
+}
+
+// readAll reads the files: as objects, and as they are.
+func readAll(t *testing.T) (objects []*unstructured.Unstructured, texts [][]byte) {
+	t.Helper()
+	for _, name := range snapshotFiles() {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, data)
+		for document := range strings.SplitSeq(string(data), "\n---\n") {
+			o := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &o.Object); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if len(o.Object) > 0 {
+				objects = append(objects, o)
+			}
+		}
+	}
+	return objects, texts
 }
 
 // written are objects as a snapshot has them.

@@ -358,9 +358,8 @@ func (p *standalone) checkExplained(t *testing.T) {
 		{view, []string{"explain", "job", "too-wide"}, "queue  default"},
 		{cluster, []string{"explain", "queue", "default"}, "1 job of other namespaces"},
 		{cluster, []string{"explain", "node", node}, "of other namespaces"},
-		{edit, []string{"what-if", "-f", coming}, "default/coming would start now"},
+		{edit, []string{"what-if", "-f", coming}, "default/coming would wait"},
 		{edit, []string{"what-if", "--delete", "job/too-wide"}, "nothing else would be decided otherwise"},
-		{edit, []string{"what-if", "--add-nodes", "1x" + node}, "must be allowed to create clusterwhatifs"},
 		{cluster, []string{"what-if", "--add-nodes", "1x" + node}, "nothing else would be decided otherwise"},
 	} {
 		command := exec.CommandContext(t.Context(), celsiusBinary(t), append(test.ask, "-n", "default")...)

@@ -88,7 +88,7 @@ type bookkeeping struct {
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
 	jobs   slab.ByKey[*Job]
-	queues []*Queue       // in name order; nil since a queue came or went
+	queues []*Queue // in name order; nil since a queue came or went
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
 	broken    error     // the first promise that a caller broke
@@ -147,8 +147,8 @@ func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed. When a job comes or goes, the next call gives
-// another.
+// JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed. When a job comes or goes, the next call
+// gives another.
 func (c *Cluster) JobsByKey() []*Job {
 	return c.books.jobs.List(c.Jobs)
 }

@@ -58,8 +58,8 @@ func (p *Plan) Remember(c *Cluster) {
 	touchJobs(c, c.Past.Rivals.Forget(p.Now))
 }
 
-// After is the plan of a moment in which this one was made after another: what both did, and how things stand after the last. nil: there was
-// no other.
+// After is the plan of a moment in which this one was made after another: what both did, and how things stand after the last. nil:
+// there was no other.
 func (p *Plan) After(first *Plan) *Plan {
 	if first == nil {
 		return p

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // Trial is a cluster as it might be. End undoes what was changed, decided and remembered since Try: the cluster is what it was, with all
@@ -29,7 +30,8 @@ type left struct {
 // Try begins a trial.
 func Try(c *Cluster) *Trial {
 	x := &Trial{
-		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone()}, nominated: make(map[*Task]string, len(c.books.nominated)),
+		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone()},
+		nominated: make(map[*Task]string, len(c.books.nominated)),
 	}
 	for t := range c.books.nominated {
 		x.nominated[t] = t.NominatedNode
@@ -93,20 +95,20 @@ func (x *Trial) Remove(j *Job) {
 func (x *Trial) End() {
 	c := x.c
 	c.books.trial = nil
-	for i := len(x.open) - 1; i >= 0; i-- {
-		x.open[i].Rollback(0)
+	for _, txn := range slices.Backward(x.open) {
+		txn.Rollback(0)
 	}
 	(&Txn{c: c, log: x.steps}).Rollback(0)
 	deltas := make([]Delta, 0, len(x.added))
-	for i := len(x.added) - 1; i >= 0; i-- {
-		deltas = append(deltas, Delta{Op: Delete, Object: x.added[i]})
+	for _, o := range slices.Backward(x.added) {
+		deltas = append(deltas, Delta{Op: Delete, Object: o})
 	}
 	if errs := c.Apply(deltas...); len(errs) > 0 {
 		c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
 	}
 	applyAs(c, func() {
-		for i := len(x.left) - 1; i >= 0; i-- {
-			restore(c, x.left[i])
+		for _, l := range slices.Backward(x.left) {
+			restore(c, l)
 		}
 	})
 	for t := range maps.Clone(c.books.nominated) {

@@ -63,8 +63,8 @@ func (x *Txn) Rollback(to Savepoint) {
 	}
 }
 
-// Commit keeps all steps: their log is forgotten, and savepoints with it, but for a trial, which undoes them at its end. The Txn may be used
-// again.
+// Commit keeps all steps: their log is forgotten, and savepoints with it, but for a trial, which undoes them at its end. The Txn may be
+// used again.
 func (x *Txn) Commit() {
 	if trial := x.c.books.trial; trial != nil {
 		trial.steps = append(trial.steps, x.log...)

@@ -62,8 +62,8 @@ type Hidden struct {
 
 // Outcome is what would become of a job that would be new.
 type Outcome struct {
-	Job    string        `json:"job"`
-	Starts string        `json:"starts"` // Now, After, Later or Never
+	Job    string `json:"job"`
+	Starts string `json:"starts"` // Now, After, Later or Never
 	// Binds are pods of it that would be bound, Promised those that would get a place where others leave, Evicts who would go for it.
 	Binds    []model.Bind  `json:"binds,omitempty"`
 	Promised []model.Bind  `json:"promised,omitempty"`
@@ -223,8 +223,8 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 		places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
 }
 
-// never says of a job whose pods ask for more than any node has that they do; "" of any other. It is the last that is asked: the pods of a Job
-// that was not let in come in for it.
+// never says of a job whose pods ask for more than any node has that they do; "" of any other. It is the last that is asked: the pods of a
+// Job that was not let in come in for it.
 func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 	for _, job := range a.open {
 		if group := objects.GroupName(job); model.Key(job.Namespace, group) == j.Key {

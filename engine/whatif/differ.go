@@ -71,8 +71,8 @@ func fates(plan *model.Plan) map[string]*Difference {
 	return out
 }
 
-// Differ lists the jobs that fare otherwise by the second of two plans, in key order, but for those left out: whose pods are bound, promised
-// or evicted otherwise, or wait in one and not in the other.
+// Differ lists the jobs that fare otherwise by the second of two plans, in key order, but for those left out: whose pods are bound,
+// promised or evicted otherwise, or wait in one and not in the other.
 func Differ(before, after *model.Plan, without []string) []Difference {
 	was, is := fates(before), fates(after)
 	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))

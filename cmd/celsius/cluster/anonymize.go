@@ -68,7 +68,8 @@ func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
 	// Keys of objects are compared as namespace/name.
 	number(x.names, namespaces, "namespace", known, func(a, b string) int { return strings.Compare(a+"/", b+"/") }, nil)
 	number(x.names, names, "name", known, strings.Compare, pods)
-	number(x.values, values, "value", func(v string) bool { return v == "" || v == "true" || v == "false" || x.names[v] != "" }, strings.Compare, nil)
+	plain := func(v string) bool { return v == "" || v == "true" || v == "false" || x.names[v] != "" }
+	number(x.values, values, "value", plain, strings.Compare, nil)
 	number(x.images, images, "image", func(i string) bool { return i == "" }, strings.Compare, nil)
 }
 
@@ -135,19 +136,8 @@ func (x *pseudonyms) within(path string, o any) any {
 	case map[string]any:
 		out := make(map[string]any, len(o))
 		for key, value := range o {
-			switch {
-			case key == "message" || at == "annotations" && !isPublic(key):
-				continue
-			case key == "expression" || key == "by":
-				out[key] = value
-			case key == "image" || at == "images" && key == "names":
-				out[key] = replaced(value, x.images)
-			case ofLabels(path) && !isPublic(key):
-				out[key] = replaced(replaced(value, x.names), x.values)
-			case key == "values" && o["key"] != nil && !isPublic(fmt.Sprint(o["key"])):
-				out[key] = replaced(replaced(value, x.names), x.values)
-			default:
-				out[key] = x.within(path+"."+key, value)
+			if key != "message" && (at != "annotations" || isPublic(key)) {
+				out[key] = x.field(path, o, key, value)
 			}
 		}
 		return out
@@ -164,6 +154,20 @@ func (x *pseudonyms) within(path string, o any) any {
 		return replaced(o, x.names)
 	}
 	return o
+}
+
+// field is the value of a field of an object at a path.
+func (x *pseudonyms) field(path string, of map[string]any, key string, value any) any {
+	selected := fmt.Sprint(of["key"]) // of a requirement of a selector, the key of the label
+	switch {
+	case key == "expression" || key == "by":
+		return value
+	case key == "image" || strings.HasSuffix(path, ".images") && key == "names":
+		return replaced(value, x.images)
+	case ofLabels(path) && !isPublic(key) || key == "values" && of["key"] != nil && !isPublic(selected):
+		return replaced(replaced(value, x.names), x.values)
+	}
+	return x.within(path+"."+key, value)
 }
 
 // replaced is a text, or each text of a list, with what stands for it.

@@ -78,7 +78,8 @@ objects of several namespaces clusterwhatifs, as celsius-explain-cluster does.`,
 		},
 	}
 	fs := c.Flags()
-	fs.StringArrayVarP(&f.files, "filename", "f", nil, "file of what would come: Jobs, PodGroups, Pods, Queues, Nodes; -: standard input; repeatable")
+	fs.StringArrayVarP(&f.files, "filename", "f", nil,
+		"file of what would come: Jobs, PodGroups, Pods, Queues, Nodes; -: standard input; repeatable")
 	fs.StringArrayVar(&f.deleted, "delete", nil, "job that would be gone, as job/NAME; repeatable")
 	fs.StringArrayVar(&f.nodes, "add-nodes", nil, "nodes that would come, empty: so many like one that there is, as 4xgpu-1; repeatable")
 	fs.StringVar(&f.policy, "policy", "", "file of the SchedulingPolicy that would serve")
@@ -112,18 +113,13 @@ func (f *whatIfFlags) question(c *cobra.Command, r *Reach, namespace string) (q 
 			q.Add = append(q.Add, raw)
 		}
 	}
-	for _, word := range f.nodes {
-		count, like, ok := strings.Cut(word, "x")
-		n, err := strconv.Atoi(count)
-		if !ok || err != nil || n < 1 || like == "" {
-			return nil, "", fmt.Errorf("--add-nodes %s: write how many and like which, as 4xgpu-1", word)
-		}
-		q.Copies, of = append(q.Copies, whatif.Copies{Count: n, Like: like}), ""
+	if q.Copies, err = f.copies(); err != nil {
+		return nil, "", err
 	}
-	if f.policy != "" {
-		if q.Policy, err = policyOf(f.policy); err != nil {
-			return nil, "", err
-		}
+	if q.Policy, err = policyOf(f.policy); err != nil {
+		return nil, "", err
+	}
+	if len(q.Copies) > 0 || q.Policy != nil {
 		of = ""
 	}
 	if of == "" {
@@ -132,6 +128,19 @@ func (f *whatIfFlags) question(c *cobra.Command, r *Reach, namespace string) (q 
 		}
 	}
 	return q, of, nil
+}
+
+// copies are the nodes that would come.
+func (f *whatIfFlags) copies() (out []whatif.Copies, err error) {
+	for _, word := range f.nodes {
+		count, like, _ := strings.Cut(word, "x")
+		n, err := strconv.Atoi(count)
+		if err != nil || n < 1 || like == "" {
+			return nil, fmt.Errorf("--add-nodes %s: write how many and like which, as 4xgpu-1", word)
+		}
+		out = append(out, whatif.Copies{Count: n, Like: like})
+	}
+	return out, nil
 }
 
 // arriving is an object as the API server would have it. One that takes the place of another that would be gone goes as it was written.
@@ -153,8 +162,11 @@ func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace
 	return o.MarshalJSON()
 }
 
-// policyOf reads a SchedulingPolicy; the scheduler compiles it.
+// policyOf reads a SchedulingPolicy, if there is to be one; the scheduler compiles it.
 func policyOf(file string) (json.RawMessage, error) {
+	if file == "" {
+		return nil, nil
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)

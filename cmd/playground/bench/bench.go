@@ -154,7 +154,8 @@ make the command fail; calls do, by --at-most-calls.`,
 	f.IntVar(&o.rate, "rate", 50, "pods that are made in a second while latency is measured")
 	f.DurationVar(&o.latencyFor, "steady", 25*time.Second, "for how long latency is measured; 0: not at all")
 	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
-	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of each run, of this process and of the scheduler; with --idle of both parts")
+	f.StringVar(&o.profiles, "profiles", "",
+		"folder for CPU profiles of each run, of this process and of the scheduler; with --idle of both parts")
 	f.BoolVar(&o.kubeScheduler, "kube-scheduler", true, "compare with Kubernetes' own scheduler")
 	f.StringArrayVar(&o.peer, "peer", nil, "compare with another scheduler, NAME=COMMAND; repeatable")
 	f.Float64Var(&o.atMost, "at-most-calls", -1,

@@ -146,8 +146,8 @@ func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, x
 	return out, nil
 }
 
-// asSeen looks at the last cycle as a user may see it who may see a namespace, "": of the cluster. The loop waits for nobody: namespaces that
-// it comes to are asked about after it, and it is done again.
+// asSeen looks at the last cycle as a user may see it who may see a namespace, "": of the cluster. The loop waits for nobody: namespaces
+// that it comes to are asked about after it, and it is done again.
 func (s *Server) asSeen(ctx context.Context, g *gate, u user.Info, x *turns, namespace string, do func(*explain.Cycle)) error {
 	everywhere, err := g.may(ctx, u, "get", "jobs", "", "")
 	if err != nil {

@@ -166,8 +166,8 @@ func TestWhatIf(t *testing.T) {
 	users := known{"admin": {"jobs", ClusterWhatIfs}, "ann": {"a/" + WhatIfs}}
 	h := s.handler(&gate{users, users})
 	job := func(namespace, cpu string) string {
-		return `{"add":[{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"` + namespace + `","name":"new"},"spec":` +
-			`{"queue":"q","tasks":[{"name":"w","replicas":1,"template":{"spec":{"schedulerName":"celsius","containers":[` +
+		return `{"add":[{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"` + namespace + `","name":"new"},` +
+			`"spec":{"queue":"q","tasks":[{"name":"w","replicas":1,"template":{"spec":{"schedulerName":"celsius","containers":[` +
 			`{"name":"c","resources":{"requests":{"cpu":"` + cpu + `"}}}]}}}]}}]}`
 	}
 	for _, test := range []struct {
@@ -175,13 +175,13 @@ func TestWhatIf(t *testing.T) {
 		code                   int
 		says, hides            string
 	}{
-		{"a job that would start", "ann", WhatIfPath("a"), job("a", "1"), 200, "job a/new would start now: 1 pod of 1\n  NODE  PODS\n  n1 ", "two"},
+		{"a job that would start", "ann", WhatIfPath("a"), job("a", "1"), 200, "would start now: 1 pod of 1\n  NODE  PODS\n  n1 ", "two"},
 		{"a job that never could", "ann", WhatIfPath("a"), job("a", "9"), 200, "job a/new could never start", "b/two"},
 		{"a job would be gone", "ann", WhatIfPath("a"), `{"delete":["one"]}`, 200, "nothing else would be decided otherwise", "two"},
 		{"more nodes", "admin", WhatIfPath(""), `{"copies":[{"count":1,"like":"n1"}]}`, 200, "nothing else would be decided otherwise", ""},
 		{"nobody", "", WhatIfPath("a"), job("a", "1"), 401, "it is not known who asks", "n1"},
 		{"in another namespace", "ann", WhatIfPath("b"), job("b", "1"), 403, "must be allowed to create whatifs.explain.celsius.dev", "n1"},
-		{"about the cluster", "ann", WhatIfPath(""), `{"copies":[{"count":1,"like":"n1"}]}`, 403, "create clusterwhatifs.explain", "n1"},
+		{"about the cluster", "ann", WhatIfPath(""), `{"copies":[{"count":1,"like":"n1"}]}`, 403, "create clusterwhatifs", "n1"},
 		{"nodes within a namespace", "ann", WhatIfPath("a"), `{"copies":[{"count":1,"like":"n1"}]}`, 400, "are the cluster's", ""},
 		{"a job of another namespace", "ann", WhatIfPath("a"), job("b", "1"), 400, `is of namespace \"b\", and the question of a`, ""},
 		{"a node within a namespace", "ann", WhatIfPath("a"), `{"add":[{"apiVersion":"v1","kind":"Node"}]}`, 400, "not about v1 Node", ""},
@@ -190,7 +190,7 @@ func TestWhatIf(t *testing.T) {
 		{"a name of another namespace is no hint", "ann", WhatIfPath("a"), `{"delete":["two"]}`, 404, "there is no job a/two", "b/two"},
 		{"no such node", "admin", WhatIfPath(""), `{"copies":[{"count":1,"like":"n2"}]}`, 404, "did you mean n1?", ""},
 		{"too many nodes", "admin", WhatIfPath(""), `{"copies":[{"count":99999,"like":"n1"}]}`, 400, "write a number from 1 to 10000", ""},
-		{"too many pods", "ann", WhatIfPath("a"), strings.Replace(job("a", "1"), `"replicas":1`, `"replicas":200000`, 1), 400, "have more than 100000 pods", ""},
+		{"too many pods", "ann", WhatIfPath("a"), strings.Replace(job("a", "1"), `"replicas":1`, `"replicas":200000`, 1), 400, "100000 pods", ""},
 		{"a policy that is wrong", "admin", WhatIfPath(""), `{"policy":{"apiVersion":"scheduling.celsius.dev/v1alpha1",` +
 			`"kind":"SchedulingPolicy","metadata":{"name":"p"},"spec":{"pipeline":["alocate"]}}}`, 400, "did you mean", ""},
 		{"no JSON", "ann", WhatIfPath("a"), `{`, 400, "read the question", ""},

@@ -181,19 +181,17 @@ func objectOf(raw json.RawMessage, namespace string) (metav1.Object, error) {
 	if err := json.Unmarshal(raw, &is); err != nil {
 		return nil, err //nolint:wrapcheck // it says what is no JSON
 	}
-	var o metav1.Object
-	switch {
-	case is.Kind == "Job" && is.APIVersion == batchv1alpha1.GroupVersion.String():
-		o = &batchv1alpha1.Job{}
-	case is.Kind == "PodGroup" && is.APIVersion == v1beta1.GroupVersion.String():
-		o = &v1beta1.PodGroup{}
-	case is.Kind == "Pod" && is.APIVersion == "v1":
-		o = &corev1.Pod{}
-	case is.Kind == "Queue" && is.APIVersion == v1beta1.GroupVersion.String() && namespace == "":
-		o = &v1beta1.Queue{}
-	case is.Kind == "Node" && is.APIVersion == "v1" && namespace == "":
-		o = &corev1.Node{}
-	default:
+	kinds := map[metav1.TypeMeta]metav1.Object{
+		{APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job"}: &batchv1alpha1.Job{},
+		{APIVersion: v1beta1.GroupVersion.String(), Kind: "PodGroup"}:  &v1beta1.PodGroup{},
+		{APIVersion: "v1", Kind: "Pod"}:                                &corev1.Pod{},
+	}
+	if namespace == "" {
+		kinds[metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "Queue"}] = &v1beta1.Queue{}
+		kinds[metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}] = &corev1.Node{}
+	}
+	o := kinds[is]
+	if o == nil {
 		return nil, fmt.Errorf("a question in a namespace is about Jobs of %s, PodGroups of %s and Pods, one of the cluster about Queues and "+
 			"Nodes as well, not about %s %s", batchv1alpha1.GroupVersion, v1beta1.GroupVersion, is.APIVersion, is.Kind)
 	}
