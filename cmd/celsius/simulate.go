@@ -58,8 +58,12 @@ const simulateExamples = `  celsius simulate cluster.yaml jobs/
   celsius simulate --until idle -o html --to page.html cluster.yaml
   celsius simulate --watch cluster.yaml policy.yaml
   celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
+  celsius simulate --what-if job.yaml cluster.yaml
   kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -A -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
+
+// asked is what is asked after the last cycle, in place of a report.
+type asked struct{ explain, whatIf string }
 
 // simulation is what the flags of simulate say.
 type simulation struct {
@@ -71,13 +75,13 @@ type simulation struct {
 	seed       int64
 	schedulers []string
 	output     string
-	explain    string
-	to         string
-	watching   bool
-	strict     bool
-	update     bool
-	verify     bool
-	unproven   []string // what was found by verify
+	asked
+	to       string
+	watching bool
+	strict   bool
+	update   bool
+	verify   bool
+	unproven []string // what was found by verify
 }
 
 func newSimulateCommand() *cobra.Command {
@@ -102,6 +106,7 @@ func newSimulateCommand() *cobra.Command {
 	f.StringSliceVar(&s.schedulers, "scheduler-name", nil, "schedule pods of this scheduler name; may be repeated (default celsius,volcano)")
 	f.StringVarP(&s.output, "output", "o", "table", "one of "+strings.Join(sim.Formats(), ", "))
 	f.StringVar(&s.explain, "explain", "", "explain what was decided about this pod or job, or about all")
+	f.StringVar(&s.whatIf, "what-if", "", "a file: say what would be decided after the last cycle if what it holds came")
 	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
 	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
@@ -275,6 +280,14 @@ func (s *simulation) print(out io.Writer, report *sim.Report, chosen choice) err
 func (s *simulation) text(report *sim.Report, chosen choice) ([]byte, error) {
 	if s.explain != "" {
 		text, err := report.Explain(s.explain)
+		return []byte(text), err
+	}
+	if s.whatIf != "" {
+		sources, err := manifest.Read(nil, s.whatIf)
+		if err != nil {
+			return nil, err
+		}
+		text, err := report.WhatIf(sources...)
 		return []byte(text), err
 	}
 	text, err := report.Write(s.output)

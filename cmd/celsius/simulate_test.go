@@ -44,11 +44,12 @@ func TestSimulateExitCodes(t *testing.T) {
 	scenario := "# R.\nload w\nshow nodes\ncmp want\n-- w --\n" + world +
 		"-- want --\nNODE  STATE  PODS  IDLE\nn1    Ready  0     cpu 4, memory 32Gi, pods 110\n"
 	dir := files(t, map[string]string{
-		"world.yaml": world,
-		"timed.yaml": "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n1}]\njobs: [{name: fits, cpu: 1, run: 30s}]\n",
-		"bad.yaml":   "apiVersion: v1\nkind: Node\nmetadata: {nam: n}\n",
-		"lone.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
-		"house.yaml": policy("house"),
+		"world.yaml":  world,
+		"timed.yaml":  "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n1}]\njobs: [{name: fits, cpu: 1, run: 30s}]\n",
+		"bad.yaml":    "apiVersion: v1\nkind: Node\nmetadata: {nam: n}\n",
+		"lone.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
+		"house.yaml":  policy("house"),
+		"coming.yaml": "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\njobs: [{name: coming, cpu: 1}]\n",
 		"erring.yaml": strings.Replace(policy("erring"), "}]",
 			"}, {name: own, inline: {predicates: [{name: odd, onError: allow, expression: \"node.labels[task.name] == 'a'\"}]}}]", 1),
 		"wrong.yaml":  strings.Replace(policy("wrong"), "predicates", "predicate", 1),
@@ -79,6 +80,8 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"a mistake", "simulate bad.yaml", exitMistakes, "", `bad.yaml:3:12: metadata.nam: unknown field "nam"`},
 		{"a mistake in a policy", "simulate world.yaml wrong.yaml", exitMistakes, "", "wrong.yaml:"},
 		{"a file that is not there", "simulate none.yaml", exitMistakes, "", "none.yaml: no such file"},
+		{"what if a job came", "simulate --what-if coming.yaml world.yaml", exitOK, "job default/coming would start now: 1 pod of 1\n", ""},
+		{"what if a policy came", "simulate --what-if house.yaml world.yaml", exitMistakes, "", "a policy is said apart"},
 		{"explain a pod that is not there", "simulate --explain wait world.yaml", exitMistakes, "", "did you mean default/waits?"},
 		{"a page", "simulate -o html world.yaml", exitOK, "<title>default: simulation by Celsius</title>", ""},
 		{"watch standard input", "simulate --watch -", exitUsage, "", "standard input is neither"},

@@ -39,6 +39,19 @@ func Arriving(w *World, sources ...manifest.Source) (*whatif.Change, error) {
 	return change, nil
 }
 
+// WhatIf says what would be decided after the last cycle if what the sources hold came.
+func (r *Report) WhatIf(sources ...manifest.Source) (string, error) {
+	change, err := Arriving(r.world, sources...)
+	if err != nil {
+		return "", err
+	}
+	answer, err := WhatIf(r.world, change)
+	if err != nil {
+		return "", err
+	}
+	return answer.Text, nil
+}
+
 // whatif asks what would be decided.
 func (s *scenario) whatif(args []string) error {
 	var sources []manifest.Source

@@ -44,7 +44,7 @@ type Copies struct {
 const mostCopies = 10_000
 
 // mostPods is how many pods the Jobs of one question may have.
-const mostPods = 100_000
+const mostPods = 20_000
 
 // arrival is a change on its way into a cluster.
 type arrival struct {

@@ -190,7 +190,7 @@ func TestWhatIf(t *testing.T) {
 		{"a name of another namespace is no hint", "ann", WhatIfPath("a"), `{"delete":["two"]}`, 404, "there is no job a/two", "b/two"},
 		{"no such node", "admin", WhatIfPath(""), `{"copies":[{"count":1,"like":"n2"}]}`, 404, "did you mean n1?", ""},
 		{"too many nodes", "admin", WhatIfPath(""), `{"copies":[{"count":99999,"like":"n1"}]}`, 400, "write a number from 1 to 10000", ""},
-		{"too many pods", "ann", WhatIfPath("a"), strings.Replace(job("a", "1"), `"replicas":1`, `"replicas":200000`, 1), 400, "100000 pods", ""},
+		{"too many pods", "ann", WhatIfPath("a"), strings.Replace(job("a", "1"), `"replicas":1`, `"replicas":200000`, 1), 400, "20000 pods", ""},
 		{"a policy that is wrong", "admin", WhatIfPath(""), `{"policy":{"apiVersion":"scheduling.celsius.dev/v1alpha1",` +
 			`"kind":"SchedulingPolicy","metadata":{"name":"p"},"spec":{"pipeline":["alocate"]}}}`, 400, "did you mean", ""},
 		{"no JSON", "ann", WhatIfPath("a"), `{`, 400, "read the question", ""},
