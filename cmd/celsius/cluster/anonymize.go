@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -136,7 +137,11 @@ func (x *pseudonyms) within(path string, o any) any {
 	case map[string]any:
 		out := make(map[string]any, len(o))
 		for key, value := range o {
-			if key != "message" && (at != "annotations" || isPublic(key)) {
+			switch {
+			case key == "message" || at == "annotations" && !isPublic(key):
+			case at == "annotations":
+				x.annotate(out, key, value)
+			default:
 				out[key] = x.field(path, o, key, value)
 			}
 		}
@@ -154,6 +159,20 @@ func (x *pseudonyms) within(path string, o any) any {
 		return replaced(o, x.names)
 	}
 	return o
+}
+
+// annotate writes an annotation that a scheduler may read: one that is JSON with pseudonyms in it; words for people are left out.
+func (x *pseudonyms) annotate(to map[string]any, key string, value any) {
+	text, _ := value.(string)
+	var fields map[string]any
+	switch {
+	case json.Unmarshal([]byte(text), &fields) == nil:
+		if written, err := json.Marshal(x.within("", fields)); err == nil {
+			to[key] = string(written)
+		}
+	case !strings.Contains(text, " "):
+		to[key] = replaced(text, x.names)
+	}
 }
 
 // field is the value of a field of an object at a path.
