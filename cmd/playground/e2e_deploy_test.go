@@ -73,9 +73,9 @@ func TestDeployRoles(t *testing.T) {
 	for _, r := range decoded[rbacv1.Role](t, objects, "Role") {
 		roles["Role "+r.Name] = r.Rules
 	}
-	if len(roles) != 2*len(partsOfCelsius)+3 {
-		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, celsius-metrics-reader, celsius-explain-view and "+
-			"celsius-explain-cluster", len(roles), partsOfCelsius)
+	if len(roles) != 2*len(partsOfCelsius)+4 {
+		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, celsius-metrics-reader, and celsius-explain-view, "+
+			"-edit and -cluster", len(roles), partsOfCelsius)
 	}
 	for name, rules := range roles {
 		for _, rule := range rules {
