@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	kubejson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -200,22 +199,19 @@ func validationOptions(template *core.PodTemplateSpec) corevalidation.PodValidat
 
 // podTemplateMistakes asks Kubernetes, after its own defaults.
 func podTemplateMistakes(mistake *typed.Schema, template ref.Val) ref.Val {
-	fields, err := typed.Plain(template)
+	plain, err := typed.Plain(template)
 	if err != nil {
 		return types.WrapErr(err)
 	}
+	fields, _ := plain.(map[string]any) // null is as empty
 	var out []ref.Val
 	report := func(field, message string) {
 		out = append(out, typed.Object(mistake, map[string]any{"field": field, "message": message}))
 	}
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return types.WrapErr(err)
-	}
 	// Defaults are made for the kind PodTemplate, of which a template is a part.
 	var wrapped corev1.PodTemplate
 	var internal core.PodTemplateSpec
-	if err := kubejson.Unmarshal(data, &wrapped.Template); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &wrapped.Template); err != nil {
 		return types.WrapErr(err) // an object that cannot be decoded is refused before any row is asked
 	}
 	corek8s.SetObjectDefaults_PodTemplate(&wrapped)

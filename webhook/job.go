@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -127,11 +126,7 @@ func (h *tableHandler) fillIn(ctx context.Context, req admission.Request) admiss
 	if len(mistakes) > 0 {
 		return h.refuse(req, mistakes)
 	}
-	data, err := json.Marshal(object)
-	if err != nil {
-		return h.broken(ctx, req, err)
-	}
-	return admission.PatchResponseFromRaw(req.Object.Raw, data)
+	return admission.Patched("", patchOf(r.Object, object)...)
 }
 
 // validate answers with every mistake at once.
