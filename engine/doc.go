@@ -51,6 +51,7 @@
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/explain         what a cycle decided of one job, pod, queue or node, why, and what would help: for simulate and for live
 //	engine/whatif          what the next cycle would decide if something were otherwise: a cycle that is undone
+//	engine/recording       what cycles were decided from, kept in files, and decided again
 //	engine/eviction        room for a task: on which node, who goes for it, and why none of them can be spared
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts

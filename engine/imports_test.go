@@ -84,6 +84,7 @@ var mayImport = map[string]string{
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
 	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session " + allCRDs,
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
@@ -101,7 +102,7 @@ var mayImport = map[string]string{
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
 		"engine/live/questions engine/live/serving engine engine/explain engine/extender engine/proof engine/model engine/policy " +
-		"engine/session crds/informers " +
+		"engine/recording engine/session crds/informers " +
 		"statemachines/objects " + allCRDs,
 	"engine/live/asks":      "engine/extender engine/model",
 	"engine/live/lease":     "",
@@ -178,6 +179,7 @@ var mayImportOthers = map[string]string{
 	"engine/session":            "github.com/google/cel-go",
 	"engine/volcano":            "",
 	"engine/action":             "",
+	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",
 	"engine/eviction":           "",
 	"engine/proof":              "",
 	"engine/reference":          "",
@@ -210,7 +212,7 @@ var mayImportOthers = map[string]string{
 	"statemachines/objects":   apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
-		" k8s.io/apiextensions-apiserver k8s.io/kubernetes",
+		" k8s.io/apiextensions-apiserver k8s.io/kubernetes gomodules.xyz/jsonpatch/v2",
 	"deploy":             "",
 	"engine/live/scrape": clients + " " + metricsLog,
 	"docs":               "",

@@ -4,15 +4,18 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
 	nodeload "github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
 func newSchedulerCommand() *cobra.Command {
 	var clients clientFlags
 	var o live.Options
+	size := resource.QuantityValue{Quantity: *resource.NewQuantity(recording.DefaultMost, resource.BinarySI)}
 	cmd := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Schedule the pods of a cluster",
@@ -43,6 +46,7 @@ that.`,
 			ctx, stop := untilSignal(c.Context())
 			defer stop()
 			go paceGarbage(ctx)
+			o.Recording.Most = size.Value()
 			return live.Run(ctx, cfg, o)
 		},
 	}
@@ -84,6 +88,9 @@ that.`,
 			"(who may vouch for it), and tls.crt with tls.key (who the scheduler is); one may do without the other; repeatable")
 	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
 		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")
+	flags.StringVar(&o.Recording.Folder, "record-cycles", "", "keep in this folder what cycles are decided from, for celsius replay: "+
+		"the objects that the scheduler reads, with no Secrets, commands or environments; \"\": nowhere")
+	flags.Var(&size, "record-size", "how many bytes are kept of that, at most: of the newest cycles")
 	flags.StringVar(&o.Explain.Address, "explain-address", "0",
 		"where questions about the last cycle are taken (celsius explain), as an API behind the API server: say :8443; 0: nowhere")
 	flags.StringVar(&o.Explain.Host, "explain-host", "", "where the API server finds that address: the IP of this pod, or, outside of a "+

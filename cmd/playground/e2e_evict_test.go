@@ -107,9 +107,12 @@ func (e *evictions) asShipped() {
 	e.Config.Impersonate.UserName = e.SchedulerName
 }
 
-// start runs the scheduler, with ten cycles a second.
+// start runs the scheduler, with ten cycles a second, each of which is decided again in the end.
 func (e *evictions) start() {
-	e.StartScheduler(func(o *live.Options) { o.Period, o.Namespace = 100*time.Millisecond, e.Namespace })
+	e.StartScheduler(func(o *live.Options) {
+		o.Period, o.Namespace = 100*time.Millisecond, e.Namespace
+		replayedLater(e.t, o, 1, 0)
+	})
 }
 
 // StartControllers runs them as the administrator, as all but the scheduler is.

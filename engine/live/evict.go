@@ -338,12 +338,13 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 		return
 	}
 	l.evicts.forget(l.cluster)
-	until := l.evicts.spare(t, now)
+	until := l.evicts.spare(t, now.Round(0))
 	if w := l.cluster.Tasks[e.For]; w != nil && l.waitsStill(e) {
 		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "pod %s on node %s could not be evicted for it, because of %s, "+
-			"and is left alone for %s (policy %s): %s", e.Task, e.Node, e.Action, until.Sub(now), e.policy, why)
+			"and is left alone for %s (policy %s): %s", e.Task, e.Node, e.Action, until.Sub(now.Round(0)), e.policy, why)
 	}
 	t.Spare(until)
+	l.record.Spared(t.Key, until)
 	l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 	l.recall(func(other *eviction) bool { return e.ForJob != "" && other.ForJob == e.ForJob })
 	l.releaseRoom(e.ForJob)
@@ -351,6 +352,7 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 
 // releaseRoom takes back the room that others leave for a job.
 func (l *loop) releaseRoom(job string) {
+	l.record.Released(job)
 	if j := l.cluster.Jobs[job]; j != nil {
 		for _, t := range j.Tasks {
 			l.cluster.Nominate(t, "")

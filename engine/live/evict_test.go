@@ -62,7 +62,7 @@ func room(t *testing.T, more string, lows int, test func(t *testing.T, r *rig)) 
 	t.Helper()
 	p := preempting(t, more)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRigOf(newFakeServer(t), p)
+		r := recorded(t, newRigOf(newFakeServer(t), p))
 		f := r.server
 		f.put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, testQueue("default"))
 		for i := range lows {
@@ -417,7 +417,7 @@ func TestEvictionThatIsTriedAgainIsRecalled(t *testing.T) {
 func TestNeedIsRolledBackAsAWhole(t *testing.T) {
 	p := preempting(t, "")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRigOf(newFakeServer(t), p)
+		r := recorded(t, newRigOf(newFakeServer(t), p))
 		f := r.server
 		f.put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, testQueue("default"), testNode("n1", "3"))
 		for _, low := range []string{"low-1", "low-2", "low-3"} {
@@ -451,7 +451,7 @@ func TestNeedIsRolledBackAsAWhole(t *testing.T) {
 func TestEvictionOfWhatIsNotBoundYet(t *testing.T) {
 	p := preempting(t, ", candidates: 'true'")
 	synctest.Test(t, func(t *testing.T) {
-		r := newRigOf(newFakeServer(t), p)
+		r := recorded(t, newRigOf(newFakeServer(t), p))
 		f := r.server
 		f.put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, testQueue("default"), testNode("n1", "2"))
 		f.put(testGroup("low", 0), testPod("low", "low", "2"))

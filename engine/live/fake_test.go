@@ -65,7 +65,7 @@ func (f *fakeServer) stamp(o metav1.Object) {
 		o.SetUID(types.UID(fmt.Sprintf("uid-%d", f.version)))
 	}
 	if at := o.GetCreationTimestamp(); at.IsZero() {
-		o.SetCreationTimestamp(metav1.NewTime(time.Now()))
+		o.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
 }
 
@@ -213,7 +213,7 @@ func (f *fakeServer) end(how, namespace, name string, uid types.UID) error {
 		return nil
 	}
 	f.as(key, func(p *corev1.Pod) {
-		now := metav1.Now()
+		now := metav1.NewTime(time.Now().Truncate(time.Second))
 		p.DeletionTimestamp = &now
 		if how == "evict" { // as the API server does
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{

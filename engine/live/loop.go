@@ -21,6 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
 const (
@@ -66,6 +67,7 @@ type parts struct {
 	events   *recorder
 	verifier *verifier
 	metrics  *metrics
+	record   *recording.Recorder // nil: nothing is recorded
 	log      logr.Logger
 	looking
 }
@@ -148,18 +150,19 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.takeIn(now)
 	l.deltas, backoff = l.intake.due(l.deltas[:0], now)
 	l.apply()
-	p := l.policy()
+	p, at := l.policy(), now.Round(0) // without what only this process knows of the time, so that it can be decided again
 	if last := l.decider.Session(); paused(p) && (last == nil || !paused(last.Policy())) {
 		l.pause()
 	}
-	noted := l.verifier.begin(l.cluster, p, now)
+	noted := l.verifier.begin(l.cluster, p, at)
 	start := time.Now()
 	last := start
-	plan := l.decider.Observe(l.cluster, p, now, func(action string) {
+	plan := l.decider.Observe(l.cluster, p, at, func(action string) {
 		l.metrics.actionDuration.WithLabelValues(action).Observe(time.Since(last).Seconds())
 		last = time.Now()
 	})
 	l.metrics.cycle(time.Since(start), plan)
+	l.record.Decided(l.cycle, l.cluster, p, plan)
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
 	l.sendBinds(plan, now)
 	l.verifier.check(noted, l.cluster, plan, l.stamp)
@@ -247,6 +250,7 @@ func (l *loop) apply() {
 			l.events.Event(o, corev1.EventTypeWarning, eventInvalid, err.Error())
 		}
 	}
+	l.record.Applied(l.deltas)
 	l.deltas = l.deltas[:0]
 }
 

@@ -25,7 +25,7 @@ import (
 func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, newRig(t))
+		test(t, recorded(t, newRig(t)))
 	})
 }
 

@@ -55,7 +55,7 @@ func numaRig(t *testing.T) (r *rig, topology func(free string) *nodeinfov1alpha1
 		}
 		return o
 	}
-	return newRigOf(newFakeServer(t), p), topology
+	return recorded(t, newRigOf(newFakeServer(t), p)), topology
 }
 
 // aligned is a pod whose CPUs are to be on one NUMA node.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
+	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
 // Names that a scheduler goes by in a cluster.
@@ -72,6 +74,9 @@ type Options struct {
 	// VerifyEvictions has evictions checked after they were decided, for at most so long a cycle. 0: never.
 	VerifyEvictions time.Duration
 
+	// Recording says where what cycles are decided from is kept, and how much of it.
+	Recording recording.Options
+
 	// Explain says where questions about the last cycle are taken.
 	Explain questions.Options
 
@@ -116,7 +121,7 @@ func (o Options) complete() (Options, error) {
 	if err := o.Extenders.Check(); err != nil {
 		return o, err
 	}
-	if err := o.Explain.Check(); err != nil {
+	if err := errors.Join(o.Explain.Check(), o.Recording.Check()); err != nil {
 		return o, err
 	}
 	if _, err := labels.Parse(o.NodeSelector); err != nil {

@@ -2,7 +2,9 @@ package live
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,19 +23,25 @@ import (
 // TestRandomHistories plays random histories of a small cluster against the loop: objects come, change and go,
 // their events are late, bindings are refused, time out before or after they were done, or are done long after nobody
 // waits for them. After each step no node holds more than it has; at the end every pod for which there is
-// room is bound, and was bound once.
+// room is bound, and was bound once. What was recorded of it is decided again as it was.
 func TestRandomHistories(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
+	folder, played := t.TempDir(), 0
 	synctest.Test(t, func(t *testing.T) {
 		// Without its type, since a bubble does not tell the deadline that is not of its clock.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			f := newFakeServer(nil)
 			f.t = t
 			h := &randomHistory{rig: newRigOf(f, p), t: t, bound: map[string]string{}}
+			folder := filepath.Join(folder, strconv.Itoa(played))
+			played++
+			plans, end := recordingTo(folder, rapid.SampledFrom([]int64{oneFile, manyFiles}).Draw(t, "recording"), h.loop)
 			h.play()
+			end()
+			playAgain(t, folder, plans)
 		})
 	})
 }
@@ -127,7 +135,7 @@ func (h *randomHistory) happen(step string) {
 		}
 	case "delete":
 		if p := h.anyPod(); p != nil {
-			f.as("default/"+p.Name, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
+			f.as("default/"+p.Name, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(time.Now().Truncate(time.Second))) })
 		}
 	default:
 		h.goOn(step)

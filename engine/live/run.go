@@ -37,6 +37,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
 // What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.
@@ -256,13 +257,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 		}
 		all.Go(func() { measured.run(ctx, every) })
 	}
-	if s.o.Explain.On() {
-		l.looking = newLooking()
-		taken := &questions.Server{
-			Options: s.o.Explain, Namespace: s.o.Namespace, Config: s.cfg, Client: s.client, Ending: s.ending, Ask: l.Look, Log: s.log,
-		}
-		all.Go(func() { taken.Run(ctx) })
-	}
+	s.watched(ctx, l, &all)
 	s.mu.Lock()
 	s.loop = l
 	s.mu.Unlock()
@@ -271,6 +266,21 @@ func (s *scheduler) lead(ctx context.Context) error {
 	l.run(ctx)
 	cycling = false
 	return ended(ctx, nil)
+}
+
+// watched has what a loop decides from recorded, and questions about it taken, where that is asked for, until ctx ends.
+func (s *scheduler) watched(ctx context.Context, l *loop, all *sync.WaitGroup) {
+	if o := s.o.Recording; o.Folder != "" {
+		l.record = recording.New(o, s.o.SchedulerNames, s.log)
+		all.Go(func() { l.record.Run(ctx) })
+	}
+	if s.o.Explain.On() {
+		l.looking = newLooking()
+		taken := &questions.Server{
+			Options: s.o.Explain, Namespace: s.o.Namespace, Config: s.cfg, Client: s.client, Ending: s.ending, Ask: l.Look, Log: s.log,
+		}
+		all.Go(func() { taken.Run(ctx) })
+	}
 }
 
 // ended is why work ended: nothing, where it was told to.

@@ -51,7 +51,7 @@ func doubt(t *testing.T, most time.Duration, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	p := doubtful(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRigOf(newFakeServer(t), p)
+		r := recorded(t, newRigOf(newFakeServer(t), p))
 		r.verifier.most = most
 		f := r.server
 		low := testGroup("low", 1)

@@ -83,6 +83,15 @@ func (t *Task) keep(old *Task) {
 	}
 }
 
+// Resume has a task that is Pending be Binding or Releasing on a node, as a record of what was decided says, and its pod does not show.
+func Resume(c *Cluster, t *Task, status Status, r *Record, volumes []VolumeBind) {
+	old, next := *t, *t
+	old.Status, old.NodeName, old.Volumes = status, r.Node, volumes
+	old.obey(r)
+	next.assume(&old)
+	applyAs(c, func() { c.replaceTask(t, &next) })
+}
+
 // decided says whether it is we who gave a task its node, and what it holds there: its pod does not show it yet, or its record says so.
 func (t *Task) decided() bool {
 	return t.recorded || t.Status.onNode() && t.Object.Spec.NodeName == ""

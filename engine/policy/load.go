@@ -140,7 +140,9 @@ type entry struct {
 }
 
 func (l *loader) policy(doc *source.Document) *Policy {
-	p := &Policy{rules: map[string][]*Rule{}, Trees: map[*rules.Member]*QuotaTree{}, computed: map[*rules.Member]*Attribute{}, tierCount: 0}
+	p := &Policy{
+		rules: map[string][]*Rule{}, Trees: map[*rules.Member]*QuotaTree{}, computed: map[*rules.Member]*Attribute{}, written: doc.Root,
+	}
 	fields := doc.Root.Fields([]string{"apiVersion", "kind", "metadata", "spec", "status"}, &l.issues)
 	l.header(doc.Root, policyVersion, policyKind)
 	meta := doc.Root.Get("metadata")

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Policy is a compiled SchedulingPolicy: immutable, safe to share. A Session holds it beside a cluster.
@@ -30,8 +32,11 @@ type Policy struct {
 	Trees      map[*rules.Member]*QuotaTree // by the members that lead along them
 	computed   map[*rules.Member]*Attribute // by the members that read them
 	Layout     language.Layout
-	tierCount  int
+	written    source.Value
 }
+
+// Object is the SchedulingPolicy that a policy was made of, in JSON.
+func (p *Policy) Object() ([]byte, error) { return json.Marshal(p.written.Any()) }
 
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
 type Values interface {

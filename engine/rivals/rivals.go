@@ -2,6 +2,7 @@
 package rivals
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -158,4 +159,49 @@ func (b *Book) drop(job, other string) {
 	if delete(b.by[other], job); len(b.by[other]) == 0 {
 		delete(b.by, other)
 	}
+}
+
+// written is a book in JSON.
+type written struct {
+	Going map[string]writtenGoing         `json:"going,omitempty"`
+	Last  map[string]map[string]time.Time `json:"last,omitempty"`
+	Swept time.Time                       `json:"swept,omitzero"`
+}
+
+type writtenGoing struct {
+	Of, For string
+	At      time.Time
+}
+
+// MarshalJSON writes all that is remembered.
+func (b *Book) MarshalJSON() ([]byte, error) {
+	w := written{Last: b.last, Swept: b.swept, Going: map[string]writtenGoing{}}
+	for uid, g := range b.going {
+		w.Going[uid] = writtenGoing{g.of, g.ours, g.at}
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (b *Book) UnmarshalJSON(text []byte) error {
+	var w written
+	if err := json.Unmarshal(text, &w); err != nil {
+		return err //nolint:wrapcheck // json names the place
+	}
+	*b = Book{last: w.Last, swept: w.Swept}
+	for uid, g := range w.Going {
+		b.Evicted(uid, g.Of, g.For, g.At)
+	}
+	for of, others := range b.last {
+		for ours := range others {
+			if b.by == nil {
+				b.by = map[string]map[string]bool{}
+			}
+			if b.by[ours] == nil {
+				b.by[ours] = map[string]bool{}
+			}
+			b.by[ours][of] = true
+		}
+	}
+	return nil
 }

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/recording"
+)
+
+// replay decides cycles again that a scheduler recorded.
+type replay struct {
+	out     io.Writer
+	explain string
+	cycle   uint64 // the one to explain; 0: the last
+
+	cycles, binds, evicts int
+	first, last           time.Time
+	otherwise             int
+	told                  bool // what was to be explained
+}
+
+func newReplayCommand() *cobra.Command {
+	var r replay
+	c := &cobra.Command{
+		Use:   "replay FOLDER|FILE...",
+		Short: "Decide again what a scheduler decided and recorded, and compare",
+		Long: `Decide again the cycles that a scheduler recorded (celsius scheduler
+--record-cycles FOLDER), by the same code from the same objects, and compare each
+plan with the one of then, byte for byte. The exit code is 1 where one differs.
+
+With --explain it is told of a pod, a job, a queue or a node what a cycle decided
+of it, and why: the one that --cycle names, or the last.`,
+		Example: `  celsius replay /var/lib/celsius/cycles
+  celsius replay /var/lib/celsius/cycles --cycle 1042 --explain train`,
+		Args: atLeastOneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			r.out = c.OutOrStdout()
+			return r.run(args)
+		},
+	}
+	c.Flags().StringVar(&r.explain, "explain", "", "explain what a cycle decided about this pod, job, queue or node, or about all jobs")
+	c.Flags().Uint64Var(&r.cycle, "cycle", 0, "the cycle to explain, by its number; 0: the last")
+	return c
+}
+
+func (r *replay) run(paths []string) error {
+	if r.cycle != 0 && r.explain == "" {
+		return usageError("--cycle says which cycle to explain: give --explain NAME as well")
+	}
+	var files []string
+	for _, path := range paths {
+		found, err := recording.Files(path)
+		if err != nil {
+			return err //nolint:wrapcheck // it names the path
+		}
+		files = append(files, found...)
+	}
+	var last *recording.Moment
+	p := &recording.Player{After: func(x *recording.Moment) error {
+		last = x
+		return r.after(x)
+	}}
+	for _, file := range files {
+		if err := p.Play(file); err != nil && !errors.Is(err, recording.ErrStop) {
+			return err //nolint:wrapcheck // it names the file and the line
+		}
+		if r.told {
+			return nil
+		}
+	}
+	switch {
+	case last == nil:
+		return fmt.Errorf("there is no cycle in %s", strings.Join(paths, ", "))
+	case r.cycle != 0:
+		return fmt.Errorf("cycle %d is not recorded: the last is %d", r.cycle, last.Recorded.Number)
+	case r.explain != "":
+		return r.tell(last)
+	}
+	return r.sum(len(files))
+}
+
+// after looks at a cycle that was decided again.
+func (r *replay) after(x *recording.Moment) error {
+	at := x.Recorded.Now
+	if r.cycles++; r.cycles == 1 {
+		r.first = at
+	}
+	r.last = at
+	r.binds += len(x.Recorded.Binds)
+	r.evicts += len(x.Recorded.Evicts)
+	if !x.Same() {
+		if r.otherwise++; r.otherwise <= mostOtherwise {
+			say(r.out, "cycle %d (%s) is decided otherwise\n%s", x.Recorded.Number, at.UTC().Format(time.RFC3339Nano), otherwise(x))
+		}
+	}
+	if r.cycle == 0 || x.Recorded.Number != r.cycle {
+		return nil
+	}
+	if err := r.tell(x); err != nil {
+		return err
+	}
+	return recording.ErrStop
+}
+
+// tell explains what a cycle decided.
+func (r *replay) tell(x *recording.Moment) error {
+	text, err := explain.New(x.Session, x.Plan).Named(r.explain)
+	if err != nil {
+		return fmt.Errorf("in cycle %d: %w", x.Recorded.Number, err)
+	}
+	r.told = true
+	say(r.out, "cycle %d, %s\n%s", x.Recorded.Number, x.Recorded.Now.UTC().Format(time.RFC3339Nano), text)
+	return nil
+}
+
+// mostOtherwise is of how many cycles, and of how many pods of each, it is told how they differ.
+const mostOtherwise = 10
+
+func (r *replay) sum(files int) error {
+	say(r.out, "%s in %s, %s to %s: %s, %s\n", explain.Count(r.cycles, "cycle"), explain.Count(files, "file"),
+		r.first.UTC().Format(time.RFC3339), r.last.UTC().Format(time.RFC3339), explain.Count(r.binds, "binding"),
+		explain.Count(r.evicts, "eviction"))
+	if r.otherwise == 0 {
+		say(r.out, "each is decided as it was, byte for byte\n")
+		return nil
+	}
+	say(r.out, "%d of them are decided otherwise than they were\n", r.otherwise)
+	return exitError{exitMistakes, nil}
+}
+
+// otherwise tells how a cycle is decided otherwise: of which pods, or that only what is told of them differs.
+func otherwise(x *recording.Moment) string {
+	then, now := becomes(x.Recorded), becomes(recording.CycleOf(x.Recorded.Number, x.Plan, x.Sum))
+	all := maps.Clone(then)
+	maps.Copy(all, now)
+	rows := [][]string{{"", "THEN", "NOW"}}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if then[name] == now[name] {
+			continue
+		}
+		if len(rows) > mostOtherwise {
+			rows = append(rows, []string{"and more"})
+			break
+		}
+		rows = append(rows, []string{name, orNothing(then[name]), orNothing(now[name])})
+	}
+	if len(rows) == 1 {
+		return "  the same is decided; reasons, scores or statuses differ\n"
+	}
+	return explain.Columns("  ", rows)
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}
+
+// becomes is what a cycle decided of jobs and pods, in words.
+func becomes(c *recording.Cycle) map[string]string {
+	out := map[string]string{}
+	for _, job := range c.Admits {
+		out["job "+job] = "let in"
+	}
+	for _, b := range c.Binds {
+		out["pod "+b.Task] = "bound to " + b.Node
+	}
+	for _, e := range c.Evicts {
+		out["pod "+e.Task] = "evicted from " + e.Node
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/rivals"
+)
+
+// own is what a cluster has of what was decided and its objects do not show.
+type own struct {
+	// Bound are tasks that are Binding, and Evicted those that are evicted, of which some are bound as well, and their pods show neither.
+	Bound   []bound  `json:"bound,omitempty"`
+	Evicted []string `json:"evicted,omitempty"`
+	Spared  []spare  `json:"spared,omitempty"`
+	// Nominated has the nodes where room is kept for tasks, by task.
+	Nominated map[string]string `json:"nominated,omitempty"`
+	Admitted  []admitted        `json:"admitted,omitempty"`
+	// Fired is model.Past's, and Rivals who went for whom.
+	Fired  map[string]time.Time `json:"fired,omitempty"`
+	Rivals rivals.Book          `json:"rivals"`
+}
+
+type bound struct {
+	Task    string             `json:"task"`
+	Record  model.Record       `json:"record"`
+	Volumes []model.VolumeBind `json:"volumes,omitempty"`
+}
+
+// admitted is a job that a cycle let in.
+type admitted struct {
+	Job   string    `json:"job"`
+	At    time.Time `json:"at"`
+	Phase string    `json:"phase"`
+}
+
+// ownOf is what a cluster has of its own between two cycles.
+func ownOf(c *model.Cluster) *own {
+	o := &own{Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone()}
+	maps.Copy(o.Fired, c.Past.Fired)
+	for key, t := range c.Tasks {
+		unseen := t.Object.Spec.NodeName == "" && !t.Foreign
+		if unseen && t.NodeName != "" && (t.Status == model.Binding || t.Status == model.Releasing) {
+			o.Bound = append(o.Bound, bound{key, t.Record(), t.Volumes})
+		}
+		if t.Status == model.Releasing && t.Object.DeletionTimestamp == nil {
+			o.Evicted = append(o.Evicted, key)
+		}
+		if !t.Spared.IsZero() {
+			o.Spared = append(o.Spared, spare{key, t.Spared})
+		}
+	}
+	slices.SortFunc(o.Bound, func(a, b bound) int { return strings.Compare(a.Task, b.Task) })
+	slices.Sort(o.Evicted)
+	slices.SortFunc(o.Spared, func(a, b spare) int { return strings.Compare(a.Task, b.Task) })
+	for _, t := range c.Nominated() {
+		o.Nominated[t.Key] = t.NominatedNode
+	}
+	for _, j := range c.JobsByKey() {
+		if !j.AdmittedAt.IsZero() {
+			o.Admitted = append(o.Admitted, admitted{j.Key, j.AdmittedAt, j.Phase})
+		}
+	}
+	return o
+}
+
+// restored is the cluster of a checkpoint.
+func restored(names []string, objects []model.Delta, o *own) (*model.Cluster, error) {
+	c := model.NewCluster(model.Options{SchedulerNames: names})
+	var first, again []model.Delta // as they were when it was decided, and as they became since
+	for _, d := range objects {
+		before, since := o.before(d.Object)
+		first = append(first, model.Delta{Object: before})
+		if since {
+			again = append(again, d)
+		}
+	}
+	c.Apply(first...) // what cannot be read could not be then
+	if err := errors.Join(o.decide(c), c.Check()); err != nil {
+		return nil, fmt.Errorf("make the cluster of a checkpoint: %w", err)
+	}
+	c.Apply(again...)
+	for _, s := range o.Spared {
+		if t := c.Tasks[s.Task]; t != nil {
+			t.Spare(s.Until)
+		}
+	}
+	for task, node := range o.Nominated {
+		if t := c.Tasks[task]; t != nil {
+			c.Nominate(t, node)
+		}
+	}
+	c.Past = model.Past{Fired: o.Fired, Rivals: o.Rivals}
+	return c, nil
+}
+
+// before is an object as it was when a cycle let it in, if one did. since: it is otherwise now.
+func (o *own) before(object any) (before any, since bool) {
+	group, ok := object.(*v1beta1.PodGroup)
+	if !ok {
+		return object, false
+	}
+	key := model.Key(group.Namespace, group.Name)
+	at, letIn := slices.BinarySearchFunc(o.Admitted, key, func(a admitted, key string) int { return strings.Compare(a.Job, key) })
+	if !letIn {
+		return group, false
+	}
+	waiting := group.DeepCopy()
+	waiting.Status.Phase = v1beta1.PodGroupPending
+	phase := o.Admitted[at].Phase
+	return waiting, phase != model.PhaseInqueue || string(group.Status.Phase) == phase
+}
+
+// decide decides again what was decided of jobs and tasks.
+func (o *own) decide(c *model.Cluster) error {
+	for i := range o.Bound {
+		b := &o.Bound[i]
+		t := c.Tasks[b.Task]
+		if t == nil || t.Status != model.Pending {
+			return fmt.Errorf("task %s was bound, and is not there, or does not wait", b.Task)
+		}
+		model.Resume(c, t, model.Binding, &b.Record, b.Volumes)
+	}
+	txn := c.Begin()
+	for _, a := range o.Admitted {
+		if j := c.Jobs[a.Job]; j != nil {
+			txn.Admit(j, a.At)
+		}
+	}
+	for _, key := range o.Evicted {
+		t := c.Tasks[key]
+		if t == nil {
+			return fmt.Errorf("task %s was evicted, and is not there", key)
+		}
+		txn.Evict(t)
+	}
+	txn.Commit()
+	c.CloseCycle()
+	return nil
+}

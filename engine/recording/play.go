@@ -1,0 +1,202 @@
+package recording
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// Player decides the cycles of a recording again.
+type Player struct {
+	// Before is asked before each cycle, with the cluster and the policy that it is decided from; nil: nobody is. It must leave the cluster as
+	// it is.
+	Before func(x *Moment) error
+	// After is told of each cycle that was decided again.
+	After func(x *Moment) error
+
+	kinds    map[string]reflect.Type
+	policies map[string]*policy.Policy
+	begin    *begin
+	objects  []model.Delta // of a checkpoint that is read
+	cluster  *model.Cluster
+	policy   *policy.Policy
+	decider  engine.Decider
+}
+
+// Moment is a cycle of a recording.
+type Moment struct {
+	Recorded *Cycle
+	Cluster  *model.Cluster
+	Policy   *policy.Policy
+	// Plan is what was decided again, and Sum that of it; Session decided it. Before it is decided they are nil, and "".
+	Plan    *model.Plan
+	Sum     string
+	Session *session.Session
+}
+
+// Same says whether it was decided again as it was.
+func (m *Moment) Same() bool { return m.Sum == m.Recorded.Sum }
+
+// Files are the files of a recording, the oldest first: those in a folder, or the one file that is named.
+func Files(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("look for recordings: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	files, err := filesIn(path)
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("there is no recording in %s: its files end in %s", path, suffix)
+	}
+	return files, err
+}
+
+// ErrStop ends a play before its end, as what is asked or told gives it.
+var ErrStop = errors.New("that is enough")
+
+// Play decides what is recorded in a file again. A file that was not ended, as that which is being written, is read as far as it goes.
+func (p *Player) Play(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("read a recording: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	packed, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil // it was begun just now
+		}
+		return fmt.Errorf("%s is no recording: %w", file, err)
+	}
+	lines := bufio.NewReaderSize(packed, 1<<20)
+	for n := 1; ; n++ {
+		text, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: line %d: %w", file, n, err)
+		}
+		var l line
+		if err := json.Unmarshal(text, &l); err != nil {
+			return fmt.Errorf("%s: line %d is no line of a recording: %w", file, n, err)
+		}
+		if err := p.line(&l); err != nil {
+			if errors.Is(err, ErrStop) {
+				return err
+			}
+			return fmt.Errorf("%s: line %d: %w", file, n, err)
+		}
+	}
+}
+
+func (p *Player) line(l *line) error {
+	if p.kinds == nil {
+		p.kinds = kinds()
+	}
+	if l.Begin == nil && p.begin == nil {
+		return errors.New("a recording begins with a checkpoint")
+	}
+	switch {
+	case l.Begin != nil:
+		if l.Begin.Version != version {
+			return fmt.Errorf("this recording is of version %d; what reads it knows version %d", l.Begin.Version, version)
+		}
+		p.begin, p.objects, p.cluster, p.policy = l.Begin, nil, nil, nil
+		return nil
+	case l.Put != nil:
+		d, err := l.Put.read(p.kinds)
+		p.objects = append(p.objects, d)
+		return err
+	case l.Own != nil:
+		var err error
+		p.cluster, err = restored(p.begin.SchedulerNames, p.objects, l.Own)
+		p.objects = nil
+		return err
+	case p.cluster == nil:
+		return errors.New("the checkpoint has no end")
+	case l.Policy != nil:
+		var err error
+		p.policy, err = p.compiled(l.Policy)
+		return err
+	case l.Cycle != nil:
+		return p.cycle(l.Cycle)
+	}
+	return p.change(l)
+}
+
+// compiled is a policy that served. Those that were met are kept.
+func (p *Player) compiled(s *served) (*policy.Policy, error) {
+	key := fmt.Sprintf("%d %s %s", s.Generation, s.Mode, s.Object)
+	if known := p.policies[key]; known != nil {
+		return known, nil
+	}
+	x, issues := policy.LoadStored(s.Object)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("the policy that served then: %w", err)
+	}
+	x.Generation, x.Mode = s.Generation, s.Mode
+	if p.policies == nil {
+		p.policies = map[string]*policy.Policy{}
+	}
+	p.policies[key] = x
+	return x, nil
+}
+
+// change is what happened between cycles.
+func (p *Player) change(l *line) error {
+	switch {
+	case l.Apply != nil:
+		deltas := make([]model.Delta, 0, len(l.Apply))
+		for i := range l.Apply {
+			d, err := l.Apply[i].read(p.kinds)
+			if err != nil {
+				return err
+			}
+			deltas = append(deltas, d)
+		}
+		p.cluster.Apply(deltas...) // what cannot be read could not be then
+	case l.Spare != nil:
+		if t := p.cluster.Tasks[l.Spare.Task]; t != nil {
+			t.Spare(l.Spare.Until)
+		}
+	case l.Release != "":
+		if j := p.cluster.Jobs[l.Release]; j != nil {
+			for _, t := range j.Tasks {
+				p.cluster.Nominate(t, "")
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Player) cycle(c *Cycle) error {
+	if p.policy == nil {
+		return fmt.Errorf("cycle %d has no policy", c.Number)
+	}
+	x := &Moment{Recorded: c, Cluster: p.cluster, Policy: p.policy}
+	if p.Before != nil {
+		if err := p.Before(x); err != nil {
+			return err
+		}
+	}
+	x.Plan = p.decider.Decide(p.cluster, p.policy, c.Now)
+	x.Session = p.decider.Session()
+	var err error
+	if x.Sum, err = SumOf(x.Plan); err != nil || p.After == nil {
+		return err
+	}
+	return p.After(x)
+}

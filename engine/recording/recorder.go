@@ -1,0 +1,293 @@
+package recording
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Options of a recording.
+type Options struct {
+	// Folder is where its files are. "": nothing is recorded.
+	Folder string
+	// Most is how many bytes its files have, at most. 0: DefaultMost.
+	Most int64
+	// Files is into how many files it is cut, so that it begins with one of the oldest cycles that fit. 0: 8.
+	Files int64
+}
+
+const (
+	leastOfRecording = 1 << 20
+	// DefaultMost is how many bytes a recording has at most, unless it is said.
+	DefaultMost  = 256 << 20
+	defaultFiles = 8
+	// mostQueued is how many deltas and cycles wait to be written, at most.
+	mostQueued = 200_000
+	writeEvery = time.Second
+	retryAfter = time.Minute
+)
+
+// Check refuses what cannot be meant.
+func (o *Options) Check() error {
+	if o.Most != 0 && o.Most < leastOfRecording {
+		return fmt.Errorf("a recording of at most %d bytes: at least %d are needed", o.Most, leastOfRecording)
+	}
+	return nil
+}
+
+// Recorder notes what cycles are decided from. All but Run is for the goroutine that decides; nil records nothing.
+type Recorder struct {
+	o     Options
+	names []string // of schedulers
+	log   logr.Logger
+	// known are the objects as they are.
+	known  map[objectKey]model.Delta
+	policy *policy.Policy // of the cycles that were noted last
+	whole  bool           // what is noted begins with a checkpoint, and goes on without a gap
+
+	mu     sync.Mutex
+	queue  []noted
+	queued int // deltas and cycles in queue
+	again  bool
+	wake   chan struct{}
+}
+
+type objectKey struct{ kind, namespace, name string }
+
+// noted is what is to be written.
+type noted struct {
+	checkpoint *checkpoint
+	deltas     []model.Delta
+	line       *line
+	policy     *policy.Policy
+	plan       *model.Plan
+	number     uint64
+}
+
+// checkpoint is what a file begins with.
+type checkpoint struct {
+	begin   begin
+	objects []model.Delta
+	own     *own
+}
+
+// New is a recorder of a cluster of these schedulers that has nothing yet.
+func New(o Options, names []string, log logr.Logger) *Recorder {
+	if o.Most == 0 {
+		o.Most = DefaultMost
+	}
+	if o.Files == 0 {
+		o.Files = defaultFiles
+	}
+	r := &Recorder{o: o, names: names, log: log, known: map[objectKey]model.Delta{}, wake: make(chan struct{}, 1), whole: true}
+	r.note(noted{checkpoint: &checkpoint{begin: r.begin(0, time.Now()), own: &own{}}})
+	return r
+}
+
+func (r *Recorder) begin(number uint64, now time.Time) begin {
+	return begin{Version: version, SchedulerNames: r.names, Time: now, Number: number}
+}
+
+// Applied notes deltas that the cluster was given.
+func (r *Recorder) Applied(deltas []model.Delta) {
+	if r == nil || len(deltas) == 0 {
+		return
+	}
+	own := make([]model.Delta, 0, len(deltas))
+	for _, d := range deltas {
+		o, ok := d.Object.(interface {
+			GetNamespace() string
+			GetName() string
+		})
+		if !ok {
+			continue
+		}
+		key := objectKey{nameOf(d.Object), o.GetNamespace(), o.GetName()}
+		if d.Op == model.Delete {
+			delete(r.known, key)
+		} else {
+			r.known[key] = model.Delta{Object: d.Object}
+		}
+		own = append(own, d)
+	}
+	r.note(noted{deltas: own})
+}
+
+// Spared notes until when a task is not evicted.
+func (r *Recorder) Spared(task string, until time.Time) {
+	if r != nil {
+		r.note(noted{line: &line{Spare: &spare{task, until}}})
+	}
+}
+
+// Released notes that no room is kept any more for a job.
+func (r *Recorder) Released(job string) {
+	if r != nil {
+		r.note(noted{line: &line{Release: job}})
+	}
+}
+
+// Decided notes a cycle: its number, and what was decided by a policy in a cluster, which is as the cycle left it.
+func (r *Recorder) Decided(number uint64, c *model.Cluster, p *policy.Policy, plan *model.Plan) {
+	if r == nil {
+		return
+	}
+	if p != r.policy {
+		r.policy = p
+		r.note(noted{policy: p})
+	}
+	r.note(noted{plan: plan, number: number})
+	r.mu.Lock()
+	again := r.again
+	r.again = false
+	r.mu.Unlock()
+	if r.whole && !again {
+		return
+	}
+	x := &checkpoint{begin: r.begin(number, plan.Now), own: ownOf(c), objects: make([]model.Delta, 0, len(r.known))}
+	for _, d := range r.known {
+		x.objects = append(x.objects, d)
+	}
+	r.whole = true
+	r.note(noted{checkpoint: x})
+	r.note(noted{policy: p})
+}
+
+// note has something written. Where too much waits already, that and all until the next checkpoint is left out.
+func (r *Recorder) note(n noted) {
+	if !r.whole {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queued > mostQueued {
+		r.log.Info("a recording of cycles cannot be written as fast as they come; some are left out", "folder", r.o.Folder)
+		r.whole = false
+		return
+	}
+	r.queue = append(r.queue, n)
+	r.queued += 1 + len(n.deltas)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take is all that waits.
+func (r *Recorder) take() []noted {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.queue
+	r.queue, r.queued = nil, 0
+	return out
+}
+
+// anew asks for a checkpoint.
+func (r *Recorder) anew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.again = true
+}
+
+// Run writes until ctx ends. What cannot be written is told, and tried anew with a checkpoint after a while.
+func (r *Recorder) Run(ctx context.Context) {
+	w := &writer{folder: r.o.Folder, most: r.o.Most, ofFile: r.o.Most / r.o.Files}
+	var failed time.Time
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-r.wake:
+			if sleep(ctx, writeEvery) {
+				ended = true
+			}
+		}
+		batch := r.take()
+		if !failed.IsZero() {
+			if time.Since(failed) >= retryAfter {
+				failed = time.Time{}
+				r.anew()
+			}
+			continue
+		}
+		full, err := w.write(batch)
+		switch {
+		case err != nil:
+			failed = time.Now()
+			r.log.Error(err, "cycles are not recorded", "folder", r.o.Folder, "again after", retryAfter.String())
+		case full:
+			r.anew()
+		}
+	}
+	if err := w.close(); err != nil && failed.IsZero() {
+		r.log.Error(err, "the end of a recording of cycles could not be written", "folder", r.o.Folder)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) (ended bool) {
+	select {
+	case <-ctx.Done():
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// encode writes what was noted as lines.
+func (w *writer) encode(n *noted) error {
+	e := json.NewEncoder(w)
+	switch {
+	case n.checkpoint != nil:
+		return w.encodeCheckpoint(e, n.checkpoint)
+	case n.plan != nil:
+		if !n.plan.Same || w.sum == "" {
+			sum, err := SumOf(n.plan)
+			if err != nil {
+				return err
+			}
+			w.sum = sum
+		}
+		return e.Encode(line{Cycle: CycleOf(n.number, n.plan, w.sum)})
+	case n.policy != nil:
+		object, err := n.policy.Object()
+		if err != nil {
+			return err
+		}
+		return e.Encode(line{Policy: &served{Generation: n.policy.Generation, Mode: n.policy.Mode, Object: object}})
+	case n.line != nil:
+		return e.Encode(n.line)
+	}
+	var all changes
+	for _, d := range n.deltas {
+		c, err := written(d)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	return e.Encode(line{Apply: all})
+}
+
+func (w *writer) encodeCheckpoint(e *json.Encoder, x *checkpoint) error {
+	w.sum = ""
+	if err := e.Encode(line{Begin: &x.begin}); err != nil {
+		return err
+	}
+	for _, d := range x.objects {
+		c, err := written(d)
+		if err == nil {
+			err = e.Encode(line{Put: &c})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return e.Encode(line{Own: x.own})
+}
