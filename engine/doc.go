@@ -52,6 +52,7 @@
 //	engine/explain         what a cycle decided of one job, pod, queue or node, why, and what would help: for simulate and for live
 //	engine/whatif          what the next cycle would decide if something were otherwise: a cycle that is undone
 //	engine/recording       what cycles were decided from, kept in files, and decided again
+//	engine/compare         how jobs fare by one policy and by another, in a world or as recorded; the smallest world that shows it
 //	engine/eviction        room for a task: on which node, who goes for it, and why none of them can be spared
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts

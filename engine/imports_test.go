@@ -84,6 +84,7 @@ var mayImport = map[string]string{
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
 	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"engine/compare":   "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest rules/source " + allCRDs,
 	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session " + allCRDs,
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
@@ -179,6 +180,7 @@ var mayImportOthers = map[string]string{
 	"engine/session":            "github.com/google/cel-go",
 	"engine/volcano":            "",
 	"engine/action":             "",
+	"engine/compare":            simOthers,
 	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",
 	"engine/eviction":           "",
 	"engine/proof":              "",

@@ -20,7 +20,7 @@ func newPolicyCommand() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand())
+	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyDiffCommand())
 	return c
 }
 

@@ -10,6 +10,10 @@ import (
 	"os"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -28,6 +32,7 @@ type Player struct {
 	policies map[string]*policy.Policy
 	begin    *begin
 	objects  []model.Delta // of a checkpoint that is read
+	known    known
 	cluster  *model.Cluster
 	policy   *policy.Policy
 	decider  engine.Decider
@@ -114,12 +119,16 @@ func (p *Player) line(l *line) error {
 		if l.Begin.Version != version {
 			return fmt.Errorf("this recording is of version %d; what reads it knows version %d", l.Begin.Version, version)
 		}
-		p.begin, p.objects, p.cluster, p.policy = l.Begin, nil, nil, nil
+		p.begin, p.objects, p.cluster, p.policy, p.known = l.Begin, nil, nil, nil, known{}
 		return nil
 	case l.Put != nil:
 		d, err := l.Put.read(p.kinds)
+		if err != nil {
+			return err
+		}
 		p.objects = append(p.objects, d)
-		return err
+		p.known.take(d)
+		return nil
 	case l.Own != nil:
 		var err error
 		p.cluster, err = restored(p.begin.SchedulerNames, p.objects, l.Own)
@@ -155,6 +164,30 @@ func (p *Player) compiled(s *served) (*policy.Policy, error) {
 	return x, nil
 }
 
+// Objects are those that the cycle is decided from, of which pods and PodGroups show what was decided of them before.
+func (p *Player) Objects() []metav1.Object {
+	out := make([]metav1.Object, 0, len(p.known))
+	for _, d := range p.known {
+		switch o := d.Object.(type) {
+		case *corev1.Pod:
+			if t := p.cluster.Tasks[model.Key(o.Namespace, o.Name)]; t != nil && t.NodeName != "" && o.Spec.NodeName == "" {
+				o = o.DeepCopy()
+				o.Spec.NodeName = t.NodeName
+			}
+			out = append(out, o)
+		case *v1beta1.PodGroup:
+			if j := p.cluster.Jobs[model.Key(o.Namespace, o.Name)]; j != nil && j.Phase != string(o.Status.Phase) {
+				o = o.DeepCopy()
+				o.Status.Phase = v1beta1.PodGroupPhase(j.Phase)
+			}
+			out = append(out, o)
+		case metav1.Object:
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
 // change is what happened between cycles.
 func (p *Player) change(l *line) error {
 	switch {
@@ -166,6 +199,7 @@ func (p *Player) change(l *line) error {
 				return err
 			}
 			deltas = append(deltas, d)
+			p.known.take(d)
 		}
 		p.cluster.Apply(deltas...) // what cannot be read could not be then
 	case l.Spare != nil:

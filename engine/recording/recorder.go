@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -48,7 +49,7 @@ type Recorder struct {
 	names []string // of schedulers
 	log   logr.Logger
 	// known are the objects as they are.
-	known  map[objectKey]model.Delta
+	known  known
 	policy *policy.Policy // of the cycles that were noted last
 	whole  bool           // what is noted begins with a checkpoint, and goes on without a gap
 
@@ -59,7 +60,25 @@ type Recorder struct {
 	wake   chan struct{}
 }
 
+// known are objects as they are.
+type known map[objectKey]model.Delta
+
 type objectKey struct{ kind, namespace, name string }
+
+// take takes in a delta, and says whether it is of an object at all.
+func (k known) take(d model.Delta) bool {
+	o, ok := d.Object.(metav1.Object)
+	if !ok {
+		return false
+	}
+	key := objectKey{nameOf(o), o.GetNamespace(), o.GetName()}
+	if d.Op == model.Delete {
+		delete(k, key)
+	} else {
+		k[key] = model.Delta{Object: o}
+	}
+	return true
+}
 
 // noted is what is to be written.
 type noted struct {
@@ -86,7 +105,7 @@ func New(o Options, names []string, log logr.Logger) *Recorder {
 	if o.Files == 0 {
 		o.Files = defaultFiles
 	}
-	r := &Recorder{o: o, names: names, log: log, known: map[objectKey]model.Delta{}, wake: make(chan struct{}, 1), whole: true}
+	r := &Recorder{o: o, names: names, log: log, known: known{}, wake: make(chan struct{}, 1), whole: true}
 	r.note(noted{checkpoint: &checkpoint{begin: r.begin(0, time.Now()), own: &own{}}})
 	return r
 }
@@ -100,22 +119,11 @@ func (r *Recorder) Applied(deltas []model.Delta) {
 	if r == nil || len(deltas) == 0 {
 		return
 	}
-	own := make([]model.Delta, 0, len(deltas))
+	own := make([]model.Delta, 0, len(deltas)) // the caller uses its list again
 	for _, d := range deltas {
-		o, ok := d.Object.(interface {
-			GetNamespace() string
-			GetName() string
-		})
-		if !ok {
-			continue
+		if r.known.take(d) {
+			own = append(own, d)
 		}
-		key := objectKey{nameOf(d.Object), o.GetNamespace(), o.GetName()}
-		if d.Op == model.Delete {
-			delete(r.known, key)
-		} else {
-			r.known[key] = model.Delta{Object: d.Object}
-		}
-		own = append(own, d)
 	}
 	r.note(noted{deltas: own})
 }

@@ -1,0 +1,230 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Sides of a comparison.
+const (
+	Old = 0
+	New = 1
+)
+
+// Book is how jobs fare by two policies. The zero value knows of none.
+type Book struct {
+	jobs map[string]*job
+	// Cycles is how many cycles were looked at, Otherwise in how many of them a pod is bound or evicted otherwise.
+	Cycles, Otherwise int
+	// First and Last are the times of the first cycle and of the last.
+	First, Last time.Time
+}
+
+type job struct {
+	key, queue string
+	began      [2]time.Time
+	places     [2]map[string]string // by pod: the node that it was bound to first
+	evicted    [2]map[string]bool   // pods
+}
+
+// Note notes what one side decides.
+func (b *Book) Note(side int, plan *model.Plan) {
+	for i := range plan.Binds {
+		x := &plan.Binds[i]
+		j := b.of(x.Job, x.Queue)
+		if j.began[side].IsZero() {
+			j.began[side] = plan.Now
+		}
+		if _, before := j.places[side][x.Task]; !before {
+			j.places[side][x.Task] = x.Node
+		}
+	}
+	for i := range plan.Evicts {
+		b.of(plan.Evicts[i].Job, plan.Evicts[i].Queue).evicted[side][plan.Evicts[i].Task] = true
+	}
+}
+
+// Count counts a cycle, for which both sides decided so.
+func (b *Book) Count(before, after *model.Plan) {
+	if b.Cycles++; b.Cycles == 1 {
+		b.First = before.Now
+	}
+	b.Last = before.Now
+	if !Alike(before, after) {
+		b.Otherwise++
+	}
+}
+
+// Alike says whether two plans bind and evict the same pods, at the same nodes.
+func Alike(a, b *model.Plan) bool { return slices.Equal(moves(a), moves(b)) }
+
+// moves are what a plan binds and evicts, in order of pods.
+func moves(p *model.Plan) []string {
+	out := make([]string, 0, len(p.Binds)+len(p.Evicts))
+	for i := range p.Binds {
+		out = append(out, p.Binds[i].Task+" bound to "+p.Binds[i].Node)
+	}
+	for i := range p.Evicts {
+		out = append(out, p.Evicts[i].Task+" evicted from "+p.Evicts[i].Node)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (b *Book) of(key, queue string) *job {
+	if b.jobs == nil {
+		b.jobs = map[string]*job{}
+	}
+	j := b.jobs[key]
+	if j == nil {
+		j = &job{
+			key: key, queue: queue, places: [2]map[string]string{{}, {}}, evicted: [2]map[string]bool{{}, {}},
+		}
+		b.jobs[key] = j
+	}
+	return j
+}
+
+// Difference is a job that fares otherwise.
+type Difference struct {
+	Job   string `json:"job"` // the key of its PodGroup
+	Queue string `json:"queue"`
+	// Elsewhere is how many pods both bind, and at other nodes.
+	Elsewhere int `json:"elsewhere,omitempty"`
+	// OldStart and NewStart are when a pod of it is bound first; zero: in none of these cycles.
+	OldStart time.Time `json:"oldStart,omitzero"`
+	NewStart time.Time `json:"newStart,omitzero"`
+	// OldBound and NewBound are how many pods are bound.
+	OldBound int `json:"oldBound"`
+	NewBound int `json:"newBound"`
+	// OldEvicted and NewEvicted are how many pods are evicted by that side alone.
+	OldEvicted int `json:"oldEvicted,omitempty"`
+	NewEvicted int `json:"newEvicted,omitempty"`
+}
+
+// Differences are the jobs that fare otherwise, in key order.
+func (b *Book) Differences() []Difference {
+	out := []Difference{}
+	for _, key := range slices.Sorted(maps.Keys(b.jobs)) {
+		j := b.jobs[key]
+		d := Difference{
+			Job: key, Queue: j.queue, OldStart: j.began[Old], NewStart: j.began[New], OldBound: len(j.places[Old]), NewBound: len(j.places[New]),
+			OldEvicted: without(j.evicted[Old], j.evicted[New]), NewEvicted: without(j.evicted[New], j.evicted[Old]),
+		}
+		for pod, node := range j.places[Old] {
+			if other, both := j.places[New][pod]; both && other != node {
+				d.Elsewhere++
+			}
+		}
+		if d.Elsewhere+d.OldEvicted+d.NewEvicted > 0 || d.OldBound != d.NewBound || !d.OldStart.Equal(d.NewStart) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func without(these, those map[string]bool) (n int) {
+	for pod := range these {
+		if !those[pod] {
+			n++
+		}
+	}
+	return n
+}
+
+// mostTold is of how many jobs people are told.
+const mostTold = 30
+
+// Text tells of all that differs, for people; title gives the name by which people know a job.
+func (b *Book) Text(title func(key string) string) string {
+	all := b.Differences()
+	var later, sooner, elsewhere, evicted int
+	rows := [][]string{{"JOB", "QUEUE", "STARTS", "PODS BOUND", "ELSEWHERE", "EVICTED"}}
+	slices.SortStableFunc(all, func(x, y Difference) int { return cmp.Compare(y.weight(), x.weight()) })
+	for i := range all {
+		d := &all[i]
+		switch start := d.start(); {
+		case start > 0:
+			later++
+		case start < 0:
+			sooner++
+		}
+		elsewhere += d.Elsewhere
+		evicted += d.NewEvicted - d.OldEvicted
+		if i < mostTold {
+			rows = append(rows, []string{title(d.Job), d.Queue, d.starts(), arrow(d.OldBound, d.NewBound), number(d.Elsewhere), d.evictions()})
+		}
+	}
+	if len(all) == 0 {
+		return "no job fares otherwise\n"
+	}
+	if more := len(all) - mostTold; more > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
+	}
+	return fmt.Sprintf("%s otherwise: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", fare(len(all)), later, sooner,
+		explain.Count(elsewhere, "pod"), evicted) + explain.Columns("  ", rows)
+}
+
+func fare(jobs int) string {
+	if jobs == 1 {
+		return "1 job fares"
+	}
+	return fmt.Sprintf("%d jobs fare", jobs)
+}
+
+// start is 1 where a job starts later or not by the new policy, -1 where it starts sooner, or only by it.
+func (d *Difference) start() int {
+	switch {
+	case d.OldStart.Equal(d.NewStart):
+		return 0
+	case d.NewStart.IsZero() || !d.OldStart.IsZero() && d.NewStart.After(d.OldStart):
+		return 1
+	}
+	return -1
+}
+
+// weight puts first what matters most: who is evicted, who does not start, who starts at another time.
+func (d *Difference) weight() int {
+	return 4*min(d.NewEvicted+d.OldEvicted, 1) + 2*min(d.start()*d.start(), 1) + min(d.Elsewhere, 1)
+}
+
+func (d *Difference) starts() string {
+	switch {
+	case d.OldStart.Equal(d.NewStart):
+		return "alike"
+	case d.NewStart.IsZero():
+		return "not"
+	case d.OldStart.IsZero():
+		return "only by the new"
+	case d.NewStart.After(d.OldStart):
+		return d.NewStart.Sub(d.OldStart).Round(time.Millisecond).String() + " later"
+	}
+	return d.OldStart.Sub(d.NewStart).Round(time.Millisecond).String() + " sooner"
+}
+
+func (d *Difference) evictions() string {
+	var out []string
+	if d.NewEvicted > 0 {
+		out = append(out, explain.Count(d.NewEvicted, "pod")+" more")
+	}
+	if d.OldEvicted > 0 {
+		out = append(out, explain.Count(d.OldEvicted, "pod")+" less")
+	}
+	return strings.Join(out, ", ")
+}
+
+func arrow(before, after int) string {
+	if before == after {
+		return number(after)
+	}
+	return fmt.Sprintf("%d -> %d", before, after)
+}
+
+func number(n int) string { return fmt.Sprint(n) }

@@ -1,0 +1,8 @@
+// Package compare says how jobs fare by one policy and by another.
+//
+//	a world ------> both decide, each in a world of its own --+
+//	                                                          +--> Book --> Differences, Text
+//	a recording --> what was decided, and the other in its ---+
+//	                place, cycle by cycle, undone each time
+//	objects, time, both policies --Counterexample--> the smallest world in which they decide otherwise, as a scenario
+package compare

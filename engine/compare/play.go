@@ -1,0 +1,104 @@
+package compare
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/recording"
+	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Moment is a world in which both sides decide otherwise.
+type Moment struct {
+	Now     time.Time
+	Objects []metav1.Object
+	Old     *policy.Policy
+}
+
+// Worlds has each side decide in a world of its own, made of the same sources, for as long as o says.
+func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sources ...manifest.Source) (*Book, source.Issues, error) {
+	var plans [2][]*model.Plan
+	var issues source.Issues
+	for side, p := range []*policy.Policy{old, other} {
+		decide := new(engine.Decider).Decide
+		world.Decide = func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+			plan := decide(c, p, now)
+			plans[side] = append(plans[side], plan)
+			return plan
+		}
+		w := sim.NewWorld(world)
+		if _, issues = w.Load(sources...); issues.Err() != nil {
+			return nil, issues, nil
+		}
+		w.Policy = p
+		if _, err := w.RunFor(o); err != nil {
+			return nil, issues, fmt.Errorf("simulate by policy %s: %w", p.Name, err)
+		}
+	}
+	b := &Book{}
+	for side, all := range plans {
+		for _, plan := range all {
+			b.Note(side, plan)
+		}
+	}
+	for i := range min(len(plans[Old]), len(plans[New])) {
+		b.Count(plans[Old][i], plans[New][i])
+	}
+	return b, issues, nil
+}
+
+// Recordings has a policy decide each recorded cycle in the place of the one that did, or of old, from the state that was. first is the
+// first cycle in which it decides otherwise; nil: there is none.
+func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Moment, err error) {
+	b = &Book{}
+	var deciders [2]engine.Decider
+	var after, before *model.Plan
+	var objects []metav1.Object
+	p := &recording.Player{}
+	p.Before = func(x *recording.Moment) error {
+		after = in(x, &deciders[New], other)
+		if before = nil; old != nil {
+			before = in(x, &deciders[Old], old)
+		}
+		objects = nil
+		if first == nil && len(after.Binds)+len(after.Evicts) > 0 {
+			objects = p.Objects()
+		}
+		return nil
+	}
+	p.After = func(x *recording.Moment) error {
+		if before == nil {
+			before = x.Plan
+		}
+		b.Note(Old, before)
+		b.Note(New, after)
+		b.Count(before, after)
+		if first == nil && objects != nil && !Alike(before, after) {
+			first = &Moment{Now: x.Recorded.Now, Objects: objects, Old: old}
+			if old == nil {
+				first.Old = x.Policy
+			}
+		}
+		return nil
+	}
+	for _, file := range files {
+		if err := p.Play(file); err != nil {
+			return nil, nil, err //nolint:wrapcheck // it names the file
+		}
+	}
+	return b, first, nil
+}
+
+// in is what a policy decides of a moment; the cluster is as it was afterwards.
+func in(x *recording.Moment, d *engine.Decider, p *policy.Policy) *model.Plan {
+	trial := model.Try(x.Cluster)
+	defer trial.End()
+	return d.Decide(x.Cluster, p, x.Recorded.Now)
+}
