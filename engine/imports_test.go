@@ -123,9 +123,11 @@ var mayImport = map[string]string{
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
 		"statemachines/cron statemachines/flow statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
-	"deploy":               "",
-	"engine/live/scrape":   "",
-	"docs":                 "rules rules/source engine/policy statemachines statemachines/jobplugin",
+	"deploy":             "",
+	"deploy/pages":       "",
+	"engine/live/scrape": "",
+	"docs": "rules rules/source engine/live engine/policy statemachines statemachines/controller statemachines/jobplugin " +
+		"webhook",
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
 	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/whatif " + allCRDs,
@@ -211,9 +213,11 @@ var mayImportOthers = map[string]string{
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
 		" k8s.io/apiextensions-apiserver k8s.io/kubernetes",
-	"deploy":             "",
+	"deploy": "",
+	"deploy/pages": "github.com/google/go-cmp github.com/prometheus/client_golang github.com/prometheus/client_model " +
+		"github.com/prometheus/common",
 	"engine/live/scrape": clients + " " + metricsLog,
-	"docs":               "",
+	"docs":               "github.com/prometheus/client_golang",
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",

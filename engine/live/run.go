@@ -267,6 +267,8 @@ func (s *scheduler) lead(ctx context.Context) error {
 	s.loop = l
 	s.mu.Unlock()
 	s.log.Info("scheduling", "names", s.o.SchedulerNames, "policy", s.o.Policy, "after", time.Since(started).Round(time.Millisecond).String())
+	s.metrics.leading.Set(1)
+	defer s.metrics.leading.Set(0)
 	cycling = true
 	l.run(ctx)
 	cycling = false
