@@ -8,7 +8,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -52,6 +55,18 @@ func TestPage(t *testing.T) {
 	fails.Store(true)
 	if answer := post(t, web, validate, review(t, "CREATE", merged(t, "spec: {queue: other}"))); answer.Allowed {
 		t.Error("a Job is let pass though nobody knows whether its queue is there")
+	}
+	for what, x := range map[string]struct {
+		of    prometheus.Collector
+		holds func(float64) bool
+	}{
+		"ready":    {s.metrics.ready, func(v float64) bool { return v == 1 }},
+		"failures": {s.metrics.broken.WithLabelValues(jobKind), func(v float64) bool { return v == 1 }},
+		"expiry":   {s.metrics.expires, func(v float64) bool { return time.Unix(int64(v), 0).After(time.Now().Add(renewedAhead)) }},
+	} {
+		if got := testutil.ToFloat64(x.of); !x.holds(got) {
+			t.Errorf("%s is %g", what, got)
+		}
 	}
 	if err := pages.Hold("../deploy/pages", "webhook", s.metrics.registry, strings.NewReplacer()); err != nil {
 		t.Error(err)

@@ -132,10 +132,10 @@ func (b *bundle) add(name string, data []byte) {
 	b.files = append(b.files, bundled{name, data})
 }
 
-// addObjects puts objects in as YAML, if there are any.
-func (b *bundle) addObjects(name string, objects []*unstructured.Unstructured) {
+// addObjects puts objects in as YAML, if there are any; where says where they were looked for.
+func (b *bundle) addObjects(name, where string, objects []*unstructured.Unstructured) {
 	if len(objects) == 0 {
-		b.note(name, errors.New("there is none"))
+		b.note(name, errors.New("there is none"+where))
 		return
 	}
 	var out bytes.Buffer
@@ -184,7 +184,11 @@ func (b *bundle) objects(file, namespace string, gvk schema.GroupVersionKind, of
 			unnamed(o.Object)
 		}
 	}
-	b.addObjects(file, all)
+	where := ""
+	if namespace != "" {
+		where = " in namespace " + namespace + "; -n says where Celsius is installed"
+	}
+	b.addObjects(file, where, all)
 	return all
 }
 
@@ -232,6 +236,10 @@ func unnamed(o any) any {
 			switch key {
 			case "nodeName", "message", "nodeSelector":
 				delete(o, key)
+			case "holderIdentity": // a pod's name, or that of a machine
+				if !strings.HasPrefix(text, "celsius-") {
+					delete(o, key)
+				}
 			case "image", "imageID":
 				o[key] = text[strings.LastIndex(text, "/")+1:]
 			default:
@@ -375,10 +383,10 @@ func (b *bundle) state() {
 		Anonymize(objects)
 	}
 	b.add("counts.txt", countsOf(objects))
-	b.addObjects("policies.yaml", slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+	b.addObjects("policies.yaml", "", slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
 		return o.GetKind() != "SchedulingPolicy"
 	}))
-	b.addObjects("snapshot.yaml", objects)
+	b.addObjects("snapshot.yaml", "", objects)
 }
 
 // countsOf says how many objects of each kind there are, and of each phase or state.

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,8 +50,15 @@ func installed(t *testing.T, w *world) {
 	}
 	other := one
 	other.Name = "other.example"
-	holder := "celsius-scheduler-1"
+	stored := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.celsius.dev/v1alpha1", "kind": "SchedulingPolicy", "metadata": map[string]any{"name": "default"},
+		"spec": map[string]any{"pipeline": []any{"enqueue", "allocate"}}, "status": map[string]any{"conditions": []any{
+			map[string]any{"type": "Active", "status": "True", "reason": "Serving", "message": "acme is served by it"},
+		}},
+	}}
+	holder, machine := "celsius-scheduler-1_x", "laptop-of-acme_x"
 	for _, o := range []client.Object{
+		stored,
 		&appsv1.Deployment{ObjectMeta: meta("celsius-scheduler", "celsius-scheduler"), Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(2)), Template: corev1.PodTemplateSpec{Spec: pod},
 		}},
@@ -62,6 +70,7 @@ func installed(t *testing.T, w *world) {
 		&corev1.Secret{ObjectMeta: meta("celsius-webhook-certs", ""), Data: map[string][]byte{"tls.key": []byte("s3cr3t")}},
 		&corev1.ConfigMap{ObjectMeta: meta("settings", ""), Data: map[string]string{"password": "s3cr3t"}},
 		&coordinationv1.Lease{ObjectMeta: meta("celsius-scheduler", ""), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}},
+		&coordinationv1.Lease{ObjectMeta: meta("celsius-controllers", ""), Spec: coordinationv1.LeaseSpec{HolderIdentity: &machine}},
 		&corev1.Event{ObjectMeta: meta("e1", ""), Type: "Warning", Reason: "BackOff", Message: "Back-off of acme", LastTimestamp: metav1.NewTime(
 			now().Add(-time.Minute)), InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "celsius-scheduler-1"}},
 		&corev1.Event{ObjectMeta: meta("e2", ""), Type: "Normal", Reason: "Pulled", Message: "Image is there", LastTimestamp: metav1.NewTime(
@@ -78,6 +87,9 @@ func installed(t *testing.T, w *world) {
 		}
 	}
 }
+
+// holderOfLease stays, as it is a pod of ours.
+const holderOfLease = "holderIdentity: celsius-scheduler-1_x"
 
 // answers is what an API server says at paths; it lets metrics be read by TLS only, and the log of the container before not at all.
 func answers(_ context.Context, path, _ string, _ []byte) ([]byte, error) {
@@ -197,7 +209,8 @@ func TestBundleWithoutNames(t *testing.T) {
 			t.Errorf("%q stands in the bundle without names:\n%s", word, told)
 		}
 	}
-	if !strings.Contains(printed, "left out by --anonymize") || !strings.Contains(files, "image: celsius:1.0") {
+	if !strings.Contains(printed, "left out by --anonymize") || !strings.Contains(files, "image: celsius:1.0") ||
+		!strings.Contains(files, holderOfLease) {
 		t.Errorf("it is not said what is left out:\n%s", printed)
 	}
 }
