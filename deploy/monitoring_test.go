@@ -320,11 +320,10 @@ func (w *world) selected(query string) {
 				w.t.Errorf("%s: nothing is %s", query, n)
 			}
 		case *parser.AggregateExpr:
-			for _, s := range w.ask(n.Expr.String(), 0)[:1] {
-				for _, label := range n.Grouping {
-					if !s.Metric.Has(label) {
-						w.t.Errorf("%s: sums by %s, which %v has not", query, label, s.Metric)
-					}
+			of := w.ask(n.Expr.String(), 0)
+			for _, label := range n.Grouping {
+				if len(of) > 0 && !of[0].Metric.Has(label) {
+					w.t.Errorf("%s: sums by %s, which %v has not", query, label, of[0].Metric)
 				}
 			}
 		}
@@ -445,8 +444,21 @@ func TestAlertsFire(t *testing.T) {
 			t.Errorf("nothing is said for %s to fire", a.Alert)
 		}
 	}
+	served := pagesAsScraped(t)
 	for name, what := range bad {
 		w := otherwise(t, what)
+		for _, made := range w.series { // is of what there is
+			names := []string{}
+			made.Metric.Range(func(l labels.Label) {
+				if l.Name != model.MetricNameLabel {
+					names = append(names, l.Name+`!=""`)
+				}
+			})
+			query := made.Metric.Get(model.MetricNameLabel) + "{" + strings.Join(names, ",") + "}"
+			if len(served.ask(query, 0)) == 0 {
+				t.Fatalf("the world for %s has a series that no part serves: %s", name, made.Metric)
+			}
+		}
 		var fired []string
 		for _, a := range all {
 			got := w.fires(a)
