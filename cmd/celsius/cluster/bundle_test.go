@@ -192,6 +192,10 @@ func TestBundle(t *testing.T) {
 	if _, again, err := w.bundles(t, &Reach{WithWatch: w.client, Raw: answers}, "--overwrite"); err != nil || again != files {
 		t.Errorf("with --overwrite: %v", err)
 	}
+	printed, _, err = w.bundles(t, &Reach{WithWatch: w.client, Raw: answers}, "--overwrite", "-n", "team")
+	if err != nil || !strings.Contains(printed, "pods.yaml: there is none in namespace team; -n says where Celsius is installed") {
+		t.Errorf("in another namespace: %v\n%s", err, printed)
+	}
 }
 
 func TestBundleWithoutNames(t *testing.T) {
