@@ -40,5 +40,11 @@ func Files() ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []File{{"rule-language.md", language}, {"tables.md", tables}, {"lifecycles.md", machines}, {"job-plugins.md", plugins}}, nil
+	metrics, err := metricsReference(counting())
+	if err != nil {
+		return nil, err
+	}
+	return []File{
+		{"rule-language.md", language}, {"tables.md", tables}, {"lifecycles.md", machines}, {"job-plugins.md", plugins}, {"metrics.md", metrics},
+	}, nil
 }

@@ -79,7 +79,8 @@
 //	crds                   the API: Go types by group, and their manifests
 //	crds/decode            one object at a time, with the field that is wrong; crds/informers: caches that leave out what cannot be decoded
 //	docs                   the reference of the language, written from the declarations
-//	deploy                 the manifests of the parts, and the admission policies that guard them
+//	deploy                 the manifests of the parts, the admission policies that guard them, and what watches over them
+//	deploy/pages           what the parts serve at /metrics after some work, on which tests try queries
 //	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //

@@ -44,7 +44,7 @@ var exceptions = []exception{
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
 	{"engine/language", "lines", 5550, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live.Options", "fields", 21, "a field is a flag"},
-	{"engine/live.metrics", "fields", 29, "a field is a metric"},
+	{"engine/live.metrics", "fields", 32, "a field is a metric"},
 	{"engine/model", "lines", 6750, "the one state, and all that changes it: what takes in an object fills what the rest keeps"},
 	{"engine/model.Cluster", "fields", 30, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Cluster", "methods", 89, "the one state; a method is what can be asked of it or done to it"},

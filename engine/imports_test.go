@@ -125,9 +125,11 @@ var mayImport = map[string]string{
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
 		"statemachines/cron statemachines/flow statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
-	"deploy":               "",
-	"engine/live/scrape":   "",
-	"docs":                 "rules rules/source engine/policy statemachines statemachines/jobplugin",
+	"deploy":             "",
+	"deploy/pages":       "",
+	"engine/live/scrape": "",
+	"docs": "rules rules/source engine/live engine/policy statemachines statemachines/controller statemachines/jobplugin " +
+		"webhook",
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
 	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/whatif " + allCRDs,
@@ -198,7 +200,7 @@ var mayImportOthers = map[string]string{
 	"engine/live":               clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
 	"engine/live/asks":          apiObjects + " github.com/go-logr/logr",
 	"engine/live/lease":         clients,
-	"engine/live/load":          apiObjects + " " + loadAPI + " github.com/prometheus/client_golang github.com/prometheus/common/model",
+	"engine/live/load":          apiObjects + " " + loadAPI + " github.com/go-logr/logr github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/outbox":        "",
 	"engine/live/serving":       clients + " github.com/go-logr/logr",
 	"engine/live/questions":     clients + " github.com/go-logr/logr k8s.io/apiserver",
@@ -215,9 +217,11 @@ var mayImportOthers = map[string]string{
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
 		" k8s.io/apiextensions-apiserver k8s.io/kubernetes gomodules.xyz/jsonpatch/v2",
-	"deploy":             "",
+	"deploy": "",
+	"deploy/pages": "github.com/google/go-cmp github.com/prometheus/client_golang github.com/prometheus/client_model " +
+		"github.com/prometheus/common",
 	"engine/live/scrape": clients + " " + metricsLog,
-	"docs":               "",
+	"docs":               "github.com/prometheus/client_golang",
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",

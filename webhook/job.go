@@ -310,6 +310,7 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 
 // broken is the answer where a rule itself failed: nothing is let in unseen, and the log says why.
 func (h *tableHandler) broken(ctx context.Context, req admission.Request, err error) admission.Response {
+	h.metrics.broken.WithLabelValues(req.Kind.Kind).Inc()
 	ctrl.LoggerFrom(ctx).Error(err, "a rule of admission failed", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
 	return admission.Errored(http.StatusInternalServerError,
 		fmt.Errorf("a rule of admission of Celsius failed, which says nothing of the object: %w", err))

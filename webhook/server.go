@@ -254,11 +254,11 @@ func (s *server) run(ctx context.Context) error {
 	if err := s.register(ctx, bundle); err != nil {
 		return err
 	}
-	s.ready.Store(true)
+	s.serves(true)
 	s.log.Info("serving", "port", s.port, "configuration", s.options.ConfigurationName)
 
 	err = s.keep(ctx, changed, failed)
-	s.ready.Store(false)
+	s.serves(false)
 	if s.options.UnregisterOnExit {
 		err = errors.Join(err, s.unregister(context.WithoutCancel(ctx)))
 	}
@@ -354,7 +354,7 @@ func (s *server) refresh(ctx context.Context) error {
 	if err := s.register(ctx, bundle); err != nil {
 		return err
 	}
-	s.serving.Store(pair)
+	s.show(pair)
 	return nil
 }
 
@@ -363,8 +363,26 @@ func (s *server) loadCertificate(ctx context.Context) (bundle []byte, err error)
 	if err != nil {
 		return nil, err
 	}
-	s.serving.Store(pair)
+	s.show(pair)
 	return bundle, nil
+}
+
+// show has new connections see a certificate.
+func (s *server) show(pair *tls.Certificate) {
+	s.serving.Store(pair)
+	if pair.Leaf != nil {
+		s.metrics.expires.Set(float64(pair.Leaf.NotAfter.Unix()))
+	}
+}
+
+// serves notes whether the API server has been told of this.
+func (s *server) serves(yes bool) {
+	s.ready.Store(yes)
+	ready := 0.0
+	if yes {
+		ready = 1
+	}
+	s.metrics.ready.Set(ready)
 }
 
 // names are those under which the API server may reach this.
@@ -426,21 +444,43 @@ type metrics struct {
 	registry *prometheus.Registry
 	seconds  *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
+	broken   *prometheus.CounterVec
+	ready    prometheus.Gauge
+	expires  prometheus.Gauge
 }
 
 func newMetrics() *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "celsius_admission_request_seconds", Help: "How long requests of the API server took to answer, by path.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
-		}, []string{"path"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "celsius_admission_mistakes_total", Help: "Mistakes found in objects that were refused, by kind and by the row that found them.",
-		}, []string{"kind", "rule"}),
-	}
-	m.registry.MustRegister(m.seconds, m.refused)
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.register(m.registry)
 	return m
+}
+
+// Metrics registers all that the webhook counts, without a webhook.
+func Metrics(into prometheus.Registerer) error {
+	(&metrics{}).register(into)
+	return informers.Metrics(into)
+}
+
+func (m *metrics) register(into prometheus.Registerer) {
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "celsius_admission_request_seconds", Help: "How long requests of the API server took to answer, by path, in seconds.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+	}, []string{"path"})
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "celsius_admission_mistakes_total", Help: "Mistakes found in objects that were refused, by kind and by the row that found them.",
+	}, []string{"kind", "rule"})
+	m.broken = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "celsius_admission_failures_total",
+		Help: "Requests that were refused because a rule itself failed, which says nothing of the object, by kind. The log says why.",
+	}, []string{"kind"})
+	m.ready = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "celsius_admission_ready", Help: "1 while the API server has been told of this server, and calls it.",
+	})
+	m.expires = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "celsius_admission_certificate_expiry_timestamp_seconds",
+		Help: "Until when the certificate holds that is shown to the API server, in seconds since 1970.",
+	})
+	into.MustRegister(m.seconds, m.refused, m.broken, m.ready, m.expires)
 }
 
 func (m *metrics) instrument(path string, h http.Handler) http.Handler {

@@ -29,6 +29,12 @@ type entry struct {
 	unseen bool
 }
 
+// Metrics registers what caches count.
+func Metrics(into prometheus.Registerer) error {
+	_, err := newLeftOut(logr.Discard(), into)
+	return err
+}
+
 func newLeftOut(log logr.Logger, registry prometheus.Registerer) (*leftOut, error) {
 	l := &leftOut{
 		log: log, byKind: map[string]map[types.NamespacedName]*entry{},

@@ -411,9 +411,11 @@ func (l *loop) report(plan *model.Plan, now time.Time) {
 		}
 		l.warnings = warnings
 	}
+	l.metrics.waiting.stale = l.metrics.waiting.stale || !plan.Same
 	if now.Sub(l.gauged) >= time.Second {
 		l.gauged = now
 		l.metrics.gauges(l)
+		l.metrics.waiting.waits(l.cluster, plan)
 	}
 	if l.log.V(3).Enabled() {
 		l.log.V(3).Info("cycle", "number", l.cycle, "policy", l.stamp, "admits", len(plan.Admits), "binds", len(plan.Binds),

@@ -35,23 +35,25 @@ func TestMeasures(t *testing.T) {
 		var fails error
 		var logged []string
 		wanted, lists := false, 0
-		m := &measures{
-			list: func(_ context.Context, of *metricsv1beta1.NodeMetricsList) error {
-				lists++
-				of.Items = answer
-				return fails
-			},
-			wanted: func() bool { return wanted }, feed: newFeed(), known: map[string]bool{},
-			log: funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}),
+		in := newFeed()
+		m, err := (&scheduler{}).newMeasures(in, func() bool { return wanted })
+		if err != nil {
+			t.Fatal(err)
 		}
+		m.List = func(_ context.Context, of *metricsv1beta1.NodeMetricsList) error {
+			lists++
+			of.Items = answer
+			return fails
+		}
+		m.Log = funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
 		ctx, stop := context.WithCancel(t.Context())
-		go m.run(ctx, time.Minute)
+		go m.Run(ctx, time.Minute)
 		c := model.NewCluster(model.Options{})
 		next := func(want string) {
 			t.Helper()
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			for _, x := range m.feed.drain() {
+			for _, x := range in.drain() {
 				if x.urgent {
 					t.Errorf("%v asks for a cycle at once", x.object)
 				}

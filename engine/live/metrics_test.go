@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -42,22 +43,28 @@ func series(t *testing.T, r *prometheus.Registry) map[string]string {
 func TestMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
-		f.put(testNode("n1", "2"), testQueue("default"), testQueue("q"), testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1),
+		limited := testQueue("q")
+		limited.Spec.Capability = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("7")}
+		f.put(testNode("n1", "2"), testQueue("default"), limited, testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1),
 			testPod("b", "big", "9"))
 		r.settle(2)
 		got := series(t, r.metrics.registry)
 		for name, want := range map[string]string{
-			`celsius_binds_total{result="bound"}`:                     "1",
-			`celsius_decisions_total{action="allocate",kind="bind"}`:  "1",
-			`celsius_decisions_total{action="",kind="admit"}`:         "2",
-			`celsius_gang_wait_seconds_count`:                         "1",
-			`celsius_pending_pods`:                                    "1",
-			`celsius_podgroups{phase="Running",queue="default"}`:      "1",
-			`celsius_podgroups{phase="Running",queue="q"}`:            "0",
-			`celsius_queue_allocated{queue="default",resource="cpu"}`: "1",
-			`celsius_queue_pending{queue="default",resource="cpu"}`:   "9",
-			`celsius_queue_deserved{queue="default",resource="cpu"}`:  "2",
-			`celsius_queue_share{queue="default"}`:                    "0.5",
+			`celsius_binds_total{result="bound"}`:                                             "1",
+			`celsius_decisions_total{action="allocate",kind="bind"}`:                          "1",
+			`celsius_decisions_total{action="",kind="admit"}`:                                 "2",
+			`celsius_gang_wait_seconds_count`:                                                 "1",
+			`celsius_pending_pods`:                                                            "1",
+			`celsius_podgroups{phase="Running",queue="default"}`:                              "1",
+			`celsius_podgroups{phase="Running",queue="q"}`:                                    "0",
+			`celsius_queue_allocated{queue="default",resource="cpu"}`:                         "1",
+			`celsius_queue_pending{queue="default",resource="cpu"}`:                           "9",
+			`celsius_queue_deserved{queue="default",resource="cpu"}`:                          "2",
+			`celsius_queue_share{queue="default"}`:                                            "0.5",
+			`celsius_queue_capability{queue="q",resource="cpu"}`:                              "7",
+			`celsius_policy_generation{policy="default"}`:                                     "0",
+			`celsius_waiting_jobs{queue="default",rule="within-deserved",table="proportion"}`: "1",
+			`celsius_waiting_job_oldest_timestamp_seconds{queue="default"}`:                   "9.466848e+08",
 			// Asked in many cycles, and remembered: both pods read the same of the node.
 			`celsius_evaluations_total{rule="unschedulable",site="predicates",table="predicates"}`: "1",
 		} {
@@ -73,6 +80,14 @@ func TestMetrics(t *testing.T) {
 		}
 		f.feed.add(change{op: model.Delete, object: f.queues["q"]}, true)
 		r.settle(2)
+		f.drop(f.groups["default/big"])
+		f.drop(f.pods["default/b"])
+		r.settle(2)
+		for name, v := range series(t, r.metrics.registry) {
+			if strings.HasPrefix(name, "celsius_waiting_job") {
+				t.Errorf("no job waits, but %s is %s", name, v)
+			}
+		}
 		if v, ok := series(t, r.metrics.registry)[`celsius_podgroups{phase="Running",queue="q"}`]; ok {
 			t.Errorf("a queue that is gone has %s PodGroups", v)
 		}
@@ -114,4 +129,26 @@ func TestPodStages(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWhyAJobWaits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		waits []model.Wait
+		want  waitsFor
+	}{
+		{"as a whole", []model.Wait{{Queue: "q", Reason: model.Reason{Table: "gang", Rule: "enough"}}}, waitsFor{"q", "gang", "enough"}},
+		{"its second pod has a reason of its own", []model.Wait{
+			{Queue: "q", Reason: model.Reason{Table: "gang", Rule: "enough"}}, {Queue: "q", Task: "b", Reason: model.Reason{Table: "t", Rule: "r"}},
+		}, waitsFor{"q", "t", "r"}},
+		{"nodes refuse it", []model.Wait{{Queue: "q", Nodes: []model.NodeCount{
+			{Table: "predicates", Rule: "taints", Count: 1},
+			{Table: "builtin", Rule: "fits", Count: 9},
+			{Table: "predicates", Rule: "affinity", Count: 9},
+		}}}, waitsFor{"q", "builtin", "fits"}},
+	} {
+		if got := whyOf(c.waits); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
 }

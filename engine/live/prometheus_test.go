@@ -24,17 +24,18 @@ func TestMeasuresOfPrometheus(t *testing.T) {
 	defer server.Close()
 	s := &scheduler{o: Options{Prometheus: load.Options{URL: server.URL}}, log: logr.Discard()}
 	wanted := false
-	m, err := s.newMeasures(newFeed(), func() bool { return wanted })
+	in := newFeed()
+	m, err := s.newMeasures(in, func() bool { return wanted })
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.once(t.Context())
-	if asked > 0 || len(m.feed.drain()) > 0 {
+	m.Once(t.Context())
+	if asked > 0 || len(in.drain()) > 0 {
 		t.Error("it is asked for what nobody reads")
 	}
 	wanted = true
-	m.once(t.Context())
-	all := m.feed.drain()
+	m.Once(t.Context())
+	all := in.drain()
 	if asked != 3 || len(all) != 1 || all[0].object.(*metricsv1beta1.NodeMetrics).Name != "n1" {
 		t.Errorf("asked %d times, and told %v", asked, all)
 	}

@@ -255,13 +255,15 @@ func (s *scheduler) lead(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all.Go(func() { measured.run(ctx, every) })
+		all.Go(func() { measured.Run(ctx, every) })
 	}
 	s.watched(ctx, l, &all)
 	s.mu.Lock()
 	s.loop = l
 	s.mu.Unlock()
 	s.log.Info("scheduling", "names", s.o.SchedulerNames, "policy", s.o.Policy, "after", time.Since(started).Round(time.Millisecond).String())
+	s.metrics.leading.Set(1)
+	defer s.metrics.leading.Set(0)
 	cycling = true
 	l.run(ctx)
 	cycling = false

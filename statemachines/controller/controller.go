@@ -326,7 +326,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	tell := manager.RunnableFunc(func(context.Context) error { // by the leader alone
+	tell := manager.RunnableFunc(func(ctx context.Context) error { // by the leader alone
+		counts.leading.Set(1)
+		context.AfterFunc(ctx, func() { counts.leading.Set(0) })
 		watches.Tell(func(on client.Object, why string) {
 			p.event(on, corev1.EventTypeWarning, "Invalid", "Decode", "%s", why)
 		})

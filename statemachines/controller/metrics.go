@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/informers"
 	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
@@ -23,10 +24,27 @@ type metrics struct {
 	flows       *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 	events      *prometheus.CounterVec
+	leading     prometheus.Gauge
 }
 
 // dropped counts an event that is not written.
 func (m *metrics) dropped(why string) { m.events.WithLabelValues(why).Inc() }
+
+// Metrics registers all that the controllers count, without controllers. What controller-runtime counts for them is not among it.
+func Metrics(into prometheus.Registerer) error {
+	newMetrics(into)
+	into.MustRegister(newJobsByPhase(oneJob{}, func(*batchv1alpha1.Job) bool { return true }))
+	return informers.Metrics(into)
+}
+
+// oneJob reads a Job that there is not, so that there is something to count.
+type oneJob struct{ client.Reader }
+
+// List implements client.Reader.
+func (oneJob) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*batchv1alpha1.JobList).Items = make([]batchv1alpha1.Job, 1)
+	return nil
+}
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
@@ -58,7 +76,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: scrape.Requests, Help: scrape.RequestsHelp,
 		}, []string{"verb", "resource"}),
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: events.Dropped, Help: events.DroppedHelp}, []string{"why"}),
+		events:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: events.Dropped, Help: events.DroppedHelp}, []string{"why"}),
+		leading: scrape.NewLeading(reg, "controllers"),
 	}
 	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows, m.requests, m.events)
 	return m

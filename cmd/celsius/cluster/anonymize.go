@@ -47,6 +47,9 @@ func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
 			namespaces[o.GetName()] = true
 		case "Pod":
 			pods[o.GetName()] = true
+			if node, ok, err := unstructured.NestedString(o.Object, "spec", "nodeName"); ok && err == nil {
+				names[node] = true // the nodes themselves may not be there
+			}
 			fallthrough
 		default:
 			names[o.GetName()] = true

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,7 +29,8 @@ type Reach struct {
 	client.WithWatch
 	// Table lists pods as kubectl shows them: the API server makes the columns.
 	Table func(ctx context.Context, namespace string, of metav1.ListOptions) (*metav1.Table, error)
-	// Raw reads what is at a path of the API server, in a form; with a body, it posts that there and gives what is answered.
+	// Raw reads what is at a path of the API server, which may have a query, in a form; with a body, it posts that there and gives what is
+	// answered.
 	Raw func(ctx context.Context, path, accept string, body []byte) ([]byte, error)
 }
 
@@ -50,7 +53,7 @@ func Commands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
 	all := []*cobra.Command{
 		t.jobCommand(), t.queueCommand(), t.podCommand(), t.flowCommand(jobFlows()), t.flowCommand(jobTemplates()), t.topCommand(),
-		t.explainCommand(), t.whatIfCommand(), t.snapshotCommand(),
+		t.explainCommand(), t.whatIfCommand(), t.snapshotCommand(), t.bundleCommand(),
 	}
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil
@@ -119,6 +122,14 @@ func connect(flags *genericclioptions.ConfigFlags) (*Reach, error) {
 		request := kube.CoreV1().RESTClient().Get()
 		if body != nil {
 			request = kube.CoreV1().RESTClient().Post().SetHeader("Content-Type", "application/json").Body(body)
+		}
+		path, query, _ := strings.Cut(path, "?")
+		of, err := url.ParseQuery(query)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		for key := range of {
+			request = request.Param(key, of.Get(key))
 		}
 		result := request.AbsPath(path).SetHeader("Accept", accept).Do(ctx)
 		if err := result.Error(); err != nil { // which has the server's own words, as that of Raw has not

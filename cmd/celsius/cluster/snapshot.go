@@ -72,7 +72,7 @@ Names within expressions of policies stay as they are.`,
 			if err != nil {
 				return err
 			}
-			objects, err := takeSnapshot(c, r)
+			objects, err := takeSnapshot(c.Context(), r, func(kind string, err error) { say(c.ErrOrStderr(), "%ss are left out: %v\n", kind, err) })
 			if err != nil {
 				return err
 			}
@@ -96,16 +96,16 @@ Names within expressions of policies stay as they are.`,
 	return c
 }
 
-// takeSnapshot reads a cluster. What its user may not read, and what the cluster does not have, is left out, and told.
-func takeSnapshot(c *cobra.Command, r *Reach) ([]*unstructured.Unstructured, error) {
+// takeSnapshot reads a cluster. What its user may not read is left out, and told; so is, untold, what the cluster does not have.
+func takeSnapshot(ctx context.Context, r *Reach, leftOut func(kind string, err error)) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, gvk := range snapshotKinds() {
-		objects, err := listAll(c.Context(), r, gvk)
+		objects, err := listAll(ctx, r, gvk)
 		switch {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 			continue // nobody has it
 		case apierrors.IsForbidden(err):
-			say(c.ErrOrStderr(), "%ss are left out: %v\n", gvk.Kind, err)
+			leftOut(gvk.Kind, err)
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("list %ss: %w", gvk.Kind, err)
@@ -118,12 +118,12 @@ func takeSnapshot(c *cobra.Command, r *Reach) ([]*unstructured.Unstructured, err
 	return out, nil
 }
 
-func listAll(ctx context.Context, r *Reach, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+func listAll(ctx context.Context, r *Reach, gvk schema.GroupVersionKind, of ...client.ListOption) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for next := ""; ; {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if err := r.List(ctx, list, client.Limit(pageOfSnapshot), client.Continue(next)); err != nil {
+		if err := r.List(ctx, list, append(of, client.Limit(pageOfSnapshot), client.Continue(next))...); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {

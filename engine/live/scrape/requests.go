@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/client-go/rest"
 )
 
@@ -13,6 +14,14 @@ const (
 	Requests     = "celsius_api_requests_total"
 	RequestsHelp = "Requests to the API server, by verb and resource."
 )
+
+// NewLeading registers whether an instance of a part leads, 0 until it is set.
+func NewLeading(in prometheus.Registerer, part string) prometheus.Gauge {
+	return promauto.With(in).NewGauge(prometheus.GaugeOpts{
+		Name: "celsius_leading", Help: "1 while this instance of the part is at work: it holds the lease, or needs none. 0 while it stands by.",
+		ConstLabels: prometheus.Labels{"part": part},
+	})
+}
 
 // Before looks at requests, or changes them, before the next has them.
 type Before struct {
