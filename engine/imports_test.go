@@ -132,7 +132,7 @@ var mayImport = map[string]string{
 		"webhook",
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
-	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/whatif " + allCRDs,
+	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
 	"cmd/playground":       allOurs,
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
 }

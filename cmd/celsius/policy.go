@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -21,6 +22,7 @@ func newPolicyCommand() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyDiffCommand())
+	c.AddCommand(cluster.PolicyCommands(cluster.Options{})...)
 	return c
 }
 

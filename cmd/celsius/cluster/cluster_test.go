@@ -191,6 +191,9 @@ func (w *world) program(name string) *cobra.Command {
 	}
 	root := &cobra.Command{Use: "celsius", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(Commands(o)...)
+	policy := &cobra.Command{Use: "policy"}
+	policy.AddCommand(PolicyCommands(o)...)
+	root.AddCommand(policy)
 	return root
 }
 

@@ -51,10 +51,14 @@ type tool struct {
 // Commands are the commands with kubectl's habits.
 func Commands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
-	all := []*cobra.Command{
+	return t.flagged(
 		t.jobCommand(), t.queueCommand(), t.podCommand(), t.flowCommand(jobFlows()), t.flowCommand(jobTemplates()), t.topCommand(),
 		t.explainCommand(), t.whatIfCommand(), t.snapshotCommand(), t.bundleCommand(),
-	}
+	)
+}
+
+// flagged gives commands the flags by which they find a cluster.
+func (t *tool) flagged(all ...*cobra.Command) []*cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil
 	flags.DisableCompression, flags.CacheDir, flags.BearerToken, flags.ImpersonateUID, flags.ImpersonateUserExtra = nil, nil, nil, nil, nil

@@ -25,10 +25,10 @@ import (
 
 // The labels of a kept policy. A policy without UID is the embedded default.
 const (
-	labelScheduler  = "celsius.dev/scheduler"
-	labelPolicy     = "celsius.dev/policy"
-	labelGeneration = "celsius.dev/policy-generation"
-	labelUID        = "celsius.dev/policy-uid"
+	LabelScheduler  = "celsius.dev/scheduler"
+	LabelPolicy     = "celsius.dev/policy"
+	LabelGeneration = "celsius.dev/policy-generation"
+	LabelUID        = "celsius.dev/policy-uid"
 )
 
 // mostRevisions is how many policies that served are kept.
@@ -51,7 +51,7 @@ type revisions struct {
 // load reads the revisions.
 func (r *revisions) load(ctx context.Context) error {
 	var list appsv1.ControllerRevisionList
-	if err := r.reader.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{labelScheduler: r.scheduler}); err != nil {
+	if err := r.reader.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{LabelScheduler: r.scheduler}); err != nil {
 		return fmt.Errorf("list the ControllerRevisions of namespace %s, in which policies are kept that served: %w", r.namespace, err)
 	}
 	r.newest, r.compiled, r.loaded = nil, map[string]*candidate{}, true
@@ -131,11 +131,11 @@ func (r *revisions) trim(ctx context.Context) error {
 
 func (r *revisions) revision(c *candidate, number int64) *appsv1.ControllerRevision {
 	labels := map[string]string{
-		labelScheduler: r.scheduler, labelPolicy: labelValue(c.name),
-		labelGeneration: strconv.FormatInt(c.generation, 10),
+		LabelScheduler: r.scheduler, LabelPolicy: labelValue(c.name),
+		LabelGeneration: strconv.FormatInt(c.generation, 10),
 	}
 	if c.uid != "" {
-		labels[labelUID] = string(c.uid)
+		labels[LabelUID] = string(c.uid)
 	}
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: fmt.Sprintf("%s-policy-%d", r.scheduler, number), Labels: labels},
@@ -155,8 +155,8 @@ func labelValue(name string) string {
 
 // fromRevision reads which policy a revision holds, and does not compile it.
 func fromRevision(rev *appsv1.ControllerRevision) *candidate {
-	c := &candidate{uid: types.UID(rev.Labels[labelUID]), data: rev.Data.Raw}
-	c.generation, _ = strconv.ParseInt(rev.Labels[labelGeneration], 10, 64)
+	c := &candidate{uid: types.UID(rev.Labels[LabelUID]), data: rev.Data.Raw}
+	c.generation, _ = strconv.ParseInt(rev.Labels[LabelGeneration], 10, 64)
 	var head metav1.PartialObjectMetadata
 	if json.Unmarshal(c.data, &head) == nil {
 		c.name = head.Name

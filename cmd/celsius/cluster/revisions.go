@@ -1,0 +1,222 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/serving"
+)
+
+// PolicyCommands are those about the policies that served a cluster.
+func PolicyCommands(o Options) []*cobra.Command {
+	t := &tool{o.withDefaults(), nil}
+	return t.flagged(t.revisionsCommand(), t.rollbackCommand())
+}
+
+// systemNamespace is where policies that served are kept, unless -n says otherwise.
+const systemNamespace = "celsius-system"
+
+// revision is a policy that served.
+type revision struct {
+	*appsv1.ControllerRevision
+	policy map[string]any
+}
+
+func (r *revision) name() string {
+	name, _, _ := unstructured.NestedString(r.policy, "metadata", "name")
+	return name
+}
+
+// spec is what the policy was; nil: it says nothing.
+func (r *revision) spec() any { return r.policy["spec"] }
+
+// revisions are the policies that served, the newest first; of one name, or of any.
+func (t *tool) revisions(c *cobra.Command, name string) (*Reach, []revision, error) {
+	r, namespace, err := t.reach(!c.Flags().Changed("namespace"))
+	if err != nil {
+		return nil, nil, err
+	}
+	namespace = cmp.Or(namespace, systemNamespace)
+	list := &appsv1.ControllerRevisionList{}
+	if err := r.List(c.Context(), list, client.InNamespace(namespace), client.HasLabels{serving.LabelPolicy}); err != nil {
+		return nil, nil, fmt.Errorf("list the policies that served: %w", err)
+	}
+	var out []revision
+	for i := range list.Items {
+		x := revision{ControllerRevision: &list.Items[i]}
+		if err := json.Unmarshal(x.Data.Raw, &x.policy); err != nil {
+			return nil, nil, fmt.Errorf("ControllerRevision %s/%s holds no policy: %w", x.Namespace, x.Name, err)
+		}
+		if name == "" || x.name() == name {
+			out = append(out, x)
+		}
+	}
+	slices.SortFunc(out, func(a, b revision) int {
+		return cmp.Or(cmp.Compare(a.Labels[serving.LabelScheduler], b.Labels[serving.LabelScheduler]), cmp.Compare(b.Revision, a.Revision))
+	})
+	if len(out) == 0 {
+		what := "policy served"
+		if name != "" {
+			what = "policy " + name + " is known to have served"
+		}
+		return nil, nil, fmt.Errorf("no %s: none is kept in namespace %s; -n says where Celsius is", what, namespace)
+	}
+	return r, out, nil
+}
+
+func (t *tool) revisionsCommand() *cobra.Command {
+	var number int64
+	c := &cobra.Command{
+		Use:   "revisions [POLICY]",
+		Short: "List the policies that served a cluster, or print one of them",
+		Long: `List the policies that served a cluster, the newest first: the scheduler keeps the
+last ten, as ControllerRevisions in its own namespace (celsius-system, or that of
+-n). With --revision one is printed as a SchedulingPolicy, to compare it
+(celsius policy diff) or to apply it again (celsius policy rollback does that).`,
+		Example: `  celsius policy revisions
+  celsius policy revisions default --revision 3 > before.yaml`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			_, all, err := t.revisions(c, name)
+			if err != nil {
+				return err
+			}
+			if number != 0 {
+				x, err := ofNumber(all, number)
+				if err != nil {
+					return err
+				}
+				text, err := yaml.Marshal(x.policy)
+				if err != nil {
+					return fmt.Errorf("write revision %d: %w", number, err)
+				}
+				say(c.OutOrStdout(), "%s", text)
+				return nil
+			}
+			rows := [][]string{{"REVISION", "POLICY", "GENERATION", "SCHEDULER", "AGE"}}
+			for i := range all {
+				x := &all[i]
+				rows = append(rows, []string{
+					strconv.FormatInt(x.Revision, 10), x.name(), x.Labels[serving.LabelGeneration], x.Labels[serving.LabelScheduler],
+					duration.HumanDuration(t.Now().Sub(x.CreationTimestamp.Time).Truncate(time.Second)),
+				})
+			}
+			newGrid(c.OutOrStdout(), t.Env).print(rows)
+			return nil
+		},
+	}
+	c.Flags().Int64Var(&number, "revision", 0, "print this one, as YAML")
+	return c
+}
+
+// ofNumber is the revision of a number; where schedulers of several names have one each, their policies must be told apart.
+func ofNumber(all []revision, number int64) (*revision, error) {
+	var found *revision
+	for i := range all {
+		switch {
+		case all[i].Revision != number:
+		case found != nil:
+			return nil, fmt.Errorf("schedulers %s and %s both have a revision %d: name the policy", found.Labels[serving.LabelScheduler],
+				all[i].Labels[serving.LabelScheduler], number)
+		default:
+			found = &all[i]
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("there is no revision %d; the newest is %d, the oldest %d", number, all[0].Revision, all[len(all)-1].Revision)
+	}
+	return found, nil
+}
+
+func (t *tool) rollbackCommand() *cobra.Command {
+	var to int64
+	var dry bool
+	c := &cobra.Command{
+		Use:   "rollback POLICY",
+		Short: "Have a SchedulingPolicy be again what it was when it served before",
+		Long: `Have a SchedulingPolicy be again what it was in the last revision in which it was
+another one, or in the one of --to-revision; celsius policy revisions lists them.
+It is checked like any change, and served from the next cycle on.`,
+		Example: `  celsius policy rollback default
+  celsius policy rollback default --to-revision 3`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: t.named(policyv1alpha1.GroupVersion.String(), "SchedulingPolicy", false),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, all, err := t.revisions(c, args[0])
+			if err != nil {
+				return err
+			}
+			stored, err := storedPolicy(c.Context(), r, args[0])
+			if err != nil {
+				return err
+			}
+			before, err := rolledTo(all, stored.Object["spec"], to)
+			if err != nil {
+				return err
+			}
+			stored.Object["spec"] = before.spec()
+			var options []client.UpdateOption
+			done := "is as it was"
+			if dry {
+				options, done = append(options, client.DryRunAll), "would be as it was"
+			}
+			if err := r.Update(c.Context(), stored, options...); err != nil {
+				return err
+			}
+			say(c.OutOrStdout(), "policy %s %s in revision %d (generation %s)\n", args[0], done, before.Revision,
+				before.Labels[serving.LabelGeneration])
+			return nil
+		},
+	}
+	c.Flags().Int64Var(&to, "to-revision", 0, "the revision to go back to; 0: the last in which it was another one")
+	c.Flags().BoolVar(&dry, "dry-run", false, "have it checked by the API server, and store nothing")
+	return c
+}
+
+func storedPolicy(ctx context.Context, r *Reach, name string) (*unstructured.Unstructured, error) {
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
+	err := r.Get(ctx, types.NamespacedName{Name: name}, stored)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no SchedulingPolicy %s any more; celsius policy revisions %[1]s --revision N | "+
+			"kubectl apply -f - makes it anew", name)
+	}
+	return stored, err
+}
+
+// rolledTo is the revision that a policy goes back to, which is another one than the policy is now.
+func rolledTo(all []revision, now any, number int64) (*revision, error) {
+	if number != 0 {
+		x, err := ofNumber(all, number)
+		if err == nil && equality.Semantic.DeepEqual(x.spec(), now) {
+			err = fmt.Errorf("policy %s is what it was in revision %d", x.name(), number)
+		}
+		return x, err
+	}
+	for i := range all {
+		if !equality.Semantic.DeepEqual(all[i].spec(), now) {
+			return &all[i], nil
+		}
+	}
+	return nil, fmt.Errorf("policy %s was never another one in the revisions that are kept", all[0].name())
+}
