@@ -79,7 +79,7 @@
 //	docs                   the reference of the language, written from the declarations
 //	deploy                 the manifests of the parts, and the admission policies that guard them
 //	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows; cmd/celsius/lsp
-//	                       helps those who write rules in their editors
+//	                       helps those who write rules in their editors, cmd/celsius/schemas writes JSON Schemas of all kinds
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
 // Arrows go to plainer things; a test holds the table of who imports whom, another how large packages and types may be.
