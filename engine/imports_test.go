@@ -123,13 +123,14 @@ var mayImport = map[string]string{
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
 		"statemachines/cron statemachines/flow statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
-	"deploy":               "",
-	"engine/live/scrape":   "",
-	"docs":                 "rules rules/source engine/policy statemachines statemachines/jobplugin",
-	"engine/live/events":   "",
-	"cmd/celsius":          allOurs,
-	"cmd/celsius/lsp":      "engine/policy rules rules/source statemachines statemachines/jobplugin webhook",
-	"cmd/celsius/schemas":  "crds engine/policy engine/sim/manifest rules rules/source rules/typed statemachines statemachines/jobplugin webhook",
+	"deploy":             "",
+	"engine/live/scrape": "",
+	"docs":               "rules rules/source engine/policy statemachines statemachines/jobplugin",
+	"engine/live/events": "",
+	"cmd/celsius":        allOurs,
+	"cmd/celsius/lsp":    "engine/policy rules rules/source statemachines statemachines/jobplugin webhook",
+	"cmd/celsius/schemas": "crds engine/policy engine/sim/manifest rules rules/source rules/typed statemachines " +
+		"statemachines/jobplugin webhook",
 	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/whatif " + allCRDs,
 	"cmd/playground":       allOurs,
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
@@ -219,7 +220,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
-	"cmd/celsius/lsp":     "",
+	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +
 		"k8s.io/component-helpers mvdan.cc/sh/v3 sigs.k8s.io/yaml",

@@ -43,6 +43,8 @@ type Call struct {
 	// Signatures are its forms; of a macro one with its arguments.
 	Signatures []string
 	Macro      bool
+	// Overloads are those of the vocabulary, which say what they read and cost.
+	Overloads []Overload
 }
 
 // Calls lists what can be called on a value of a type, and with nil what is called by itself, by name.
@@ -71,6 +73,9 @@ func (s *Scope) Calls(on *cel.Type) []Call {
 func (s *Scope) CallNamed(name string) (Call, bool) {
 	if f := s.env.Functions()[name]; f != nil && isWritten(name) {
 		c := Call{Name: name, Doc: f.Description()}
+		if own := s.lang.functions[name]; own != nil {
+			c.Overloads = own.Overloads
+		}
 		for _, o := range f.OverloadDecls() {
 			c.Signatures = append(c.Signatures, s.signature(name, o.ID(), o.IsMemberFunction(), o.ArgTypes(), o.ResultType()))
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// Schema lists all that files of rules of admission may hold: the parts "rules" and "groups" are the files themselves. Files are read by it.
+// Schema lists all that files of rules of admission may hold: the parts "rules" and "groups" are the files themselves. Files are read by
+// it.
 func Schema() []rules.Part {
 	key := func(name, value, doc string) rules.Key { return rules.Key{Name: name, Value: value, Doc: doc} }
 	name, description := key("name", "name", "No other row, variable or limit has it."), key("description", "text", "What it is for.")
@@ -25,18 +26,23 @@ func Schema() []rules.Part {
 	groups[1].Value = groupsKind
 	return []rules.Part{
 		{Name: "rules", Doc: "Rows about the objects of one kind, asked before these are stored.", Keys: append(head, of,
-			key("limits", "list", "Numbers that the flag --limit of celsius webhook sets."), key("variables", "list", "Expressions that rows share."),
+			key("limits", "list", "Numbers that the flag --limit of celsius webhook sets."),
+			key("variables", "list", "Expressions that rows share."),
 			key("matchConditions", "list", "Objects of which one does not hold are not looked at."),
 			key("bounds", "list", "What must hold before anything else is computed."),
 			key("defaults", "list", "What is filled in."), key("validations", "list", "What is refused."),
 			key("includes", "list", "What is looked at by the rows of another kind."), key("warnings", "list", "What is warned of."))},
 		{Name: "metadata", Doc: "Names the file.", Keys: []rules.Key{key("name", "name", "What the file is called.")}},
-		{Name: "limit", Doc: "A number that an owner may set.", Keys: []rules.Key{name, description, key("value", "int", "What holds otherwise.")}},
+		{Name: "limit", Doc: "A number that an owner may set.", Keys: []rules.Key{
+			name, description, key("value", "int", "What holds otherwise."),
+		}},
 		{Name: "variable", Doc: "A variable, which sees those before it.", Keys: []rules.Key{
 			name, description, key("expression", "CEL", "Its value."),
 		}},
 		typed.Loops(),
-		{Name: "condition", Doc: "A row of matchConditions.", Keys: []rules.Key{name, description, key("expression", "CEL: bool", "What must hold.")}},
+		{Name: "condition", Doc: "A row of matchConditions.", Keys: []rules.Key{
+			name, description, key("expression", "CEL: bool", "What must hold."),
+		}},
 		{Name: "default", Doc: "A row of defaults.", Keys: []rules.Key{
 			name, description, operations, forEach, when, path, key("value", "CEL", "What is filled in."),
 		}},
@@ -47,7 +53,8 @@ func Schema() []rules.Part {
 		{Name: "include", Doc: "A row of includes.", Keys: []rules.Key{
 			name, description, of, operations, forEach, when, path, key("fields", "list", "What the object is made of that is looked at."),
 			key("message", "text with CEL", "What is told of each of its mistakes."),
-			key("warned", "list of words", "Rows whose mistakes are warned of."), key("only", "list of words", "Rows that are asked; left out, all."),
+			key("warned", "list of words", "Rows whose mistakes are warned of."),
+			key("only", "list of words", "Rows that are asked; left out, all."),
 		}},
 		{Name: "field", Doc: "A field of an object that is looked at.", Keys: []rules.Key{path, key("value", "CEL", "Its value.")}},
 		{Name: "groups", Doc: "Which pods go to which nodes.", Keys: groups},

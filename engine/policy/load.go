@@ -90,10 +90,15 @@ func Default() (*Policy, source.Issues) {
 	return Load(doc)
 }
 
+// ShippedText is the text of a file of rules/tables, by its name without the ending.
+func ShippedText(name string) ([]byte, error) {
+	return fs.ReadFile(tables.FS, name+".yaml") //nolint:wrapcheck // it names the file
+}
+
 // Embedded gives one document of rules/tables by name, nil if there is none.
 func Embedded(name string) (*source.Document, source.Issues) {
 	file := name + ".yaml"
-	data, err := fs.ReadFile(tables.FS, file)
+	data, err := ShippedText(name)
 	if err != nil {
 		return nil, source.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
 	}

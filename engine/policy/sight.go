@@ -13,18 +13,18 @@ type Seen struct {
 	Scope *rules.Scope
 }
 
-// See gives the expressions at or below a path of a document, a policy or a table, with what each sees. It is for whoever helps their
-// author along, so mistakes do no harm, neither there nor elsewhere: what they are about is not known, and the rest is. Of the rows,
-// only those on the path are compiled.
-func (d *Dialect) See(doc *source.Document, path string) []Seen {
+// See gives the expressions at or below a path of a document, a policy or a table, with what each sees, and the policy as far as it is
+// compiled for that: of its rows only those at or below the path. It is for whoever helps the author along, so mistakes do no harm,
+// neither there nor elsewhere: what they are about is not known, and the rest is.
+func (d *Dialect) See(doc *source.Document, path string) ([]Seen, *Policy) {
 	l := d.loading()
 	l.sight = &sight{path: path}
 	if IsTable(doc) {
-		l.tableAlone(doc)
-	} else {
-		l.policy(doc)
+		p := l.tableAlone(doc)
+		return l.sight.seen, p
 	}
-	return l.sight.seen
+	p := l.policy(doc)
+	return l.sight.seen, p
 }
 
 // LoadTable compiles a table that is a document of its own, as it ships, with nothing before it. All mistakes come back at once, each at
@@ -40,13 +40,15 @@ func (d *Dialect) LoadTable(doc *source.Document) source.Issues {
 func IsTable(doc *source.Document) bool { return doc.Root.Get("kind").Any() == TableKind }
 
 // tableAlone compiles a table as the only one of a policy.
-func (l *loader) tableAlone(doc *source.Document) {
+func (l *loader) tableAlone(doc *source.Document) *Policy {
 	l.header(doc.Root, tableVersion, TableKind)
 	metadata := l.need(doc.Root, "metadata")
 	metadata.Fields([]string{"name"}, &l.issues)
 	e := &entry{name: l.name(metadata), at: doc.Root, off: map[string]bool{}, inline: true}
 	e.table = rules.ReadTable(doc.Root, e.name, l.shape, tableHead(), &l.issues)
-	newCompiler(l, newPolicy()).table(e)
+	p := newPolicy()
+	newCompiler(l, p).table(e)
+	return p
 }
 
 // sight is what a loader that only looks at a place has seen there.

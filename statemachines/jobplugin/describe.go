@@ -106,7 +106,8 @@ func Schema() []rules.Part {
 			{Name: "pods", Value: "list of rows", Doc: "what is added to each pod when it is made, in this order"},
 			{Name: "objects", Value: "list of rows", Doc: "what is made beside the Job"},
 		}},
-		{Name: partParam, Doc: "is read as Go's command lines are: `--flag=value`, `--flag value`, with one dash or two; a bool needs no value.", Keys: []rules.Key{
+		{Name: partParam, Doc: "is read as Go's command lines are: `--flag=value`, `--flag value`, with one dash or two; a bool " +
+			"needs no value.", Keys: []rules.Key{
 			{Name: "name", Value: "text", Doc: "by which rows read it, as params.NAME"},
 			{Name: "flag", Value: "text", Doc: "by which a Job gives it"},
 			{Name: "type", Value: "string, int or bool", Doc: "of its value"},
@@ -119,7 +120,8 @@ func Schema() []rules.Part {
 			rules.Key{Name: "expression", Value: "CEL: bool", Doc: "what must hold; without it whatever the row is asked for is wrong"},
 			rules.Key{Name: "fieldPath", Value: "text with CEL", Doc: "the field of the Job that is wrong; the plugin's arguments unless it says"},
 			rules.Key{Name: "message", Value: "text with CEL", Doc: "what is wrong, and what would be right"})},
-		{Name: partPod, Doc: "adds to a pod. What the pod has of its own stays, but for variables and commands.", Keys: append(slices.Clone(asked),
+		{Name: partPod, Doc: "adds to a pod. What the pod has of its own stays, but for variables and commands.", Keys: append(
+			slices.Clone(asked),
 			rules.Key{Name: "in", Value: "containers, initContainers", Doc: "the containers that it is about"},
 			rules.Key{Name: "container", Value: "CEL: bool", Doc: "which of them; container is the one that is asked about"},
 			rules.Key{Name: "env", Value: "list of EnvVar", Doc: "variables; one of the same name is replaced"},
@@ -130,10 +132,11 @@ func Schema() []rules.Part {
 			rules.Key{Name: "initContainers", Value: "list of Container", Doc: "behind those that are there, but those whose name is there already"},
 			rules.Key{Name: "annotations, labels", Value: "map", Doc: "but those that have a value already"},
 			rules.Key{Name: "hostname, subdomain", Value: "text", Doc: "unless the pod has one"})},
-		{Name: partObject, Doc: "is an object that stands beside the Job from its first pod until its pods are killed.", Keys: append(slices.Clone(asked),
+		{Name: partObject, Doc: "is an object that stands beside the Job from its first pod until its pods are killed.", Keys: append(
+			slices.Clone(asked),
 			rules.Key{Name: "object", Value: "object with CEL", Doc: "of the kinds " + strings.Join(Kinds(), ", ")},
-			rules.Key{Name: "once", Value: "bool", Doc: "it stays as it was made; others follow the Job when it is scaled. Secrets are made once: the controllers " +
-				"have no right to read them"})},
+			rules.Key{Name: "once", Value: "bool", Doc: "it stays as it was made; others follow the Job when it is scaled. Secrets " +
+				"are made once: the controllers have no right to read them"})},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/cmd/celsius/schemas"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -18,6 +19,7 @@ import (
 type Core struct {
 	dialect *policy.Dialect
 	shipped map[string]*rules.Table
+	schemas map[string]*schemas.Schema
 }
 
 // NewCore makes what answers in the languages of this version. An error is a mistake of a declaration, or of what ships.
@@ -30,7 +32,11 @@ func NewCore() (*Core, error) {
 	if err := issues.Err(); err != nil {
 		return nil, fmt.Errorf("language server: %w", err)
 	}
-	return &Core{dialect: dialect, shipped: shipped}, nil
+	all, err := schemas.All()
+	if err != nil {
+		return nil, fmt.Errorf("language server: %w", err)
+	}
+	return &Core{dialect: dialect, shipped: shipped, schemas: all}, nil
 }
 
 // checker is a kind of document, and who finds its mistakes.
@@ -47,7 +53,7 @@ func (c *Core) checkers() []checker {
 	issuesOf := func(name string, data []byte) source.Issues { _, issues := webhook.LoadFile(name, data); return issues }
 	table := func(doc *source.Document) source.Issues { _, issues := webhook.Load(doc); return issues }
 	return []checker{
-		{"scheduling.celsius.dev", "SchedulingPolicy", func(doc *source.Document) source.Issues {
+		{"scheduling.celsius.dev", policyKind, func(doc *source.Document) source.Issues {
 			_, issues := c.dialect.Load(doc)
 			return issues
 		}, nil},

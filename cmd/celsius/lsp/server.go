@@ -70,6 +70,7 @@ type open struct {
 	// change is the server's count of changes, by which a check is known as one of the text as it is.
 	change int
 	timer  *time.Timer
+	uri    string
 }
 
 // checked is what came of a check.
@@ -236,14 +237,30 @@ func (s *server) asked(r request) (any, error) {
 		s.shutdown = true
 		return nil, nil //nolint:nilnil // the answer is null
 	}
+	serve := map[string]func(*open, Position) (any, error){
+		"textDocument/completion": s.complete, "textDocument/hover": s.hover, "textDocument/definition": s.definition,
+		"textDocument/documentSymbol": s.symbols,
+	}[r.Method]
+	if serve != nil {
+		var p documentParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, &rpcError{invalidParams, err.Error()}
+		}
+		if t := s.texts[p.TextDocument.URI]; t != nil {
+			return serve(t, p.Position)
+		}
+		return nil, nil //nolint:nilnil // of a text that is not open nothing is known
+	}
 	return nil, &rpcError{methodNotFound, fmt.Sprintf("there is no method %q", r.Method)}
 }
 
 func (s *server) initialize() initializeResult {
 	return initializeResult{
 		Capabilities: capabilities{
-			PositionEncoding: "utf-16",
-			TextDocumentSync: map[string]any{"openClose": true, "change": syncIncremental},
+			PositionEncoding:   "utf-16",
+			TextDocumentSync:   map[string]any{"openClose": true, "change": syncIncremental},
+			CompletionProvider: map[string]any{"triggerCharacters": []string{".", "'", "\""}},
+			HoverProvider:      true, DefinitionProvider: true, DocumentSymbolProvider: true,
 		},
 		ServerInfo: map[string]string{"name": "celsius", "version": s.Version},
 	}
@@ -259,7 +276,7 @@ func (s *server) told(r request) error {
 	switch r.Method {
 	case "textDocument/didOpen":
 		s.close(d.URI)
-		s.texts[d.URI] = &open{text: NewText(d.Text), version: d.Version}
+		s.texts[d.URI] = &open{text: NewText(d.Text), version: d.Version, uri: d.URI}
 		s.check(d.URI, 0)
 	case "textDocument/didChange":
 		t := s.texts[d.URI]

@@ -3,7 +3,6 @@ package schemas
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/rules"
@@ -29,7 +28,8 @@ func files() []file {
 	job := map[string]string{
 		"A file.params": "[]A parameter", "A file.variables": "[]variable", "A file.validations": "[]A row of validations",
 		"A file.pods": "[]A row of pods", "A file.objects": "[]A row of objects", "A file.metadata": "metadata", ".*.forEach": "[]loop",
-		"A row of pods.in": "[]", "A row of objects.object": "?", "A row of pods.(env|ports|mounts|command|args|volumes|initContainers|annotations|labels)": "?",
+		"A row of pods.in": "[]", "A row of objects.object": "?",
+		"A row of pods.(env|ports|mounts|command|args|volumes|initContainers|annotations|labels)": "?",
 	}
 	admission := map[string]string{
 		"(rules|groups).metadata": "metadata", "rules.limits": "[]limit", "rules.variables": "[]variable",
@@ -159,6 +159,26 @@ func ofValue(value string) *Schema {
 	if of, ok := strings.CutPrefix(value, "list of "); ok && regexp.MustCompile(`^\w+(, \w+)+$`).MatchString(of) {
 		return listOf(words(strings.Split(of, ", ")))
 	}
+	if plain := plainValue(value); plain != nil {
+		return plain
+	}
+	switch {
+	case strings.HasPrefix(value, "text"), strings.Contains(value, "regular expression"):
+		return text()
+	case strings.HasPrefix(value, "CEL"), strings.Contains(value, "or CEL"):
+		return expression()
+	}
+	if choice := regexp.MustCompile(`,? or |, `).Split(value, -1); len(choice) > 1 {
+		return words(choice)
+	}
+	if strings.Contains(value, ".celsius.dev/") || regexp.MustCompile(`^[A-Z]\w+$`).MatchString(value) {
+		return text() // apiVersion and kind, which are said elsewhere
+	}
+	return nil
+}
+
+// plainValue is what stands for a word by which declarations name a kind of value; nil: it is none.
+func plainValue(value string) *Schema {
 	switch value {
 	case "bool", "true, false":
 		return boolean()
@@ -176,21 +196,8 @@ func ofValue(value string) *Schema {
 		return mapOf(text())
 	case "keys":
 		return &Schema{Type: "object"}
-	}
-	switch {
-	case strings.HasPrefix(value, "text"), strings.Contains(value, "regular expression"):
+	case "name", "one word", "CamelCase", "duration", "phase", "effect", "action", "version":
 		return text()
-	case strings.HasPrefix(value, "CEL"), strings.Contains(value, "or CEL"):
-		return expression()
-	}
-	if choice := regexp.MustCompile(`,? or |, `).Split(value, -1); len(choice) > 1 {
-		return words(choice)
-	}
-	if slices.Contains([]string{"name", "one word", "CamelCase", "duration", "phase", "effect", "action", "version"}, value) {
-		return text()
-	}
-	if strings.Contains(value, ".celsius.dev/") || regexp.MustCompile(`^[A-Z]\w+$`).MatchString(value) {
-		return text() // apiVersion and kind, which are said elsewhere
 	}
 	return nil
 }
