@@ -128,7 +128,8 @@ var mayImport = map[string]string{
 	"docs":               "rules rules/source engine/policy statemachines statemachines/jobplugin",
 	"engine/live/events": "",
 	"cmd/celsius":        allOurs,
-	"cmd/celsius/lsp":    "engine/policy rules rules/source statemachines statemachines/jobplugin webhook",
+	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
+		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/sim/manifest rules rules/source rules/typed statemachines " +
 		"statemachines/jobplugin webhook",
 	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/whatif " + allCRDs,

@@ -18,6 +18,31 @@ func TestAuthoringSnippets(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(data)
+	for _, command := range commandsOf(t, page) {
+		found, rest, err := newRootCommand().Find(command[1:])
+		if command[0] != "celsius" || err != nil || len(rest) > 0 || found.Name() != command[len(command)-1] {
+			t.Errorf("%v is no command: %v, %v", command, rest, err)
+		}
+	}
+	folder := t.TempDir()
+	var out, errs strings.Builder
+	if code := run([]string{"schema", "--to", folder}, nil, &out, &errs); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	names := regexp.MustCompile(`schemas/(\w+\.json)`).FindAllStringSubmatch(page, -1)
+	for _, m := range names {
+		if _, err := os.Stat(filepath.Join(folder, m[1])); err != nil {
+			t.Errorf("the page names a schema: %v", err)
+		}
+	}
+	if len(names) == 0 {
+		t.Error("the page names no schema")
+	}
+}
+
+// commandsOf gives the commands that a page has editors start, and those that it names.
+func commandsOf(t *testing.T, page string) [][]string {
+	t.Helper()
 	var commands [][]string
 	for _, m := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		var settings map[string]any
@@ -39,26 +64,7 @@ func TestAuthoringSnippets(t *testing.T) {
 	for _, m := range regexp.MustCompile("`celsius ([a-z]+)( [a-z]+)?|\ncelsius ([a-z]+)").FindAllStringSubmatch(page, -1) {
 		commands = append(commands, slices.Concat([]string{"celsius"}, strings.Fields(strings.Join(m[1:], ""))))
 	}
-	for _, command := range commands {
-		found, rest, err := newRootCommand().Find(command[1:])
-		if command[0] != "celsius" || err != nil || len(rest) > 0 || found.Name() != command[len(command)-1] {
-			t.Errorf("%v is no command: %v, %v", command, rest, err)
-		}
-	}
-	folder := t.TempDir()
-	var out, errs strings.Builder
-	if code := run([]string{"schema", "--to", folder}, nil, &out, &errs); code != exitOK {
-		t.Fatalf("exit code %d: %s", code, &errs)
-	}
-	names := regexp.MustCompile(`schemas/(\w+\.json)`).FindAllStringSubmatch(page, -1)
-	for _, m := range names {
-		if _, err := os.Stat(filepath.Join(folder, m[1])); err != nil {
-			t.Errorf("the page names a schema: %v", err)
-		}
-	}
-	if len(names) == 0 {
-		t.Error("the page names no schema")
-	}
+	return commands
 }
 
 // TestLSPCommand starts the server as an editor does.

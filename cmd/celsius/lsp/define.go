@@ -42,7 +42,12 @@ func (c *Core) Define(t *Text, at Position) (Target, bool) {
 		return Target{Range: Range{place, place}}, true
 	}
 	name := strings.TrimSuffix(filepath.Base(found.Document().File), ".yaml")
-	place := Position{line - 1, column - 1} // what ships is ASCII in front of its declarations
+	data, err := policy.ShippedText(name)
+	if err != nil {
+		return Target{}, false
+	}
+	shipped := NewText(string(data))
+	place := shipped.position(shipped.place(line, column))
 	return Target{name, Range{place, place}}, true
 }
 

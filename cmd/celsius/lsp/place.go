@@ -19,7 +19,7 @@ type place struct {
 	doc  *source.Document
 	kind *checker
 	spot source.Spot
-	// typed is what stands of the scalar left of the cursor, word what of it is being written: a word of YAML, or of an expression.
+	// typed is what stands of the scalar left of the cursor.
 	typed string
 	// from is the byte of the text at which the document begins.
 	from int
@@ -159,7 +159,7 @@ func closers(text string) string {
 	return string(out)
 }
 
-// holder is what holds the field, or the element, whose scalar the cursor is in; path is its path.
+// holder is what holds the field, or the element, whose scalar the cursor is in.
 func (p *place) holder() source.Value {
 	if n := len(p.spot.Around); n > 0 {
 		return p.spot.Around[n-1]
