@@ -44,6 +44,7 @@
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
 //	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read
 //	engine/policy/facts    what is known of each row before it is asked: what it gives, costs and reads, how long that holds
+//	engine/policy/text     a policy written down again, with all that it names written out
 //	engine/verdict         on which nodes a task can be placed, which is best, and why not on the others: by classes of tasks
 //	engine/session         a policy at work on a cluster: it answers each site's question, and orders queues, jobs and tasks
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
@@ -81,7 +82,8 @@
 //	docs                   the reference of the language, written from the declarations
 //	deploy                 the manifests of the parts, the admission policies that guard them, and what watches over them
 //	deploy/pages           what the parts serve at /metrics after some work, on which tests try queries
-//	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows
+//	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows; cmd/celsius/lsp
+//	                       helps those who write rules in their editors, cmd/celsius/schemas writes JSON Schemas of all kinds
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
 // Arrows go to plainer things; a test holds the table of who imports whom, another how large packages and types may be.

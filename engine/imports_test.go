@@ -72,6 +72,7 @@ var mayImport = map[string]string{
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
 		"engine/slab engine/topology engine/volume rules rules/eval",
 	"engine/policy":         ofPolicy,
+	"engine/policy/text":    "engine/policy rules/source",
 	"engine/policy/facts":   "engine/language engine/policy rules rules/eval",
 	"engine/session/oracle": "",
 	"engine/verdict": "engine/follow engine/language engine/model engine/policy engine/report engine/slab engine/topology rules " +
@@ -130,9 +131,13 @@ var mayImport = map[string]string{
 	"engine/live/scrape": "",
 	"docs": "rules rules/source engine/live engine/policy statemachines statemachines/controller statemachines/jobplugin " +
 		"webhook",
-	"engine/live/events":   "",
-	"cmd/celsius":          allOurs,
-	"cmd/celsius/cluster":  "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
+	"engine/live/events":  "",
+	"cmd/celsius":         allOurs,
+	"cmd/celsius/cluster": "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
+	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
+		"webhook",
+	"cmd/celsius/schemas": "crds engine/policy engine/sim/manifest rules rules/source rules/typed statemachines " +
+		"statemachines/jobplugin webhook",
 	"cmd/playground":       allOurs,
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
 }
@@ -183,6 +188,7 @@ var mayImportOthers = map[string]string{
 	"engine/volcano":            "",
 	"engine/action":             "",
 	"engine/compare":            simOthers,
+	"engine/policy/text":        "",
 	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",
 	"engine/eviction":           "",
 	"engine/proof":              "",
@@ -225,6 +231,8 @@ var mayImportOthers = map[string]string{
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
+	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
+	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +
 		"k8s.io/component-helpers mvdan.cc/sh/v3 sigs.k8s.io/yaml",
 	"cmd/playground":       allOthers,

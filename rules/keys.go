@@ -8,6 +8,23 @@ type Key struct {
 	Doc   string
 }
 
+// Part is one kind of mapping in a file, with the keys that it may have.
+type Part struct {
+	Name, Doc string
+	Keys      []Key
+}
+
+// KeysOf names the keys of one part of a file.
+func KeysOf(parts []Part, name string) []string {
+	var out []string
+	for _, p := range parts {
+		if p.Name == name {
+			out = append(out, keyNames(p.Keys)...)
+		}
+	}
+	return out
+}
+
 // Normalizations are the words of normalize, each with its formula over the values s of the nodes that are chosen from.
 func Normalizations() []Key {
 	return []Key{
@@ -55,8 +72,8 @@ func ErrorAnswers() []Key {
 	}
 }
 
-// settlements are the words of settle.
-func settlements() []string { return []string{"current", "cycle", "start"} }
+// Settlements are the words of settle.
+func Settlements() []string { return []string{"current", "cycle", "start"} }
 
 // ParamKeys are the keys of a param of a table.
 func ParamKeys() []Key {

@@ -289,7 +289,7 @@ func (r *tableReader) attributeField(a *Attribute, f source.Field) {
 	case "on", source.On:
 		a.On = r.word(f.Value, r.shape.Owners)
 	case "settle":
-		a.Settle = r.word(f.Value, settlements())
+		a.Settle = r.word(f.Value, Settlements())
 	case "private":
 		a.Private = f.Value.Bool(r.issues)
 	case "when":

@@ -4,14 +4,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Part is one kind of mapping in the file of a machine, with the keys that it may have.
-type Part struct {
-	Name, Doc string
-	Keys      []rules.Key
-}
-
 // Schema lists all that the file of a machine may hold. Files are read by it, and the reference is written from it.
-func Schema() []Part {
+func Schema() []rules.Part {
 	description := rules.Key{Name: "description", Value: "text", Doc: "What it is for."}
 	name := rules.Key{Name: "name", Value: "text", Doc: "What it is called in pictures, events and errors; no other of the list has it."}
 	after := rules.Key{Name: "after", Value: "duration"}
@@ -22,8 +16,8 @@ func Schema() []Part {
 	}
 	count := rules.Key{Name: "count", Value: "list", Doc: "Counters to increase by one: retryCount."}
 	set := rules.Key{Name: "set", Value: "keys", Doc: "What is written into the object: of a queue, parent and closedByParent."}
-	return []Part{
-		{"machine", "The file itself.", []rules.Key{
+	return []rules.Part{
+		{Name: "machine", Doc: "The file itself.", Keys: []rules.Key{
 			{Name: "apiVersion", Value: fileVersion, Doc: "The version of this format."},
 			{Name: "kind", Value: fileKind, Doc: "The kind of this file."},
 			{Name: "machine", Value: "job, queue, cronjob, jobflow", Doc: "Whose lifecycle it is."},
@@ -36,27 +30,27 @@ func Schema() []Part {
 			{Name: "events", Value: "list", Doc: "What changes of objects mean."},
 			{Name: "policies", Value: "keys", Doc: "How a Job's own policies are read."},
 		}},
-		{"action", "An entry of `actions`.", []rules.Key{
+		{Name: "action", Doc: "An entry of `actions`.", Keys: []rules.Key{
 			description,
 			{Name: "internal", Value: "true, false", Doc: "No policy may name it."},
 			{Name: "command", Value: "true, false", Doc: "Only a Command may ask for it."},
 			{Name: "of", Value: "pod, task, partition", Doc: "What it aims at; left out, the whole."},
 		}},
-		{"effect", "An entry of `effects`.", []rules.Key{
+		{Name: "effect", Doc: "An entry of `effects`.", Keys: []rules.Key{
 			{Name: "retain", Value: "list", Doc: "Rows that overrule what the row of a phase retains: the first that holds."},
 		}},
-		{"retain", "An entry of the `retain` of an effect.", []rules.Key{
+		{Name: "retain", Doc: "An entry of the `retain` of an effect.", Keys: []rules.Key{
 			name,
 			{Name: "when", Value: "CEL, true or false", Doc: "When it overrules; left out, always."},
 			retain,
 		}},
-		{"phase", "An entry of `phases`.", []rules.Key{
+		{Name: "phase", Doc: "An entry of `phases`.", Keys: []rules.Key{
 			description,
 			{Name: "final", Value: "true, false", Doc: "Nothing leads out of it."},
 			{Name: "entry", Value: "true, false", Doc: "Others write it, so no row needs to lead to it."},
 			{Name: "actions", Value: "action: keys", Doc: "A row for each action; `*` answers for every other."},
 		}},
-		{"row", "A row of a phase.", []rules.Key{
+		{Name: "row", Doc: "A row of a phase.", Keys: []rules.Key{
 			{Name: "do", Value: "effect", Doc: "What is done at once."},
 			retain,
 			{Name: "to", Value: "phase", Doc: "Where it leads, always. Left out together with `next`, the phase stays."},
@@ -66,7 +60,7 @@ func Schema() []Part {
 				Doc: "Where it leads, once the effect is done: the first whose guard holds. If none does, the phase stays.",
 			},
 		}},
-		{"next", "An entry of `next`.", []rules.Key{
+		{Name: "next", Doc: "An entry of `next`.", Keys: []rules.Key{
 			name,
 			{Name: "when", Value: "CEL, true or false", Doc: "The guard; left out, it holds."},
 			timed("It holds only once the phase has lasted that long. At that time the plain action (`otherwise`) happens, so the row must belong " +
@@ -76,7 +70,7 @@ func Schema() []Part {
 			{Name: "reason", Value: "one word", Doc: "The reason in the object's state."},
 			{Name: "message", Value: "text", Doc: "The message in the object's state."},
 		}},
-		{"event", "An entry of `events`.", []rules.Key{
+		{Name: "event", Doc: "An entry of `events`.", Keys: []rules.Key{
 			name, description,
 			{Name: "from", Value: "job, pod, podGroup, command; queue; schedule; jobFlow", Doc: "Of what a change is looked at."},
 			{Name: "when", Value: "CEL, true or false", Doc: "Whether the change means the event; left out, it does."},
@@ -94,7 +88,7 @@ func Schema() []Part {
 			{Name: "exitCodes", Value: "CEL, a list of ints", Doc: "The exit codes that policies may answer."},
 			{Name: "otherwise", Value: "action", Doc: "The action where no policy of the Job answers."},
 		}},
-		{"policies", "How the policies of a Job are read.", []rules.Key{
+		{Name: "policies", Doc: "How the policies of a Job are read.", Keys: []rules.Key{
 			{Name: "any", Value: "one word", Doc: "The word that stands for any event."},
 			{Name: "internal", Value: "list", Doc: "Events that no policy answers."},
 			{Name: "needTimeout", Value: "list", Doc: "Events that only policies with a timeout answer."},
@@ -104,14 +98,4 @@ func Schema() []Part {
 }
 
 // keysOf names the keys of one part of the schema.
-func keysOf(part string) []string {
-	var out []string
-	for _, p := range Schema() {
-		if p.Name == part {
-			for _, k := range p.Keys {
-				out = append(out, k.Name)
-			}
-		}
-	}
-	return out
-}
+func keysOf(part string) []string { return rules.KeysOf(Schema(), part) }

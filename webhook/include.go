@@ -41,9 +41,7 @@ type filled struct {
 // readIncludes compiles what is looked at by another's rows.
 func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{
-			"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "message", "warned", "only",
-		}, &c.issues)
+		item.Fields(keysOf("include"), &c.issues)
 		c.need(item, []string{"name", "of", "fields"})
 		i := &include{
 			row: c.opened(item), kind: item.Get("of").String(&c.issues),
@@ -114,7 +112,7 @@ func (c *compiler) filled(v source.Value, kind string, extra map[string]*cel.Typ
 		return nil
 	}
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"fieldPath", "value"}, &c.issues)
+		item.Fields(keysOf("field"), &c.issues)
 		c.need(item, []string{"fieldPath", "value"})
 		at := item.Get("fieldPath")
 		path, err := typed.ParsePath(at.String(&c.issues))

@@ -60,7 +60,7 @@ func isGroups(root source.Value) bool {
 func loadGroups(doc *source.Document) (*Table, source.Issues) {
 	c := &compiler{table: &Table{}, names: map[string]source.Value{}}
 	root := doc.Root
-	root.Fields([]string{"apiVersion", "kind", "metadata", "description", "resourceGroups"}, &c.issues)
+	root.Fields(keysOf("groups"), &c.issues)
 	c.header(root, groupsKind)
 	if err := c.about(podKind, root); err != nil {
 		return nil, append(c.issues, root.Issuef("", "%v", err))
@@ -79,9 +79,7 @@ func loadGroups(doc *source.Document) (*Table, source.Issues) {
 }
 
 func (c *compiler) group(item source.Value) *resourceGroup {
-	item.Fields([]string{
-		"resourceGroup", "description", "object", "when", "schedulerName", "tolerations", "labels", "affinity", "podLabels", "podAnnotations",
-	}, &c.issues)
+	item.Fields(keysOf("group"), &c.issues)
 	c.need(item, []string{"resourceGroup"})
 	g := &resourceGroup{row: &row{name: c.unique(item.Get("resourceGroup"))}}
 	if when := item.Get("when"); when.Exists() {
@@ -124,7 +122,7 @@ func (c *compiler) legal(item source.Value, g *resourceGroup) {
 
 // selector reads by what pods are of a group. A key that is empty has them name it.
 func (c *compiler) selector(object source.Value, group string) *selector {
-	object.Fields([]string{"key", "value"}, &c.issues)
+	object.Fields(keysOf("selector"), &c.issues)
 	s := &selector{key: object.Get("key").String(&c.issues), values: object.Get("value").Strings(&c.issues)}
 	switch s.key {
 	case "":

@@ -105,7 +105,7 @@ func (c *compiler) header(root source.Value, kind string) {
 		}
 	}
 	metadata := root.Get("metadata")
-	metadata.Fields([]string{"name"}, &c.issues)
+	metadata.Fields(keysOf("metadata"), &c.issues)
 	c.table.Name = metadata.Get("name").String(&c.issues)
 }
 
@@ -172,10 +172,7 @@ func (c *compiler) speak() (err error) {
 }
 
 func (c *compiler) read(root source.Value) {
-	for _, f := range root.Fields([]string{
-		"apiVersion", "kind", "metadata", "of", "description", "limits", "variables", "matchConditions",
-		"bounds", "defaults", "validations", "includes", "warnings",
-	}, &c.issues) {
+	for _, f := range root.Fields(keysOf("rules"), &c.issues) {
 		if f.Name == "variables" {
 			c.readVariables(f.Value)
 		}
@@ -196,16 +193,16 @@ type section struct {
 	path, message bool
 }
 
-// keys of a row, those that it must have first. A row with a message may go without an expression: what it is asked
-// for is what it tells of.
-func (s section) keys() (must, may []string) {
+// keys of a row that it must have, and the part of the file that has them all. A row with a message may go without an expression: what
+// it is asked for is what it tells of.
+func (s section) keys() (must []string, part string) {
 	switch {
 	case s.message:
-		return []string{"name", "fieldPath", "message"}, []string{"expression", "operations", "forEach", "when", "description"}
+		return []string{"name", "fieldPath", "message"}, "row"
 	case s.value != "":
-		return []string{"name", "fieldPath", s.value}, []string{"operations", "forEach", "when", "description"}
+		return []string{"name", "fieldPath", s.value}, "default"
 	}
-	return []string{"name", "expression"}, []string{"description"}
+	return []string{"name", "expression"}, "condition"
 }
 
 // operations are those that the table may be asked about.
@@ -241,7 +238,7 @@ func (c *compiler) readLimits(v source.Value) {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{}
 	c.table.limitValues = map[string]any{}
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"name", "description", "value"}, &c.issues)
+		item.Fields(keysOf("limit"), &c.issues)
 		c.need(item, []string{"name", "value"})
 		name, value := c.unique(item.Get("name")), item.Get("value").Int(&c.issues)
 		if value < 1 && item.Get("value").Exists() {
@@ -312,7 +309,7 @@ func withLimits(limits map[string]int64, tables ...*Table) ([]*Table, error) {
 
 func (c *compiler) readVariables(v source.Value) {
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"name", "description", "expression"}, &c.issues)
+		item.Fields(keysOf("variable"), &c.issues)
 		c.need(item, []string{"name", "expression"})
 		name := c.unique(item.Get("name"))
 		if e := c.compile(item.Get("expression").Text(&c.issues), nil, rules.Anything()); e != nil {
@@ -323,9 +320,9 @@ func (c *compiler) readVariables(v source.Value) {
 
 func (c *compiler) rows(v source.Value, s section) []*row {
 	var out []*row
-	must, may := s.keys()
+	must, part := s.keys()
 	for _, item := range v.Items(&c.issues) {
-		item.Fields(append(may, must...), &c.issues)
+		item.Fields(keysOf(part), &c.issues)
 		c.need(item, must)
 		r := c.opened(item)
 		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)

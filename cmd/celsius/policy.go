@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
+	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -121,9 +122,9 @@ func newPolicyShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := policy.Show
+			write := policytext.Show
 			if resolved {
-				write = func(d *source.Document) ([]byte, source.Issues) { return policy.Resolve(d, nil) }
+				write = func(d *source.Document) ([]byte, source.Issues) { return policytext.Resolve(d, nil) }
 			}
 			text, issues := write(doc)
 			if issues.Err() != nil {

@@ -79,7 +79,9 @@ func (c *compiler) table(e *entry) {
 			continue
 		}
 		for _, row := range e.table.Sections[site.Name] {
-			s.row(&site, row)
+			if !c.sight.misses(row.At) {
+				s.row(&site, row)
+			}
 		}
 	}
 }
@@ -168,6 +170,7 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 		return nil // reported where it is missing
 	}
 	sc := s.scope(roots)
+	s.sight.sees(text, sc)
 	if sc == nil {
 		return nil
 	}
@@ -178,6 +181,9 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 	}
 	issues = append(issues, doubts...)
 	for _, i := range issues {
+		if s.sight != nil {
+			break // nobody is told
+		}
 		if i, ok := s.better(i, roots); ok {
 			s.report(i)
 		}
@@ -432,6 +438,9 @@ func (s *TableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool)
 func (s *TableScope) message(t source.Text, roots []string, guards ...*eval.Expr) *Message {
 	if t.Value == "" {
 		return nil
+	}
+	if s.sight != nil {
+		s.sight.sees(t, s.scope(roots))
 	}
 	m := &Message{}
 	runes := []rune(t.Value)

@@ -16,7 +16,12 @@ const (
 	policyVersion = "scheduling.celsius.dev/v1alpha1"
 	policyKind    = "SchedulingPolicy"
 	tableVersion  = "rules.celsius.dev/v1alpha1"
+	// TableKind is the kind of a table that is a document of its own.
+	TableKind = "RuleTable"
 )
+
+// tableHead are the keys of such a document besides those of a table.
+func tableHead() []string { return []string{"apiVersion", "kind", "metadata"} }
 
 // Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
 // severity Error there is no Policy.
@@ -57,7 +62,7 @@ func NewDialect(verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Dia
 
 // Load compiles a policy that is written in the dialect.
 func (d *Dialect) Load(doc *source.Document) (*Policy, source.Issues) {
-	l := &loader{Dialect: d, shipped: map[string]*rules.Table{}}
+	l := d.loading()
 	p := l.policy(doc)
 	l.issues.Sort()
 	if l.issues.Err() != nil {
@@ -65,6 +70,8 @@ func (d *Dialect) Load(doc *source.Document) (*Policy, source.Issues) {
 	}
 	return p, l.issues
 }
+
+func (d *Dialect) loading() *loader { return &loader{Dialect: d, shipped: map[string]*rules.Table{}} }
 
 // Vocabulary is what the language has beyond Kubernetes' dialect.
 func Vocabulary() rules.Vocabulary {
@@ -83,10 +90,15 @@ func Default() (*Policy, source.Issues) {
 	return Load(doc)
 }
 
+// ShippedText is the text of a file of rules/tables, by its name without the ending.
+func ShippedText(name string) ([]byte, error) {
+	return fs.ReadFile(tables.FS, name+".yaml") //nolint:wrapcheck // it names the file
+}
+
 // Embedded gives one document of rules/tables by name, nil if there is none.
 func Embedded(name string) (*source.Document, source.Issues) {
 	file := name + ".yaml"
-	data, err := fs.ReadFile(tables.FS, file)
+	data, err := ShippedText(name)
 	if err != nil {
 		return nil, source.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
 	}
@@ -115,6 +127,7 @@ type loader struct {
 	*Dialect
 	shipped map[string]*rules.Table
 	issues  source.Issues
+	sight   *sight // nil: all is loaded
 }
 
 // accounting finds an accounting function; nil: there is none of that name.
@@ -139,10 +152,13 @@ type entry struct {
 	inline bool
 }
 
+func newPolicy() *Policy {
+	return &Policy{rules: map[string][]*Rule{}, Trees: map[*rules.Member]*QuotaTree{}, computed: map[*rules.Member]*Attribute{}}
+}
+
 func (l *loader) policy(doc *source.Document) *Policy {
-	p := &Policy{
-		rules: map[string][]*Rule{}, Trees: map[*rules.Member]*QuotaTree{}, computed: map[*rules.Member]*Attribute{}, written: doc.Root,
-	}
+	p := newPolicy()
+	p.written = doc.Root
 	fields := doc.Root.Fields([]string{"apiVersion", "kind", "metadata", "spec", "status"}, &l.issues)
 	l.header(doc.Root, policyVersion, policyKind)
 	meta := doc.Root.Get("metadata")
@@ -165,6 +181,10 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	c := newCompiler(l, p)
 	p.Tiers = l.tierNames(spec.Get("tiers"))
 	entries := l.entries(spec.Get("tiers"))
+	if l.sight != nil {
+		c.look(spec, entries)
+		return p
+	}
 	for _, e := range entries {
 		c.table(e)
 	}
@@ -291,8 +311,8 @@ func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	if doc == nil {
 		return nil
 	}
-	l.header(doc.Root, tableVersion, "RuleTable")
-	t := rules.ReadTable(doc.Root, name, l.shape, []string{"apiVersion", "kind", "metadata"}, &l.issues)
+	l.header(doc.Root, tableVersion, TableKind)
+	t := rules.ReadTable(doc.Root, name, l.shape, tableHead(), &l.issues)
 	l.shipped[name] = t
 	return t
 }
@@ -357,7 +377,7 @@ func Shipped() (map[string]*rules.Table, source.Issues) {
 		doc, found := Embedded(name)
 		issues = append(issues, found...)
 		if doc != nil {
-			out[name] = rules.ReadTable(doc.Root, name, Shape(), []string{"apiVersion", "kind", "metadata"}, &issues)
+			out[name] = rules.ReadTable(doc.Root, name, Shape(), tableHead(), &issues)
 		}
 	}
 	return out, issues

@@ -20,6 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
+	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -91,7 +92,7 @@ func FuzzLoad(f *testing.F) {
 				continue
 			}
 			facts.Of(p)
-			if out, found := policy.Resolve(doc, nil); found.Err() != nil || len(out) == 0 {
+			if out, found := policytext.Resolve(doc, nil); found.Err() != nil || len(out) == 0 {
 				t.Fatalf("it does not resolve: %v", found)
 			}
 		}

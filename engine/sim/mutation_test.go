@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -118,7 +119,7 @@ func itemsOf(v source.Value, issues *source.Issues) []source.Value {
 
 // rewrite writes a policy out and changes it; the same text where it has nothing of what is changed.
 func (c change) rewrite(doc *source.Document) ([]byte, error) {
-	text, issues := policy.Resolve(doc, nil)
+	text, issues := policytext.Resolve(doc, nil)
 	if issues.Err() != nil {
 		return nil, issues
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/engine/sim/conformance"
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/engine/sim/openb"
@@ -57,7 +58,7 @@ func (a *aliases) back(text string) string {
 
 // compile is policy.Load of the policy with its shipped tables written out under other names.
 func (a *aliases) compile(doc *source.Document) (*policy.Policy, source.Issues) {
-	text, issues := policy.Resolve(doc, a.rename)
+	text, issues := policytext.Resolve(doc, a.rename)
 	if issues.Err() != nil {
 		return nil, issues
 	}
@@ -112,7 +113,7 @@ func TestRenameCases(t *testing.T) {
 		if issues.Err() != nil {
 			return nil, issues
 		}
-		out, issues := policy.Resolve(docs[0], a.rename)
+		out, issues := policytext.Resolve(docs[0], a.rename)
 		return out, issues.Err()
 	}
 	var calls []*conformance.Case // what they answer is in their differences from what was recorded

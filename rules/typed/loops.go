@@ -28,6 +28,17 @@ func (l Loop) In() *eval.Expr { return l.in }
 // Compile compiles an expression in which extra is known besides what all rows see. nil: it cannot be, which was reported.
 type Compile func(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr
 
+const loopPart = "loop"
+
+// Loops are the entries of forEach.
+func Loops() rules.Part {
+	return rules.Part{Name: loopPart, Doc: "An entry of forEach.", Keys: []rules.Key{
+		{Name: "item", Value: "name", Doc: "What the row calls the element."},
+		{Name: "index", Value: "name", Doc: "What the row calls its number, from 0."},
+		{Name: "in", Value: "CEL", Doc: "The list."},
+	}}
+}
+
 // ReadLoops reads forEach: each list may read the elements of those before it; extra is what the row sees by it. Names that all rows see
 // are taken. false: a list could not be compiled, so what the row reads has no known type.
 func ReadLoops(v source.Value, compile Compile, taken map[string]*cel.Type, issues *source.Issues) (
@@ -35,7 +46,7 @@ func ReadLoops(v source.Value, compile Compile, taken map[string]*cel.Type, issu
 ) {
 	extra = map[string]*cel.Type{}
 	for _, item := range v.Items(issues) {
-		item.Fields([]string{"item", "index", "in"}, issues)
+		item.Fields(rules.KeysOf([]rules.Part{Loops()}, loopPart), issues)
 		for _, key := range []string{"item", "in"} {
 			if !item.Get(key).Exists() && item.Kind() == source.Map {
 				*issues = append(*issues, item.Issuef("add "+key, "%s is missing", key))

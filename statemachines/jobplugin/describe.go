@@ -61,67 +61,82 @@ func (p *Plugin) ObjectRows() (out []Row) {
 	return out
 }
 
-// Key describes a key of a file.
-type Key struct{ Name, Value, Doc string }
+// The parts of a file, as its reference names them.
+const (
+	partFile       = "A file"
+	partParam      = "A parameter"
+	partValidation = "A row of validations"
+	partPod        = "A row of pods"
+	partObject     = "A row of objects"
+)
 
-// Part is a part of a file.
-type Part struct {
-	Name, Doc string
-	Keys      []Key
+// keysOf names the keys of one part of a file.
+func keysOf(part string) (out []string) {
+	for _, names := range rules.KeysOf(Schema(), part) {
+		for name := range strings.SplitSeq(names, ", ") {
+			name, _, _ = strings.Cut(name, ".")
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
-// Schema lists what a file may hold.
-func Schema() []Part {
-	asked := []Key{
-		{"name", "text", "by which errors name the row"},
-		{"description", "text", "for people"},
+// Schema lists what a file may hold; where two keys have one meaning they stand together, as "min, max". Files are read by it, and the
+// reference is written from it.
+func Schema() []rules.Part {
+	asked := []rules.Key{
+		{Name: "name", Value: "text", Doc: "by which errors name the row"},
+		{Name: "description", Value: "text", Doc: "for people"},
 		{
-			"forEach", "list of {item, index, in}",
-			"the row is asked for each element of the lists, of which the later may read the elements of the earlier",
+			Name: "forEach", Value: "list of {item, index, in}",
+			Doc: "the row is asked for each element of the lists, of which the later may read the elements of the earlier",
 		},
-		{"when", "CEL: bool", "whether the row is asked at all"},
+		{Name: "when", Value: "CEL: bool", Doc: "whether the row is asked at all"},
 	}
-	return []Part{
-		{"A file", "is one plugin, or several, as documents of YAML.", []Key{
-			{"apiVersion, kind", "rules.celsius.dev/v1alpha1, JobPlugin", "what it is"},
-			{"metadata.name", "text", "by which Jobs ask for it in spec.plugins"},
-			{"description", "text", "for people"},
-			{"needs", "list of names", "plugins that a Job with this one gets, too, when it is created"},
-			{"last", "bool", "its rows run after those of plugins that are not last; plugins else run by name"},
-			{"params", "list", "the arguments that a Job may give"},
-			{"variables", "list of {name, expression}", "what rows share; computed when first read, once a Job"},
-			{"validations", "list of rows", "what must hold of a Job"},
-			{"pods", "list of rows", "what is added to each pod when it is made, in this order"},
-			{"objects", "list of rows", "what is made beside the Job"},
+	return []rules.Part{
+		{Name: partFile, Doc: "is one plugin, or several, as documents of YAML.", Keys: []rules.Key{
+			{Name: "apiVersion, kind", Value: "rules.celsius.dev/v1alpha1, JobPlugin", Doc: "what it is"},
+			{Name: "metadata.name", Value: "text", Doc: "by which Jobs ask for it in spec.plugins"},
+			{Name: "description", Value: "text", Doc: "for people"},
+			{Name: "needs", Value: "list of names", Doc: "plugins that a Job with this one gets, too, when it is created"},
+			{Name: "last", Value: "bool", Doc: "its rows run after those of plugins that are not last; plugins else run by name"},
+			{Name: "params", Value: "list", Doc: "the arguments that a Job may give"},
+			{Name: "variables", Value: "list of {name, expression}", Doc: "what rows share; computed when first read, once a Job"},
+			{Name: "validations", Value: "list of rows", Doc: "what must hold of a Job"},
+			{Name: "pods", Value: "list of rows", Doc: "what is added to each pod when it is made, in this order"},
+			{Name: "objects", Value: "list of rows", Doc: "what is made beside the Job"},
 		}},
-		{"A parameter", "is read as Go's command lines are: `--flag=value`, `--flag value`, with one dash or two; a bool needs no value.", []Key{
-			{"name", "text", "by which rows read it, as params.NAME"},
-			{"flag", "text", "by which a Job gives it"},
-			{"type", "string, int or bool", "of its value"},
-			{"default", "value", "where it is not given"},
-			{"min, max", "number", "the least and the most, of an int"},
-			{"pattern", "regular expression", "which a string must match as a whole"},
-			{"description", "text", "for people"},
+		{Name: partParam, Doc: "is read as Go's command lines are: `--flag=value`, `--flag value`, with one dash or two; a bool " +
+			"needs no value.", Keys: []rules.Key{
+			{Name: "name", Value: "text", Doc: "by which rows read it, as params.NAME"},
+			{Name: "flag", Value: "text", Doc: "by which a Job gives it"},
+			{Name: "type", Value: "string, int or bool", Doc: "of its value"},
+			{Name: "default", Value: "value", Doc: "where it is not given"},
+			{Name: "min, max", Value: "number", Doc: "the least and the most, of an int"},
+			{Name: "pattern", Value: "regular expression", Doc: "which a string must match as a whole"},
+			{Name: "description", Value: "text", Doc: "for people"},
 		}},
-		{"A row of validations", "is asked when a Job is created, and before its first pod.", append(slices.Clone(asked),
-			Key{"expression", "CEL: bool", "what must hold; without it whatever the row is asked for is wrong"},
-			Key{"fieldPath", "text with CEL", "the field of the Job that is wrong; the plugin's arguments unless it says"},
-			Key{"message", "text with CEL", "what is wrong, and what would be right"})},
-		{"A row of pods", "adds to a pod. What the pod has of its own stays, but for variables and commands.", append(slices.Clone(asked),
-			Key{"in", "containers, initContainers", "the containers that it is about"},
-			Key{"container", "CEL: bool", "which of them; container is the one that is asked about"},
-			Key{"env", "list of EnvVar", "variables; one of the same name is replaced"},
-			Key{"ports", "list of ContainerPort", "but those whose number is there already"},
-			Key{"mounts", "list of VolumeMount", "but those whose path is mounted already"},
-			Key{"command, args", "list of texts", "in the place of the container's own"},
-			Key{"volumes", "list of Volume", "but those whose name is there already"},
-			Key{"initContainers", "list of Container", "behind those that are there, but those whose name is there already"},
-			Key{"annotations, labels", "map", "but those that have a value already"},
-			Key{"hostname, subdomain", "text", "unless the pod has one"})},
-		{"A row of objects", "is an object that stands beside the Job from its first pod until its pods are killed.", append(slices.Clone(asked),
-			Key{"object", "object with CEL", "of the kinds " + strings.Join(Kinds(), ", ")},
-			Key{"once", "bool", "it stays as it was made; others follow the Job when it is scaled. Secrets are made once: the controllers " +
-				"have no right to read them"})},
+		{Name: partValidation, Doc: "is asked when a Job is created, and before its first pod.", Keys: append(slices.Clone(asked),
+			rules.Key{Name: "expression", Value: "CEL: bool", Doc: "what must hold; without it whatever the row is asked for is wrong"},
+			rules.Key{Name: "fieldPath", Value: "text with CEL", Doc: "the field of the Job that is wrong; the plugin's arguments unless it says"},
+			rules.Key{Name: "message", Value: "text with CEL", Doc: "what is wrong, and what would be right"})},
+		{Name: partPod, Doc: "adds to a pod. What the pod has of its own stays, but for variables and commands.", Keys: append(
+			slices.Clone(asked),
+			rules.Key{Name: "in", Value: "containers, initContainers", Doc: "the containers that it is about"},
+			rules.Key{Name: "container", Value: "CEL: bool", Doc: "which of them; container is the one that is asked about"},
+			rules.Key{Name: "env", Value: "list of EnvVar", Doc: "variables; one of the same name is replaced"},
+			rules.Key{Name: "ports", Value: "list of ContainerPort", Doc: "but those whose number is there already"},
+			rules.Key{Name: "mounts", Value: "list of VolumeMount", Doc: "but those whose path is mounted already"},
+			rules.Key{Name: "command, args", Value: "list of texts", Doc: "in the place of the container's own"},
+			rules.Key{Name: "volumes", Value: "list of Volume", Doc: "but those whose name is there already"},
+			rules.Key{Name: "initContainers", Value: "list of Container", Doc: "behind those that are there, but those whose name is there already"},
+			rules.Key{Name: "annotations, labels", Value: "map", Doc: "but those that have a value already"},
+			rules.Key{Name: "hostname, subdomain", Value: "text", Doc: "unless the pod has one"})},
+		{Name: partObject, Doc: "is an object that stands beside the Job from its first pod until its pods are killed.", Keys: append(
+			slices.Clone(asked),
+			rules.Key{Name: "object", Value: "object with CEL", Doc: "of the kinds " + strings.Join(Kinds(), ", ")},
+			rules.Key{Name: "once", Value: "bool", Doc: "it stays as it was made; others follow the Job when it is scaled. Secrets " +
+				"are made once: the controllers have no right to read them"})},
 	}
 }
 

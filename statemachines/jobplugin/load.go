@@ -313,9 +313,7 @@ func (c *compiler) read(root source.Value) {
 			c.report(root.Get(want[0]).Issuef("write "+want[1], "%s is %q", want[0], got))
 		}
 	}
-	root.Fields([]string{
-		"apiVersion", "kind", "metadata", "description", "needs", "last", "params", "variables", "validations", "pods", "objects",
-	}, &c.issues)
+	root.Fields(keysOf(partFile), &c.issues)
 	c.need(root, "metadata", "description")
 	root.Get("metadata").Fields([]string{"name"}, &c.issues)
 	p := c.plugin
@@ -404,7 +402,7 @@ func (c *compiler) readAsked(item source.Value, roots map[string]*cel.Type) (a a
 }
 
 func (c *compiler) readValidation(item source.Value) {
-	item.Fields([]string{"name", "description", "forEach", "when", "expression", "fieldPath", "message"}, &c.issues)
+	item.Fields(keysOf(partValidation), &c.issues)
 	c.need(item, "name", "message")
 	a, sees, ok := c.readAsked(item, c.jobRoots())
 	if !ok {
@@ -422,7 +420,7 @@ func (c *compiler) readValidation(item source.Value) {
 }
 
 func (c *compiler) readObject(item source.Value) {
-	item.Fields([]string{"name", "description", "forEach", "when", "once", "object"}, &c.issues)
+	item.Fields(keysOf(partObject), &c.issues)
 	c.need(item, "name", "object")
 	a, sees, ok := c.readAsked(item, c.jobRoots())
 	v := item.Get("object")

@@ -54,7 +54,7 @@ func paramsObject(params []*param) *rules.Object {
 func (c *compiler) readParams(v source.Value) (out []*param) {
 	flags := map[string]bool{}
 	for _, item := range c.section(v) {
-		item.Fields([]string{"name", "flag", "type", "default", "min", "max", "pattern", "description"}, &c.issues)
+		item.Fields(keysOf(partParam), &c.issues)
 		c.need(item, "name", "flag", "type", "default")
 		p := &param{
 			name: c.unique(item.Get("name")), flag: item.Get("flag").String(&c.issues), kind: item.Get("type").String(&c.issues),

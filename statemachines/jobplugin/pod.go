@@ -3,7 +3,6 @@ package jobplugin
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -42,9 +41,7 @@ var (
 )
 
 func (c *compiler) readPodRow(item source.Value) {
-	keys := slices.Concat([]string{"name", "description", "forEach", "when", "in", "container"},
-		slices.Collect(maps.Keys(toPods)), slices.Collect(maps.Keys(toContainers)))
-	fields := item.Fields(keys, &c.issues)
+	fields := item.Fields(keysOf(partPod), &c.issues)
 	c.need(item, "name")
 	c.same = true
 	a, sees, ok := c.readAsked(item, c.podRoots())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
+	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -156,7 +157,7 @@ func TestResolve(t *testing.T) {
 				t.Fatal(issues)
 			}
 			p := loaded(t, text)
-			once, issues := policy.Resolve(docs[0], nil)
+			once, issues := policytext.Resolve(docs[0], nil)
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
@@ -171,14 +172,14 @@ func TestResolve(t *testing.T) {
 			if diff := cmp.Diff(fmt.Sprint(p.Pipeline, p.Mode, p.Tiers), fmt.Sprint(q.Pipeline, q.Mode, q.Tiers)); diff != "" {
 				t.Error(diff)
 			}
-			twice, issues := policy.Resolve(again[0], nil)
+			twice, issues := policytext.Resolve(again[0], nil)
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
 			if diff := cmp.Diff(string(once), string(twice)); diff != "" {
 				t.Errorf("resolved twice (-once +twice):\n%s", diff)
 			}
-			shown, issues := policy.Show(again[0])
+			shown, issues := policytext.Show(again[0])
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
@@ -201,7 +202,7 @@ func shippedPolicy(t *testing.T) string {
 // A table under another name decides the same: rename is what the test of renaming relies on.
 func TestResolveRenames(t *testing.T) {
 	docs, _ := source.Parse("default", []byte(shippedPolicy(t)))
-	out, issues := policy.Resolve(docs[0], func(table string) string { return "renamed-" + table })
+	out, issues := policytext.Resolve(docs[0], func(table string) string { return "renamed-" + table })
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/celsius-scheduler/celsius/rules/eval"
-	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Nothing of what ships by default is expensive enough to be counted, but messages, which are written for few objects.
@@ -26,16 +25,5 @@ func TestTheDefaultPolicyIsNotCounted(t *testing.T) {
 		if e.Reads.Counted && !messages[e] {
 			t.Errorf("%s is counted", e.Text.Value)
 		}
-	}
-}
-
-// A policy with mistakes is neither resolved nor shown.
-func TestResolveRefuses(t *testing.T) {
-	docs, _ := source.Parse("bad.yaml", []byte(aPolicy("jobOrder: [{name: r, by: job.priorty}]")))
-	if out, issues := Resolve(docs[0], nil); out != nil || issues.Err() == nil {
-		t.Errorf("resolved to %q", out)
-	}
-	if out, issues := Show(docs[0]); out != nil || issues.Err() == nil {
-		t.Errorf("shown as %q", out)
 	}
 }

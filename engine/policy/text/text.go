@@ -1,13 +1,15 @@
-package policy
+// Package text writes policies down again: as they are, or with all that they name written out.
+package text
 
 import (
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Resolve writes a policy with every shipped table and action that it names written out in it, so that nothing of
 // what it does lies elsewhere. rename gives each written-out table the name of its entry; nil keeps them.
 func Resolve(doc *source.Document, rename func(table string) string) ([]byte, source.Issues) {
-	if _, issues := Load(doc); issues.Err() != nil {
+	if _, issues := policy.Load(doc); issues.Err() != nil {
 		return nil, issues
 	}
 	r := &resolver{rename: rename}
@@ -82,7 +84,7 @@ func (r *resolver) table(v source.Value) []source.Entry {
 			out = append(out, source.Entry{Name: f.Name, Value: f.Value})
 		}
 	}
-	doc, issues := Embedded(shipped)
+	doc, issues := policy.Embedded(shipped)
 	r.issues = append(r.issues, issues...)
 	if doc == nil {
 		return out
@@ -106,7 +108,7 @@ func (r *resolver) actions(spec, own source.Value) [][]source.Entry {
 			out = append(out, r.copy(a, nil))
 		}
 	}
-	doc, issues := Embedded("actions")
+	doc, issues := policy.Embedded("actions")
 	r.issues = append(r.issues, issues...)
 	if doc == nil {
 		return out
@@ -126,7 +128,7 @@ func (r *resolver) actions(spec, own source.Value) [][]source.Entry {
 
 // Show writes a policy as it is, after checking it.
 func Show(doc *source.Document) ([]byte, source.Issues) {
-	if _, issues := Load(doc); issues.Err() != nil {
+	if _, issues := policy.Load(doc); issues.Err() != nil {
 		return nil, issues
 	}
 	r := &resolver{}

@@ -1,0 +1,183 @@
+package lsp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// place is where the cursor stands in the structure of a document.
+type place struct {
+	doc  *source.Document
+	kind *checker
+	spot source.Spot
+	// typed is what stands of the scalar left of the cursor.
+	typed string
+	// from is the byte of the text at which the document begins.
+	from int
+}
+
+// part is one document of a text, by its bytes.
+type part struct{ start, end int }
+
+var mark = regexp.MustCompile(`(?m)^---(\s|$)`)
+
+// partAt is the document around a byte of a text.
+func partAt(text string, at int) part {
+	p := part{0, len(text)}
+	for _, m := range mark.FindAllStringIndex(text, -1) {
+		if m[0] > at {
+			p.end = m[0]
+			break
+		}
+		p.start = min(m[0]+len("---"), len(text))
+	}
+	return p
+}
+
+// placeholder stands where something is being written, so that there is something.
+const placeholder = "zzCursorzz"
+
+// written finds the place of a cursor at which something is being written: of the ways in which it may become YAML again, the first that
+// does. false: it is no place in a document of ours.
+func (c *Core) written(text string, at int) (place, bool) {
+	p := partAt(text, at)
+	before, after := text[p.start:at], text[at:p.end]
+	line, rest := after, ""
+	if i := strings.IndexAny(after, "\r\n"); i >= 0 {
+		line, rest = after[:i], after[i:]
+	}
+	open := closers(before + line)
+	for _, way := range []string{
+		before + placeholder + after,
+		before + placeholder + ":" + after,
+		before + placeholder + `"` + after,
+		before + placeholder + `'` + after,
+		before + placeholder + open + line + rest,
+		before + placeholder + ":" + open + line + rest,
+		before + placeholder + `"` + open + rest,
+		before + placeholder + `'` + open + rest,
+		before + placeholder + line + open, // what comes after it is no YAML either
+		before + placeholder + ":" + line + open,
+		before + placeholder + `"` + open,
+		before + placeholder,
+		before + placeholder + ":",
+	} {
+		if !parses(way) {
+			continue
+		}
+		if found, ok := c.placed(way, len(before)); ok && strings.Contains(found.spot.Text().Value, placeholder) {
+			found.from = p.start
+			found.typed, _, _ = strings.Cut(found.spot.Text().Value, placeholder)
+			return found, true
+		}
+	}
+	return place{}, false
+}
+
+// standing finds the place of a cursor in a text as it is.
+func (c *Core) standing(text string, at int) (place, bool) {
+	p := partAt(text, at)
+	found, ok := c.placed(text[p.start:p.end], at-p.start)
+	if ok {
+		runes := []rune(found.spot.Text().Value)
+		found.typed, found.from = string(runes[:found.spot.Offset]), p.start
+	}
+	return found, ok
+}
+
+// placed reads a document and finds the scalar at a byte of it.
+func (c *Core) placed(text string, at int) (place, bool) {
+	if !strings.Contains(text, "kind") || !parses(text) {
+		return place{}, false
+	}
+	docs, _ := source.Parse("", []byte(text))
+	if len(docs) == 0 {
+		return place{}, false
+	}
+	kind := c.checkerOf(docs[0])
+	if kind == nil {
+		return place{}, false
+	}
+	t := NewText(text)
+	line := t.position(at).Line
+	column := utf8.RuneCountInString(strings.TrimPrefix(text[t.lines[line]:at], byteOrderMark))
+	spot, ok := docs[0].At(line+1, column+1)
+	return place{doc: docs[0], kind: kind, spot: spot}, ok
+}
+
+// parses says whether a text is YAML, without looking for where it is not.
+func parses(text string) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	for {
+		var n yaml.Node
+		if err := d.Decode(&n); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+// closers are the brackets that the last line of a text leaves open, closed.
+func closers(text string) string {
+	line := text[strings.LastIndexAny(text, "\r\n")+1:]
+	var open []byte
+	quote := byte(0)
+	for i := range len(line) {
+		ch := line[i]
+		switch {
+		case quote != 0:
+			if ch == quote {
+				quote = 0
+			}
+		case ch == '"' || ch == '\'':
+			quote = ch
+		case ch == '[':
+			open = append(open, ']')
+		case ch == '{':
+			open = append(open, '}')
+		case (ch == ']' || ch == '}') && len(open) > 0:
+			open = open[:len(open)-1]
+		}
+	}
+	out := make([]byte, 0, len(open))
+	for _, o := range slices.Backward(open) {
+		out = append(out, o)
+	}
+	return string(out)
+}
+
+// holder is what holds the field, or the element, whose scalar the cursor is in.
+func (p *place) holder() source.Value {
+	if n := len(p.spot.Around); n > 0 {
+		return p.spot.Around[n-1]
+	}
+	return p.doc.Root
+}
+
+// below says that the scalar is a plain one on a line of its own below its key, where a mapping may be meant to begin.
+func (p *place) below() bool {
+	if p.spot.Key || strings.ContainsAny(p.typed, "\n ") {
+		return false
+	}
+	for _, f := range p.holder().Fields(nil, &source.Issues{}) {
+		if f.Value.Path() == p.spot.Value.Path() {
+			key, _ := f.Key.Pos()
+			value, _ := f.Value.Pos()
+			return value > key
+		}
+	}
+	return p.holder().Kind() == source.List
+}
