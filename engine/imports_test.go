@@ -71,9 +71,10 @@ var mayImport = map[string]string{
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
 		"engine/slab engine/topology engine/volume rules rules/eval",
-	"engine/policy":         ofPolicy,
-	"engine/policy/facts":   "engine/language engine/policy rules rules/eval",
-	"engine/session/oracle": "",
+	"engine/policy":          ofPolicy,
+	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
+	"engine/policy/coverage": "engine/policy rules/eval rules/source",
+	"engine/session/oracle":  "",
 	"engine/verdict": "engine/follow engine/language engine/model engine/policy engine/report engine/slab engine/topology rules " +
 		"rules/eval",
 	"engine/session": "engine/follow engine/language engine/model engine/policy engine/policy/facts engine/quota engine/slab engine/verdict " +
@@ -173,6 +174,7 @@ var mayImportOthers = map[string]string{
 	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/policy/facts":       "github.com/google/cel-go",
+	"engine/policy/coverage":    "",
 	"engine/session/oracle":     "",
 	"engine/verdict":            "github.com/google/cel-go",
 	"engine/session":            "github.com/google/cel-go",

@@ -83,6 +83,9 @@ func Default() (*Policy, source.Issues) {
 	return Load(doc)
 }
 
+// ShippedFolder is how the files of what ships are called, before their names.
+const ShippedFolder = "rules/tables/"
+
 // Embedded gives one document of rules/tables by name, nil if there is none.
 func Embedded(name string) (*source.Document, source.Issues) {
 	file := name + ".yaml"
@@ -90,7 +93,7 @@ func Embedded(name string) (*source.Document, source.Issues) {
 	if err != nil {
 		return nil, source.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
 	}
-	docs, issues := source.Parse("rules/tables/"+file, data)
+	docs, issues := source.Parse(ShippedFolder+file, data)
 	if len(docs) != 1 {
 		return nil, append(issues, source.Issue{File: file, Message: "one document is wanted"})
 	}
