@@ -44,6 +44,7 @@
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
 //	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read
 //	engine/policy/facts    what is known of each row before it is asked: what it gives, costs and reads, how long that holds
+//	engine/policy/lint     what is legal in a policy and hardly meant: rows, tables and names that decide nothing
 //	engine/policy/coverage which rows were asked while scenarios ran, and how their conditions turned out
 //	engine/verdict         on which nodes a task can be placed, which is best, and why not on the others: by classes of tasks
 //	engine/session         a policy at work on a cluster: it answers each site's question, and orders queues, jobs and tasks

@@ -73,6 +73,7 @@ var mayImport = map[string]string{
 		"engine/slab engine/topology engine/volume rules rules/eval",
 	"engine/policy":          ofPolicy,
 	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
+	"engine/policy/lint":     "engine/language engine/policy rules rules/eval rules/source",
 	"engine/policy/coverage": "engine/policy rules/eval rules/source",
 	"engine/session/oracle":  "",
 	"engine/verdict": "engine/follow engine/language engine/model engine/policy engine/report engine/slab engine/topology rules " +
@@ -174,6 +175,7 @@ var mayImportOthers = map[string]string{
 	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/policy/facts":       "github.com/google/cel-go",
+	"engine/policy/lint":        "github.com/google/cel-go",
 	"engine/policy/coverage":    "",
 	"engine/session/oracle":     "",
 	"engine/verdict":            "github.com/google/cel-go",

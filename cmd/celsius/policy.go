@@ -20,7 +20,8 @@ func newPolicyCommand() *cobra.Command {
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyTestCommand())
+	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyTestCommand(),
+		newPolicyLintCommand())
 	return c
 }
 

@@ -25,8 +25,10 @@ var policyTool = regexp.MustCompile(`^celsius policy \w+ .*samples/`)
 func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 	t.Chdir("../..")
 	shown := 0
-	for _, file := range []string{"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md",
-		"docs/writing-policies.md"} {
+	for _, file := range []string{
+		"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md",
+		"docs/writing-policies.md",
+	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
