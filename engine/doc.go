@@ -24,6 +24,7 @@
 //	rules                  text -> checked expression; what it reads, what it may cost. Knows nothing of scheduling
 //	rules/eval             checked expression -> closures, columns of many rows -> value, within a budget
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
+//	rules/layout           files of policies and tables in one form, with their comments
 //	rules/typed            objects of an API -> values that rows read, typed by their schema; variables, texts with CEL, paths
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/jobplugins       what plugins add to the pods of Jobs, and make beside them, as YAML, embedded
