@@ -75,7 +75,7 @@ var mayImport = map[string]string{
 	"engine/policy":          ofPolicy,
 	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
 	"engine/policy/lint":     "engine/language engine/policy rules rules/eval rules/source",
-	"engine/policy/coverage": "engine/policy rules/eval rules/source",
+	"engine/policy/coverage": "engine/policy engine/policy/facts rules/eval rules/source",
 	"engine/session/oracle":  "",
 	"engine/verdict": "engine/follow engine/language engine/model engine/policy engine/report engine/slab engine/topology rules " +
 		"rules/eval",

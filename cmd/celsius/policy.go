@@ -21,7 +21,7 @@ func newPolicyCommand() *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyTestCommand(),
-		newPolicyLintCommand(), newPolicyFmtCommand())
+		newPolicyLintCommand(), newPolicyFmtCommand(), newPolicyBenchCommand())
 	return c
 }
 

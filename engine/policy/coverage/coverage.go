@@ -11,15 +11,9 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
-)
-
-// The sites of what is no row of a site.
-const (
-	Attributes = "attributes"
-	Variables  = "variables"
-	Actions    = "actions"
 )
 
 // Report is what was asked of policies. It is written as JSON.
@@ -115,55 +109,15 @@ func (r *Recorder) Load(doc *source.Document) (*policy.Policy, source.Issues) {
 
 // watch watches all rows of a policy.
 func (r *Recorder) watch(p *policy.Policy) error {
-	for _, v := range p.Variables {
-		if err := r.row(Variables, v.Table, v.Name, v.Expr); err != nil {
-			return err
-		}
-	}
-	accounts := map[*policy.Account]bool{}
-	for _, a := range p.Attributes() {
-		if a.Account != nil && accounts[a.Account] {
-			continue // another field of the same attribute
-		}
-		accounts[a.Account] = a.Account != nil
-		list := append([]*eval.Expr{a.When, a.Expr}, policy.ArgumentsOf(a.Args)...)
-		if err := r.row(Attributes, a.Table, a.On+"."+a.Name, list...); err != nil {
-			return err
-		}
-	}
-	for _, rule := range p.All {
-		if err := r.row(rule.Site.Name, rule.Table, rule.Name, rule.When, rule.Expression); err != nil {
-			return err
-		}
-	}
-	done := map[*policy.Action]bool{}
-	for _, a := range p.Actions {
-		for i, step := range a.Steps {
-			if list := step.Conditions(); len(list) > 0 && !done[a] {
-				if err := r.row(Actions, a.Name, fmt.Sprintf("%d-%s", i+1, step.Verb.Name), list...); err != nil {
-					return err
-				}
+	for _, part := range facts.Parts(p) {
+		row := &watchedRow{Row: Row{Site: part.Site, Table: part.Table, Name: part.Name}, of: part.Expressions}
+		for _, e := range part.Expressions {
+			w, err := e.Watch()
+			if err != nil {
+				return fmt.Errorf("%s/%s: %w", part.Table, part.Name, err)
 			}
+			row.watched = append(row.watched, w)
 		}
-		done[a] = true
-	}
-	return nil
-}
-
-// row watches the expressions of one. The first of them is asked whenever the row is.
-func (r *Recorder) row(site, table, name string, list ...*eval.Expr) error {
-	row := &watchedRow{Row: Row{Site: site, Table: table, Name: name}}
-	for _, e := range list {
-		if e == nil || !e.Text.Written() {
-			continue // a default of the language
-		}
-		w, err := e.Watch()
-		if err != nil {
-			return fmt.Errorf("%s/%s: %w", table, name, err)
-		}
-		row.watched, row.of = append(row.watched, w), append(row.of, e)
-	}
-	if len(row.of) > 0 {
 		r.rows = append(r.rows, row)
 	}
 	return nil
