@@ -16,7 +16,7 @@ import (
 func newPolicyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, test, show, explain and convert SchedulingPolicies",
+		Short: "Check, test, lint, format, measure, show and convert SchedulingPolicies",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -23,17 +23,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-const policyBenchHelp = `Bench says what each row of a SchedulingPolicy costs, on a world that it makes up
-(--nodes, --jobs, each of five pods) or on the files of -f: worlds, manifests or what
-celsius snapshot wrote.
+const policyBenchHelp = `Bench says what each row of a SchedulingPolicy costs, on a world that it makes
+up (--nodes, --jobs, each of five pods) or on the files of -f: worlds,
+manifests or what celsius snapshot wrote.
 
-The cold cycle is the first one, with all that waits and nothing remembered; the
-steady one comes a second later with one pod more, the median of some. Both are
-measured with the policy as it is, on one core. The rows are measured in the same
-cycles: how often each was evaluated, how long one evaluation took (without variables
-and attributes that it had evaluated, which are rows of their own here), and what
-share of the cycle that is. What is left of the cycle is the scheduler's own. Where a
-row is computed for many nodes at once, each node counts.
+The cold cycle is the first one, with all that waits and nothing remembered;
+the steady one comes a second later with one pod more, the median of some. Both
+are measured with the policy as it is, on one core. The rows are measured in
+the same cycles: how often each was evaluated, how long one evaluation took
+(without variables and attributes that it had evaluated, which are rows of
+their own here), and what share of the cycle that is. What is left of the cycle
+is the scheduler's own. Where a row is computed for many nodes at once, each
+node counts.
 
 Exit codes:
   0  measured
@@ -57,7 +58,8 @@ func newPolicyBenchCommand() *cobra.Command {
 		Short: "Say what each row of a policy costs in a cycle",
 		Long:  policyBenchHelp,
 		Example: `  celsius policy bench --nodes 5000 --jobs 1000 policy.yaml
-  celsius snapshot > cluster.yaml; celsius policy bench -f cluster.yaml policy.yaml`,
+  celsius snapshot --to cluster.yaml
+  celsius policy bench -f cluster.yaml policy.yaml`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("name one file with a policy, or default; see %s --help", c.CommandPath())
@@ -218,15 +220,16 @@ func (b *policyBench) rows(m *measurement, doc *source.Document, sources []manif
 	return err
 }
 
-// shareOf is what expressions of a row took of each of some cycles. The row was evaluated as often as the first of them.
+// shareOf is what the expressions of a row took of each of some cycles.
 func shareOf(list []*eval.Timed, cycles int, whole int64) cycleShare {
-	nanos := 0.0
+	nanos, evaluations := 0.0, 0
 	for _, t := range list {
 		nanos += t.Nanoseconds()
+		evaluations = max(evaluations, t.Evaluations) // what a guard keeps back is evaluated less often than that
 	}
-	s := cycleShare{Evaluations: list[0].Evaluations / cycles, Percent: 100 * nanos / float64(cycles) / float64(max(whole, 1))}
-	if list[0].Evaluations > 0 {
-		s.Nanos = nanos / float64(list[0].Evaluations)
+	s := cycleShare{Evaluations: evaluations / cycles, Percent: 100 * nanos / float64(cycles) / float64(max(whole, 1))}
+	if evaluations > 0 {
+		s.Nanos = nanos / float64(evaluations)
 	}
 	return s
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-const policyFmtHelp = `Fmt writes files of SchedulingPolicies in one form, whoever wrote them: indents of
-two, quotes only where they are needed, lists not indented, mappings on one line
-where their author has them so and they fit. Expressions have the same spaces, and
-one that is too long for its line is broken before && and ||, ? and :, in a text
-that reads as one line. Comments, blank lines and the order of keys stay, and the
-compiled policy is the same; where a file cannot be written so, it is left alone
-and told of.
+const policyFmtHelp = `Fmt writes files of SchedulingPolicies in one form, whoever wrote them: indents
+of two, quotes only where they are needed, lists not indented, mappings on one
+line where their author has them so and they fit. Expressions have the same
+spaces, and one that is too long for its line is broken before && and ||, ? and
+:, in a text that reads as one line. Comments, blank lines and the order of
+keys stay, and the compiled policy is the same; where a file cannot be written
+so, it is left alone and told of.
 
 Without -w or --check the files are printed, - is standard input.
 

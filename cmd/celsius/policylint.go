@@ -17,17 +17,17 @@ const policyLintHelp = `Lint finds what is legal in the SchedulingPolicies of th
 input) and hardly meant, each at its place with what would be right:
 
   - rows that say the same of everything, or nothing: constants, weights of 0
-  - rows that are never asked: a when that is always false, a section that only or
-    without switches off; actions that the pipeline does not name
+  - rows that are never asked: a when that is always false, a section that only
+    or without switches off; actions that the pipeline does not name
   - rows that say what an earlier one says
-  - conditions that never hold together, or one of which always holds; rows that must
-    both hold and never do
+  - conditions that never hold together, or one of which always holds; rows
+    that must both hold and never do
   - what is compared with itself, or stands twice in a condition
   - params, variables and attributes that nothing reads
 
-What policy check warns of (labels that may be missing, divisions by what may be 0,
-evictions that go back and forth) it leaves to that. It tells only of what the file
-holds, not of shipped tables that it names.
+What policy check warns of (labels that may be missing, divisions by what may
+be 0, evictions that go back and forth) it leaves to that. It tells only of
+what the file holds, not of shipped tables that it names.
 
 Exit codes:
   0  nothing was found, or --error is not given

@@ -24,24 +24,24 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-const policyTestHelp = `Test runs scenarios (FILE.txtar, or all below a folder): scripts with the objects
-that they load and what they expect to be decided, by a clock of their own. A
-scenario brings its policy as a section, or names one of --policy by its name;
-where it names none, the only one of --policy decides, else default.
+const policyTestHelp = `Test runs scenarios (FILE.txtar, or all below a folder): scripts with the
+objects that they load and what they expect to be decided, by a clock of their
+own. A scenario brings its policy as a section, or names one of --policy by its
+name; where it names none, the only one of --policy decides, else default.
 
-A scenario fails where something else is printed than it expects, where it cannot
-be run, and where a row errs and none of its lines expects that.
+A scenario fails where something else is printed than it expects, where it
+cannot be run, and where a row errs and none of its lines expects that.
 
-Below the scenarios stands what of the policies' own rows was asked: each row, and
-each condition of it (what && and || join, what stands before ?, a whole that is
-true or false) both as true and as false. What never was is listed with its place.
-Rows of shipped tables count with --shipped.
+Below the scenarios stands what of the policies' own rows was asked: each row,
+and each condition of it (what && and || join, what stands before ?, a whole
+that is true or false) both as true and as false. What never was is listed with
+its place. Rows of shipped tables count with --shipped.
 
 Exit codes:
   0  all scenarios passed, and --min-coverage is reached
   1  a scenario failed, or less was covered
-  2  the command line is wrong, or a file cannot be read, or a policy of --policy has
-     mistakes`
+  2  the command line is wrong, or a file cannot be read, or a policy of
+     --policy has mistakes`
 
 // policyTest is what the flags of policy test say.
 type policyTest struct {
@@ -62,7 +62,7 @@ func newPolicyTestCommand() *cobra.Command {
 		Short: "Run scenarios with what they expect, and say which rows they never asked",
 		Long:  policyTestHelp,
 		Example: `  celsius policy test --policy policy.yaml tests/
-  celsius policy test --policy policies/ --min-coverage 80 --junit report.xml tests/`,
+  celsius policy test --policy policies/ --min-coverage 80 tests/`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("name at least one scenario, or a folder of them; see %s --help", c.CommandPath())

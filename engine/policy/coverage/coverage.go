@@ -153,8 +153,9 @@ func (r *Recorder) Report(wanted func(Place) bool) *Report {
 // told is the row as it was asked so far.
 func (x *watchedRow) told() Row {
 	row := x.Row
-	row.Place, row.Asked = placeIn(x.of[0], 0), x.watched[0].Asked
+	row.Place = placeIn(x.of[0], 0)
 	for i, w := range x.watched {
+		row.Asked = max(row.Asked, w.Asked) // what a guard keeps back is evaluated less often than that
 		for _, c := range w.Conditions {
 			row.Conditions = append(row.Conditions, Condition{Text: c.Text, Place: placeIn(x.of[i], c.At), True: c.True, False: c.False})
 		}

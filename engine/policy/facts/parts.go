@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Part is a row, or something else of a policy that holds expressions, with those that an author wrote: never none. The first of them is
-// evaluated whenever the part is.
+// Part is a row, or something else of a policy that holds expressions, with those that an author wrote: never none. The part is evaluated
+// as often as the one of them that is evaluated most.
 type Part struct {
 	Site, Table, Name string // the site is attributes, variables or actions where it is none; of a step the table is its action
 	Expressions       []*eval.Expr
