@@ -24,6 +24,7 @@
 //	rules                  text -> checked expression; what it reads, what it may cost. Knows nothing of scheduling
 //	rules/eval             checked expression -> closures, columns of many rows -> value, within a budget
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
+//	rules/layout           files of policies and tables in one form, with their comments
 //	rules/typed            objects of an API -> values that rows read, typed by their schema; variables, texts with CEL, paths
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/jobplugins       what plugins add to the pods of Jobs, and make beside them, as YAML, embedded
@@ -45,6 +46,8 @@
 //	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read
 //	engine/policy/facts    what is known of each row before it is asked: what it gives, costs and reads, how long that holds
 //	engine/policy/text     a policy written down again, with all that it names written out
+//	engine/policy/lint     what is legal in a policy and hardly meant: rows, tables and names that decide nothing
+//	engine/policy/coverage which rows were asked while scenarios ran, and how their conditions turned out
 //	engine/verdict         on which nodes a task can be placed, which is best, and why not on the others: by classes of tasks
 //	engine/session         a policy at work on a cluster: it answers each site's question, and orders queues, jobs and tasks
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies

@@ -18,11 +18,12 @@ import (
 func newPolicyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, show, explain and convert SchedulingPolicies",
+		Short: "Check, test, lint, format, measure, show and convert SchedulingPolicies",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyDiffCommand())
+	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand(), newPolicyTestCommand(),
+		newPolicyLintCommand(), newPolicyFmtCommand(), newPolicyBenchCommand(), newPolicyDiffCommand())
 	c.AddCommand(cluster.PolicyCommands(cluster.Options{})...)
 	return c
 }

@@ -17,20 +17,29 @@ import (
 // consoleBlock is what documents show of a terminal: commands after "$ ", and what they print.
 var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
+// policyTool is a command about files of the repository.
+var policyTool = regexp.MustCompile(`^celsius policy \w+ .*samples/`)
+
 // TestDocumentsShowWhatIsPrinted runs the commands that documents show and compares what they print. A line of three dots
 // stands for any lines that are left out.
 func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 	t.Chdir("../..")
 	shown := 0
-	for _, file := range []string{"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md"} {
+	for _, file := range []string{
+		"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md",
+		"docs/writing-policies.md",
+	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 			for _, command := range strings.Split(block[1], "$ ")[1:] {
-				shown++
 				line, want, _ := strings.Cut(command, "\n")
+				if file == "docs/writing-policies.md" && !policyTool.MatchString(line) {
+					continue // of a cluster, or of a file that the page writes: the end-to-end tests run it
+				}
+				shown++
 				compareShown(t, file, line, want)
 			}
 		}
@@ -42,7 +51,7 @@ func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 
 func compareShown(t *testing.T, file, line, want string) {
 	t.Helper()
-	args, ok := strings.CutPrefix(line, "go run ./cmd/celsius ")
+	args, ok := strings.CutPrefix(strings.TrimPrefix(line, "go run ./cmd/"), "celsius ")
 	if !ok {
 		t.Errorf("%s shows %q, which cannot be checked", file, line)
 		return

@@ -38,7 +38,7 @@ func (p *Policy) Expressions() []*eval.Expr {
 	}
 	for _, a := range p.Actions {
 		for _, step := range a.Steps {
-			add(step.conditions()...)
+			add(step.Conditions()...)
 		}
 	}
 	return append(out, p.Arguments()...)

@@ -95,6 +95,9 @@ func ShippedText(name string) ([]byte, error) {
 	return fs.ReadFile(tables.FS, name+".yaml") //nolint:wrapcheck // it names the file
 }
 
+// ShippedFolder is how the files of what ships are called, before their names.
+const ShippedFolder = "rules/tables/"
+
 // Embedded gives one document of rules/tables by name, nil if there is none.
 func Embedded(name string) (*source.Document, source.Issues) {
 	file := name + ".yaml"
@@ -102,7 +105,7 @@ func Embedded(name string) (*source.Document, source.Issues) {
 	if err != nil {
 		return nil, source.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
 	}
-	docs, issues := source.Parse("rules/tables/"+file, data)
+	docs, issues := source.Parse(ShippedFolder+file, data)
 	if len(docs) != 1 {
 		return nil, append(issues, source.Issue{File: file, Message: "one document is wanted"})
 	}

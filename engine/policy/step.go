@@ -56,8 +56,8 @@ func valueOf[T any](s *Step, key string) (value T) {
 	return value
 }
 
-// conditions are all expressions among the parameters.
-func (s *Step) conditions() []*eval.Expr {
+// Conditions are all expressions among the parameters.
+func (s *Step) Conditions() []*eval.Expr {
 	var out []*eval.Expr
 	for _, v := range s.values {
 		if e, ok := v.(*eval.Expr); ok && e != nil {
@@ -119,7 +119,7 @@ func (step *Step) Asks(p *Policy) []*eval.Expr {
 
 // AsksOf is Asks, but of some of the sites only.
 func (step *Step) AsksOf(p *Policy, of func(site string) bool) []*eval.Expr {
-	out := append(step.conditions(), step.reads...)
+	out := append(step.Conditions(), step.reads...)
 	for _, site := range step.Verb.Sites {
 		if site == QueueOrder || site == JobOrder || !of(site) {
 			continue

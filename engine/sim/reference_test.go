@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy/coverage"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
@@ -32,6 +33,37 @@ func TestScenariosByReference(t *testing.T) {
 			}
 			if diff := cmp.Diff(writtenPlans(t, plain.Plans), writtenPlans(t, engine.Plans)); diff != "" {
 				t.Errorf("-reference +engine:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWatchedScenarios runs every scenario with policies of which is watched what they ask: the plans are the same.
+func TestWatchedScenarios(t *testing.T) {
+	t.Parallel()
+	for _, name := range scenarioFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, data := scenarioFile(t, name)
+			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if slices.ContainsFunc(plain.Plans, usedUp) {
+				t.Skip("a row had no steps left in a cycle, and cel-go counts otherwise")
+			}
+			var r coverage.Recorder
+			watched, err := RunScenario(path, data, ScenarioOptions{Compile: r.Load, World: Options{Decide: (&reference.Run{}).Decide}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(writtenPlans(t, plain.Plans), writtenPlans(t, watched.Plans)); diff != "" {
+				t.Errorf("-plain +watched:\n%s", diff)
+			}
+			decides := len(plain.Plans) > 0 && name != "displace/a_paused_policy"
+			report := r.Report(func(coverage.Place) bool { return true })
+			if decides && report.Seen == 0 || report.Seen > report.Of {
+				t.Errorf("%d of %d was seen", report.Seen, report.Of)
 			}
 		})
 	}

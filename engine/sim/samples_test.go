@@ -14,6 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const samplesDir = "../../samples"
@@ -202,15 +203,24 @@ jobs:
 	}
 }
 
-// TestSampleScenarios runs the scenarios below samples. A section that has the name of a sample policy is that.
+// TestSampleScenarios runs the scenarios below samples, which may name the sample policies. A section that has the name of one is that.
 func TestSampleScenarios(t *testing.T) {
 	t.Parallel()
+	sources, err := manifest.Read(nil, samplesDir+"/policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, _ := manifest.Load(manifest.Options{}, sources...)
+	policies := map[string]*source.Document{}
+	for _, p := range objects.Policies {
+		policies[p.Name] = p.Doc
+	}
 	for _, path := range sampleFiles(t, ".txtar") {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := RunScenario(path, data, ScenarioOptions{Update: updating(), AfterCycle: checked})
+		r, err := RunScenario(path, data, ScenarioOptions{Update: updating(), AfterCycle: checked, Policies: policies})
 		if err != nil || r.Diff != "" || r.Heading == "" || len(r.Unused) > 0 {
 			t.Errorf("%s: %v, heading %q, unused %v, %s", path, err, r.Heading, r.Unused, r.Diff)
 		}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,10 @@ type ScenarioOptions struct {
 	World Options
 	// Compile, where it is set, compiles the policies by which the scenario decides, in the place of policy.Load.
 	Compile func(*source.Document) (*policy.Policy, source.Issues)
+	// Policies are those that the scenario may name beside its own sections, by name.
+	Policies map[string]*source.Document
+	// Otherwise is the policy that decides where the scenario names none; "": default.
+	Otherwise string
 	// BeforeCycle and AfterCycle, where they are set, are called around each cycle;
 	// an error ends the scenario.
 	BeforeCycle, AfterCycle func(*World) error
@@ -51,7 +56,7 @@ type ScenarioResult struct {
 //
 //	load SECTION...     take in objects
 //	submit SECTION...   the same, later
-//	policy NAME         decide by this policy: a section, or "default", which is used if none is named
+//	policy NAME         decide by this policy: a section, one of the options, or "default", which is used if none is named
 //	now TIME            set the clock, before anything else: 2026-01-31T12:00:00Z
 //	seed N              the seed of ties, before anything else
 //	cycle [N]           run cycles, one second apart, and print what they decided
@@ -282,14 +287,21 @@ func (s *scenario) compile(name string) (*policy.Policy, error) {
 	return compiled, append(issues, more...).Err()
 }
 
-// document is the policy of a section, or the default one.
+// document is the policy of a section, one of the options, or the default one.
 func (s *scenario) document(name string) (*source.Document, source.Issues) {
+	if doc := s.Policies[name]; doc != nil && s.starts[name] == 0 {
+		return doc, nil
+	}
 	if name == "default" && s.starts[name] == 0 {
 		return policy.Embedded(name)
 	}
 	section, err := s.source(name)
 	if err != nil {
-		return nil, source.Issues{{File: s.name, Line: s.line, Message: err.Error()}}
+		text := err.Error()
+		if s.Policies != nil {
+			text += ", and no policy of that name"
+		}
+		return nil, source.Issues{{File: s.name, Line: s.line, Column: 1, Message: text}}
 	}
 	return policyOf(section)
 }
@@ -365,7 +377,7 @@ func (s *scenario) inPolicy() error {
 	if s.inWorld().Policy != nil {
 		return nil
 	}
-	return s.policy([]string{"default"})
+	return s.policy([]string{cmp.Or(s.Otherwise, "default")})
 }
 
 func (s *scenario) oneCycle() error {

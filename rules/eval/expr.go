@@ -201,8 +201,8 @@ func Compile(s *rules.Scope, text source.Text, want rules.Kind) (*Expr, source.I
 }
 
 // program has cel-go plan an expression; counted: it counts what an evaluation costs, and ends one that is over CostLimit.
-func program(s *rules.Scope, a *ast.AST, counted bool) (cel.Program, error) {
-	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+func program(s *rules.Scope, a *ast.AST, counted bool, more ...cel.ProgramOption) (cel.Program, error) {
+	options := append([]cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}, more...)
 	if counted {
 		options = append(options, cel.CostTracking(actualCost{rules.Walkers(), rules.Searchers()}), cel.CostLimit(rules.CostLimit))
 	}

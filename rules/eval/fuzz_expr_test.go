@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -76,7 +77,26 @@ func FuzzCompile(f *testing.F) {
 		if !types.IsError(v) && v != types.NullValue && plain(e.Type) && v.Type().TypeName() != e.Type.TypeName() {
 			t.Errorf("%s gives %v, a %s, not the %s that it was said to give", text, v, v.Type(), e.Type)
 		}
+		watched(t, e, roots, len(text))
 	})
+}
+
+// watched fails where an expression gives something else while it is watched, or a condition lies outside of it.
+func watched(t *testing.T, e *Expr, roots cel.Activation, size int) {
+	t.Helper()
+	plain := *e
+	w, err := e.Watch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(e.Interpret(roots)), fmt.Sprint(plain.Interpret(roots)); got != want {
+		t.Errorf("watched it gives %s, else %s", got, want)
+	}
+	for _, c := range w.Conditions {
+		if c.At < 0 || c.At >= size || c.Text == "" {
+			t.Errorf("a condition lies outside of the expression: %+v", c)
+		}
+	}
 }
 
 // wellPlaced fails for an issue that says nothing, or lies outside of the file.

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// keptPolicy keeps nodes for a team, and has a row that errs where neither node nor job has a label tier.
+const keptPolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: kept}
+spec:
+  pipeline: [allocate]
+  tiers:
+  - name: first
+    tables:
+    - name: house
+      inline:
+        params: {strict: {type: bool, default: true}}
+        variables:
+        - {name: kept, on: node, expression: "'team' in node.labels"}
+        predicates:
+        - name: kept-for-team
+          when: variables.kept
+          expression: params.strict && node.labels['team'] == job.labels[?'team'].orValue('none') || task.priority > 100
+        scores:
+        - name: by-tier
+          expression: "node.labels[?'tier'].orValue(job.labels['tier']) == 'fast' ? 10 : 0"
+    - {name: gang}
+`
+
+// keptScenario has its world, which differs, and what it expects, at its end.
+const keptScenario = `# A node of a team is for pods of the team.
+load w
+cycle
+cmp decided
+-- w --
+apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: mine, cpu: 4, labels: {team: a, tier: fast}}]
+jobs: [{name: j, cpu: 1, labels: {LABELS}}]
+-- decided --
+`
+
+// silentScenario has a row that errs in a cycle that tells nothing new, and so is not printed.
+const silentScenario = `# Nothing changes in a minute.
+load w
+until 2m
+cmp decided
+-- w --
+apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: small, cpu: 8}]
+pods: [{name: other, scheduler: other, cpu: 1, node: small}]
+jobs: [{name: j, cpu: 8}, {name: k, cpu: 8}]
+-- decided --
+after 0s
+admit  default/j    -
+admit  default/k    -
+wait   default/j    -  gang/all-or-nothing: 0 of the 1 pods that must start together can start
+wait   default/j-0  -  builtin/fit: 0/1 nodes are available: 1 Insufficient cpu
+wait   default/k    -  gang/all-or-nothing: 0 of the 1 pods that must start together can start
+wait   default/k-0  -  builtin/fit: 0/1 nodes are available: 1 Insufficient cpu
+-- own --
+apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: own}
+spec:
+  pipeline: [allocate]
+  tiers:
+  - name: first
+    tables:
+    - name: house
+      inline:
+        jobOrder: [{name: by-minute, by: 1 / (now.getMinutes('UTC') - 1)}]
+    - {name: gang}
+`
+
+// keptTests is a folder with scenarios in tests: team passes, other differs, expects has a row that errs as it expects. Beside it
+// silent.txtar has one that errs without a word, and odd.txtar cannot be run.
+func keptTests(t *testing.T) string {
+	t.Helper()
+	with := func(labels, decided string) string {
+		return strings.Replace(keptScenario, "LABELS", labels, 1) + decided
+	}
+	placed := "admit  default/j    -\nbind   default/j-0  mine  the only node that fits\n"
+	dir := files(t, map[string]string{
+		"kept.yaml": keptPolicy, "silent.txtar": strings.Replace(silentScenario, "load", "policy own\nload", 1), "odd.txtar": "# R.\nlod w\n",
+	})
+	if err := os.Mkdir(filepath.Join(dir, "tests"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	expects := strings.Replace(with("team: a", placed), ", tier: fast", "", 1) +
+		"error    house/by-tier (scores) erred once, first for default/j-0 on mine: no such key: tier\n"
+	for name, text := range map[string]string{
+		"team.txtar": with("team: a", placed), "other.txtar": with("team: b", placed), "expects.txtar": expects,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "tests", name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// printed runs the program in the folder that is the working one, and gives what it prints.
+func printed(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if got := run(args, strings.NewReader(""), &out, &errs); got != code {
+		t.Errorf("%s: exit code %d, want %d", strings.Join(args, " "), got, code)
+	}
+	return out.String() + errs.String()
+}
+
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "rewrite the golden files")
+	os.Exit(m.Run())
+}
+
+// golden compares what is printed with a file of testdata, or with -update rewrites that.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-%s +printed\n%s", filepath.Base(file), diff)
+	}
+}
+
+// testdata is the folder of golden files, for tests that change the working one.
+func testdata(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// What is printed, and the files that are written.
+func TestPolicyTest(t *testing.T) {
+	goldens := testdata(t)
+	t.Chdir(keptTests(t))
+	got := printed(t, exitMistakes, "policy", "test", "--policy", "kept.yaml", "--coverage", "coverage.json", "--junit", "junit.xml",
+		"tests", "silent.txtar", "odd.txtar")
+	golden(t, filepath.Join(goldens, "policy-test.txt"), got)
+	written := func(file string) string {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile(`time="\d+\.\d{3}"`).ReplaceAllString(string(data), `time="0.000"`)
+	}
+	golden(t, filepath.Join(goldens, "policy-test.json"), written("coverage.json"))
+	golden(t, filepath.Join(goldens, "policy-test.xml"), written("junit.xml"))
+}
+
+func TestPolicyTestExitCodes(t *testing.T) {
+	t.Chdir(keptTests(t))
+	if err := os.Mkdir("empty", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	kept2 := strings.Replace(keptPolicy, "{name: kept}", "{name: kept2}", 1)
+	named := strings.Replace(keptScenario, "load w", "policy kept\nload w", 1)
+	named = strings.Replace(named, "LABELS", "team: a", 1) + "admit  default/j    -\nbind   default/j-0  mine  the only node that fits\n"
+	if err := os.Mkdir("more", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"more/kept2.yaml": kept2, "twice.yaml": keptPolicy, "wrong.yaml": strings.Replace(keptPolicy, "node.labels['team']", "node.lables", 1),
+		"world.yaml": world, "named.txtar": named, "unused.txtar": named + "-- left --\n",
+		"default.txtar": "# R.\nload w\nshow nodes\ncmp n\n-- w --\n" + world +
+			"-- n --\nNODE  STATE  PODS  IDLE\nn1    Ready  0     cpu 4, memory 32Gi, pods 110\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string // what is printed has it
+	}{
+		{"tests/team.txtar --policy kept.yaml", exitOK, "1 scenario: 1 passed, 0 failed\n\ncoverage: 53.8 %, 7 of 13\n"},
+		{"tests/team.txtar --policy kept.yaml --min-coverage 53.8", exitOK, ""},
+		{"tests/team.txtar --policy kept.yaml --min-coverage 54", exitMistakes, "53.8 % is covered, less than the 54 % of --min-coverage"},
+		{"tests/team.txtar --policy kept.yaml --shipped", exitOK, "jobReady gang/all-or-nothing"},
+		{"tests/other.txtar", exitOK, "ok    tests/other.txtar"}, // default decides
+		{"default.txtar", exitOK, "coverage: the policies have no rows of their own; --shipped counts"},
+		{"named.txtar --policy kept.yaml --policy more", exitOK, "1 passed"},
+		{"named.txtar --policy more", exitMistakes, "there is no section kept, and no policy of that name"},
+		{"unused.txtar --policy kept.yaml", exitMistakes, "no line of the script names left"},
+		{"tests --policy kept.yaml --policy twice.yaml", exitUsage, "two policies are called kept, in kept.yaml and in twice.yaml"},
+		{"tests --policy wrong.yaml", exitUsage, "wrong.yaml:17:"},
+		{"tests --policy none.yaml", exitUsage, "--policy: read input: stat none.yaml: no such file"},
+		{"tests --policy world.yaml", exitUsage, "there is no SchedulingPolicy in world.yaml"},
+		{"none", exitUsage, "no such file"},
+		{"empty", exitUsage, "there is no scenario, a file that ends with .txtar, in empty"},
+		{"kept.yaml", exitUsage, "there is no scenario, a file that ends with .txtar, in kept.yaml"},
+		{"", exitUsage, "name at least one scenario"},
+		{"tests --min-coverage 101", exitUsage, "--min-coverage must be from 0 to 100"},
+		{"tests --junit none/x.xml", exitUsage, "--junit: open none/x.xml"},
+		{"tests --coverage none/x.json", exitUsage, "--coverage: open none/x.json"},
+		{"tests --polcy kept.yaml", exitUsage, "unknown flag: --polcy"},
+	} {
+		got := printed(t, c.code, append([]string{"policy", "test"}, strings.Fields(c.args)...)...)
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: want %q in\n%s", c.args, c.want, got)
+		}
+	}
+}

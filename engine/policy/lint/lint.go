@@ -1,0 +1,145 @@
+// Package lint finds what is legal in a policy and hardly meant, beyond what policy.Load warns of: rows, tables and names that decide
+// nothing, and conditions that contradict each other. It tells only of what the policy's own file holds.
+//
+//	lint.go    a policy: what is never asked or read
+//	rows.go    rows: constants, repetitions, two that never hold together
+//	clash.go   conditions: which of a chain exclude each other
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Policy is what is found in a policy, as warnings at their places, in their order. mistakes are those of a policy that does not compile,
+// of which nothing else is told.
+func Policy(doc *source.Document) (found, mistakes source.Issues) {
+	p, issues := policy.Load(doc)
+	if issues.Err() != nil {
+		return nil, issues.Errors()
+	}
+	l := &linter{policy: p, doc: doc, spec: doc.Root.Get("spec")}
+	for _, tier := range l.items(l.spec.Get("tiers")) {
+		for _, entry := range l.items(tier.Get("tables")) {
+			if inline := entry.Get("inline"); inline.Exists() {
+				l.table(entry, rules.ReadTable(inline, entry.Get("name").String(&l.quiet), policy.Shape(), nil, &l.quiet))
+			}
+		}
+	}
+	l.actions()
+	l.rows()
+	l.found.Sort()
+	return l.found, nil
+}
+
+// linter is the work on one policy.
+type linter struct {
+	policy *policy.Policy
+	doc    *source.Document
+	spec   source.Value
+	found  source.Issues
+	quiet  source.Issues // of what compiled, there are none
+}
+
+func (l *linter) warn(i source.Issue) {
+	i.Severity = source.Warning
+	l.found = append(l.found, i)
+}
+
+// items are those of a list that may be absent.
+func (l *linter) items(v source.Value) []source.Value {
+	if !v.Exists() {
+		return nil
+	}
+	return v.Items(&l.quiet)
+}
+
+// table finds what an inline table holds in vain.
+func (l *linter) table(entry source.Value, t *rules.Table) {
+	inline := entry.Get("inline")
+	for _, p := range t.Params {
+		if p.Deprecated == "" && !l.reads([]source.Value{inline}, "params."+p.Name) {
+			l.warn(p.At.Issuef("remove it, or read it as params."+p.Name, "nothing reads the param %q", p.Name))
+		}
+	}
+	for _, v := range t.Variables {
+		if !l.reads([]source.Value{inline}, "variables."+v.Name) {
+			l.warn(v.At.Get("name").Issuef("remove it, or read it as variables."+v.Name, "nothing reads the variable %q", v.Name))
+		}
+	}
+	where := []source.Value{l.spec}
+	for _, a := range t.Attributes {
+		given := slices.ContainsFunc(l.policy.Attributes(), func(x *policy.Attribute) bool { return x.Table == t.Name && x.Name == a.Name })
+		if given && !l.reads(where, "."+a.Name) && !shippedReads(a.Name) { // of one with several fields the name is none
+			l.warn(a.At.Get("name").Issuef("remove it, or read it as "+a.On+"."+a.Name, "nothing reads the attribute %q", a.Name))
+		}
+	}
+	for _, site := range policy.Sites() {
+		for _, row := range t.Sections[site.Name] {
+			l.dropped(entry, t.Name, &site, row)
+		}
+	}
+}
+
+// dropped warns of a row that the compiler left out, unless params did it, which may be another time.
+func (l *linter) dropped(entry source.Value, table string, site *policy.Site, row *rules.Row) {
+	if slices.ContainsFunc(l.policy.Rules(site.Name), func(r *policy.Rule) bool { return r.Table == table && r.Name == row.Name }) {
+		return
+	}
+	name := row.At.Get("name")
+	switch only, without := entry.Get("only"), entry.Get("without"); {
+	case only.Exists() && !slices.Contains(only.Strings(&l.quiet), site.Name):
+		l.warn(name.Issuef("add "+site.Name+" to only, or remove the row", "the row %q is never asked: only leaves out %s", row.Name, site.Name))
+	case without.Exists() && slices.Contains(without.Strings(&l.quiet), site.Name):
+		l.warn(name.Issuef("take "+site.Name+" out of without, or remove the row", "the row %q is never asked: without names %s", row.Name,
+			site.Name))
+	case !strings.Contains(row.When.Value, "params."):
+		l.warn(row.When.Issue(0, len([]rune(row.When.Value)), fmt.Sprintf("the row %q is never asked: its when is always false", row.Name),
+			"remove the row, or its when"))
+	}
+}
+
+// actions warns of those that the pipeline does not name.
+func (l *linter) actions() {
+	for _, a := range l.items(l.spec.Get("actions")) {
+		name := a.Get("name")
+		if text := name.String(&l.quiet); !slices.Contains(l.policy.Pipeline, text) {
+			l.warn(name.Issuef("add it to pipeline, or remove it", "the action %q never runs: the pipeline does not name it", text))
+		}
+	}
+}
+
+// reads says whether an expression below some values has a path, as params.factor or .share.
+func (l *linter) reads(below []source.Value, path string) bool {
+	pattern := regexp.MustCompile(regexp.QuoteMeta(path) + `\b`)
+	return slices.ContainsFunc(below, func(v source.Value) bool { return l.matches(v, pattern) })
+}
+
+func (l *linter) matches(v source.Value, pattern *regexp.Regexp) bool {
+	switch v.Kind() {
+	case source.Map:
+		return slices.ContainsFunc(v.Fields(nil, &l.quiet), func(f source.Field) bool {
+			return f.Name != "description" && l.matches(f.Value, pattern)
+		})
+	case source.List:
+		return slices.ContainsFunc(l.items(v), func(item source.Value) bool { return l.matches(item, pattern) })
+	default:
+		text, ok := v.Any().(string)
+		return ok && pattern.MatchString(text)
+	}
+}
+
+// shippedReads says whether a shipped table reads a field of that name, which it may have from the policy.
+func shippedReads(name string) bool {
+	l := &linter{}
+	return slices.ContainsFunc(policy.ShippedNames(), func(table string) bool {
+		doc, _ := policy.Embedded(table)
+		return doc != nil && l.reads([]source.Value{doc.Root}, "."+name)
+	})
+}

@@ -1,0 +1,223 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// allHold are the sites of which all rows must hold.
+func allHold() []string {
+	return []string{
+		policy.Predicates, policy.DevicePredicates, policy.JobValid, policy.JobReady, policy.Allocatable, policy.Preemptive, policy.TaskFeasible,
+	}
+}
+
+// orders are the sites whose rows are sort keys.
+func orders() []string {
+	return []string{policy.QueueOrder, policy.JobOrder, policy.TaskOrder, policy.VictimOrder}
+}
+
+// scored are the sites whose rows give numbers that are compared.
+func scored() []string { return []string{policy.Scores, policy.DeviceScores} }
+
+// rows finds what rows decide in vain.
+func (l *linter) rows() {
+	for i, r := range l.policy.All {
+		if !l.own(r.Expression) {
+			continue
+		}
+		for _, e := range []*eval.Expr{r.When, r.Expression} {
+			if e != nil {
+				l.expression(e)
+			}
+		}
+		l.constant(r)
+		l.guarded(r)
+		l.before(r, l.policy.All[:i])
+	}
+	for _, e := range l.policy.Expressions() {
+		if l.own(e) && !slices.ContainsFunc(l.policy.All, func(r *policy.Rule) bool { return e == r.When || e == r.Expression }) {
+			l.expression(e)
+		}
+	}
+}
+
+// own says that an expression stands in the policy's file.
+func (l *linter) own(e *eval.Expr) bool {
+	return e.Text.Written() && e.Text.Issue(0, 1, "", "").File == l.doc.File
+}
+
+// at warns of a whole expression.
+func (l *linter) at(e *eval.Expr, hint, format string, args ...any) {
+	l.warn(e.Text.Issue(0, len([]rune(strings.TrimRight(e.Text.Value, " \n"))), fmt.Sprintf(format, args...), hint))
+}
+
+// constant warns of a row that says the same of everything. What params decide may be otherwise another time.
+func (l *linter) constant(r *policy.Rule) {
+	e := r.Expression
+	if r.Site.Name == policy.Scores && r.Weight == 0 && l.literalWeight(r) {
+		l.at(e, "give it a weight, or remove it", "the score counts nothing: its weight is 0")
+		return
+	}
+	if !e.Constant() || r.When != nil || local(e) {
+		return
+	}
+	if inVain := saysInVain(r, e.Eval(&language.Frame{})); inVain != "" {
+		l.at(e, "remove the row, or have it read what it is asked about", "%s", inVain)
+	}
+}
+
+// saysInVain is what is wrong with a row that gives the same value for everything; "": nothing.
+func saysInVain(r *policy.Rule, v ref.Val) string {
+	refuses := slices.Contains(allHold(), r.Site.Name) || r.Veto
+	switch {
+	case slices.Contains(orders(), r.Site.Name):
+		return "puts nothing in order: it is the same for all"
+	case slices.Contains(scored(), r.Site.Name):
+		return "is the same score for all"
+	case v == types.True && refuses:
+		return "is always true, and so says nothing"
+	case v == types.False:
+		return "is always false"
+	}
+	return ""
+}
+
+// literalWeight says that the author wrote the weight out.
+func (l *linter) literalWeight(r *policy.Rule) bool {
+	at, ok := l.doc.Find(strings.TrimSuffix(r.Expression.Text.Path(), "expression") + "weight")
+	return ok && !strings.Contains(fmt.Sprint(at.Any()), "params.")
+}
+
+// expression finds chains of conditions that are always false, or always true, and what is written twice.
+func (l *linter) expression(e *eval.Expr) {
+	t := teller{e.Checked()}
+	var walk func(part ast.Expr, under string)
+	walk = func(part ast.Expr, under string) {
+		operator := ""
+		if part.Kind() == ast.CallKind {
+			switch operator = part.AsCall().FunctionName(); operator {
+			case operators.LogicalAnd, operators.LogicalOr:
+				if operator != under {
+					l.chain(e, t, part, operator)
+				}
+			case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+				l.itself(e, t, part)
+			}
+		}
+		for _, p := range t.written(part) {
+			walk(p, operator)
+		}
+	}
+	walk(t.Expr(), "")
+}
+
+// chain finds conditions of one that exclude each other, or stand in it twice.
+func (l *linter) chain(e *eval.Expr, t teller, part ast.Expr, operator string) {
+	or := operator == operators.LogicalOr
+	if a, b, found := clash(t.atoms(part, or)); found {
+		how := map[bool]string{false: "%s and %s never hold together", true: "%s or %s always holds"}[or]
+		l.at(e, map[bool]string{false: "write || between them, or remove one", true: "write && between them, or remove one"}[or],
+			how, a.text, b.text)
+		return
+	}
+	seen := map[string]bool{}
+	for _, x := range operands(part, operator) {
+		text := t.text(x)
+		if seen[text] && text != "" {
+			l.at(e, "remove it once", "%s stands twice in the same condition", text)
+		}
+		seen[text] = true
+	}
+}
+
+// itself warns of what is compared with itself.
+func (l *linter) itself(e *eval.Expr, t teller, part ast.Expr) {
+	args := part.AsCall().Args()
+	if text := t.text(args[0]); text != "" && text == t.text(args[1]) && args[0].Kind() != ast.LiteralKind {
+		l.at(e, "compare it with something else", "%s is compared with itself", text)
+	}
+}
+
+// guarded warns of a row whose expression never holds where its when does, or always does.
+func (l *linter) guarded(r *policy.Rule) {
+	if r.When == nil || !l.own(r.When) {
+		return
+	}
+	when := teller{r.When.Checked()}.atoms(r.When.Checked().Expr(), false)
+	if _, _, clashes := clash(when); clashes {
+		return // told already
+	}
+	for _, negated := range []bool{false, true} {
+		expression := teller{r.Expression.Checked()}.atoms(r.Expression.Checked().Expr(), negated)
+		if _, _, clashes := clash(expression); clashes {
+			return
+		}
+		a, b, found := clash(slices.Concat(when, expression))
+		switch {
+		case !found:
+		case negated && slices.Contains(allHold(), r.Site.Name):
+			l.at(r.Expression, "compare another value, or remove the row", "%s always holds where when holds: %s; the row says nothing", b.text,
+				a.text)
+		case !negated:
+			l.at(r.Expression, "compare another value, or write expression: \"false\" if that is meant", "%s never holds where when holds: %s",
+				b.text, a.text)
+		}
+	}
+}
+
+// before warns of a row that says what an earlier one says, or that excludes one that must hold, too.
+func (l *linter) before(r *policy.Rule, rows []*policy.Rule) {
+	for _, other := range rows {
+		if other.Site.Name != r.Site.Name || !comparable(r, other) {
+			continue
+		}
+		sameGuard := guardText(r) == guardText(other)
+		same := sameGuard && plain(r.Expression) == plain(other.Expression)
+		switch {
+		case same && (slices.Contains(orders(), r.Site.Name) || r.Tier == other.Tier || slices.Contains(allHold(), r.Site.Name)):
+			l.at(r.Expression, "remove one of the two rows", "the row %q of the table %s says the same, and is asked before", other.Name,
+				other.Table)
+			return
+		case sameGuard && slices.Contains(allHold(), r.Site.Name):
+			t, o := teller{r.Expression.Checked()}, teller{other.Expression.Checked()}
+			mine, others := t.atoms(t.Expr(), false), o.atoms(o.Expr(), false)
+			_, _, mineClash := clash(mine)
+			_, _, othersClash := clash(others)
+			if a, b, found := clash(slices.Concat(others, mine)); found && !mineClash && !othersClash {
+				l.at(r.Expression, "join what may hold with || in one row, or give the rows a when", "%s never holds together with %s of the row %q, "+
+					"and both must", b.text, a.text, other.Name)
+			}
+		}
+	}
+}
+
+// comparable says that the texts of two rows mean the same where they are the same: params and variables are those of a table.
+func comparable(r, other *policy.Rule) bool {
+	return r.Table == other.Table || !local(r.Expression) && !local(r.When)
+}
+
+// local says that an expression reads what only its table has.
+func local(e *eval.Expr) bool {
+	return e != nil && (strings.Contains(e.Text.Value, "params.") || strings.Contains(e.Text.Value, "variables."))
+}
+
+func guardText(r *policy.Rule) string {
+	if r.When == nil {
+		return ""
+	}
+	return plain(r.When)
+}
+
+// plain is an expression with the same spaces for all.
+func plain(e *eval.Expr) string { return teller{e.Checked()}.text(e.Checked().Expr()) }

@@ -1,0 +1,194 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/parser"
+)
+
+// unparsed is an expression as cel-go writes it; false: it does not parse. Macros are plain calls here, so that nothing is expanded.
+func unparsed(text string) (string, bool) {
+	p, err := parser.NewParser(parser.EnableOptionalSyntax(true))
+	if err != nil {
+		return "", false
+	}
+	a, errs := p.Parse(common.NewTextSource(text))
+	if len(errs.GetErrors()) > 0 {
+		return "", false
+	}
+	out, err := parser.Unparse(a.Expr(), a.SourceInfo(), parser.WrapAfterColumnLimit(false), parser.WrapOnColumn(1<<20))
+	return out, err == nil
+}
+
+// expression is an expression on one line with the spaces of cel-go, where these are all that differs: literals, parentheses and the rest
+// stay as they were written. One with a comment of CEL's, or that does not parse, is left alone.
+func expression(text string) string {
+	whole, ok := unparsed(text)
+	pieces, literals, plain := split(text)
+	if !ok || !plain {
+		return text
+	}
+	flat := strings.Join(strings.Fields(marked(pieces)), " ")
+	if spaced, ok := unparsed(flat); ok && bare(spaced) == bare(flat) {
+		flat = spaced
+	}
+	for i, literal := range literals {
+		flat = strings.Replace(flat, mark(i), literal, 1)
+	}
+	if again, ok := unparsed(flat); !ok || again != whole {
+		return text
+	}
+	return flat
+}
+
+// mark stands for a literal of text.
+func mark(i int) string { return fmt.Sprintf(`"@%d@"`, i) }
+
+func marked(pieces []string) string {
+	var out strings.Builder
+	for i, p := range pieces {
+		if i > 0 {
+			out.WriteString(mark(i - 1))
+		}
+		out.WriteString(p)
+	}
+	return out.String()
+}
+
+// bare is a text without white space.
+func bare(text string) string { return strings.Join(strings.Fields(text), "") }
+
+// split cuts an expression at its literals of text, quotes and prefix included; plain is false where it has a comment, or bytes, or a
+// literal over several lines, which are left as they are.
+func split(text string) (pieces, literals []string, plain bool) {
+	start := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case strings.HasPrefix(text[i:], "//"):
+			return nil, nil, false
+		case c == '`': // a name
+			end := strings.IndexByte(text[i+1:], '`')
+			if end < 0 {
+				return nil, nil, false
+			}
+			i += end + 1
+		case c == '"' || c == '\'':
+			from := i
+			raw := false
+			for from > start && strings.ContainsRune("rRbB", rune(text[from-1])) {
+				from--
+				raw = raw || strings.ContainsRune("rR", rune(text[from]))
+				if strings.ContainsRune("bB", rune(text[from])) {
+					return nil, nil, false
+				}
+			}
+			end := closing(text, i, raw)
+			if end < 0 || strings.Contains(text[i:end], "\n") {
+				return nil, nil, false
+			}
+			pieces, literals = append(pieces, text[start:from]), append(literals, text[from:end])
+			start, i = end, end-1
+		}
+	}
+	return append(pieces, text[start:]), literals, true
+}
+
+// closing is the offset behind a literal that opens at one.
+func closing(text string, open int, raw bool) int {
+	quote := text[open : open+1]
+	if strings.HasPrefix(text[open:], strings.Repeat(quote, 3)) {
+		quote = strings.Repeat(quote, 3)
+	}
+	for i := open + len(quote); i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && !raw:
+			i++
+		case strings.HasPrefix(text[i:], quote):
+			return i + len(quote)
+		}
+	}
+	return -1
+}
+
+// breaks cuts an expression of one line into lines of at most so many characters, where it can: before || and &&, ? and :, the ones that
+// bind least first. Joined by single spaces the lines are the expression.
+func breaks(text string, width int) []string {
+	if utf8.RuneCountInString(text) <= width {
+		return []string{text}
+	}
+	var at []int
+	best := 1 << 20
+	for _, p := range places(text) {
+		if p.rank < best {
+			best, at = p.rank, nil
+		}
+		if p.rank == best {
+			at = append(at, p.offset)
+		}
+	}
+	if at == nil {
+		return []string{text}
+	}
+	var out []string
+	from, whole := 0, false // whether the line before is a part that was not cut
+	for _, offset := range append(at, len(text)) {
+		lines := breaks(text[from:offset], width)
+		from = offset + 1 // without the space
+		last := len(out) - 1
+		if whole && len(lines) == 1 && utf8.RuneCountInString(out[last])+1+utf8.RuneCountInString(lines[0]) <= width {
+			out[last] += " " + lines[0] // so that a long chain of short conditions is no column of them
+			continue
+		}
+		out, whole = append(out, lines...), len(lines) == 1
+	}
+	return out
+}
+
+// place is the space before an operator; those of lower rank are outside of those of a higher one.
+type place struct{ offset, rank int }
+
+func places(text string) []place {
+	pieces, literals, plain := split(text)
+	if !plain {
+		return nil
+	}
+	var out []place
+	depth, offset := 0, 0
+	for i, piece := range pieces {
+		for j := range len(piece) {
+			switch piece[j] {
+			case '(', '[', '{':
+				depth++
+			case ')', ']', '}':
+				depth--
+			case ' ':
+				for rank, operator := range []string{" ? ", " : ", " || ", " && "} {
+					if offset+j > 0 && strings.HasPrefix(piece[j:], operator) {
+						out = append(out, place{offset + j, depth*4 + max(rank-1, 0)})
+					}
+				}
+			}
+		}
+		offset += len(piece)
+		if i < len(literals) {
+			offset += len(literals[i])
+		}
+	}
+	return out
+}
+
+// words cuts a text at its spaces into lines of at most so many characters, where it can.
+func words(text string, width int) []string {
+	var out []string
+	for word := range strings.SplitSeq(text, " ") {
+		if n := len(out); n > 0 && utf8.RuneCountInString(out[n-1])+1+utf8.RuneCountInString(word) <= width {
+			out[n-1] += " " + word
+			continue
+		}
+		out = append(out, word)
+	}
+	return out
+}
