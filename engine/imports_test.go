@@ -88,7 +88,8 @@ var mayImport = map[string]string{
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
 	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/compare":   "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest rules/source " + allCRDs,
+	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest " +
+		"rules/source " + allCRDs,
 	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session " + allCRDs,
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
@@ -212,14 +213,15 @@ var mayImportOthers = map[string]string{
 	"engine/live":               clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
 	"engine/live/asks":          apiObjects + " github.com/go-logr/logr",
 	"engine/live/lease":         clients,
-	"engine/live/load":          apiObjects + " " + loadAPI + " github.com/go-logr/logr github.com/prometheus/client_golang github.com/prometheus/common/model",
-	"engine/live/outbox":        "",
-	"engine/live/serving":       clients + " github.com/go-logr/logr",
-	"engine/live/questions":     clients + " github.com/go-logr/logr k8s.io/apiserver",
-	"engine/explain":            "",
-	"engine/whatif":             apiObjects,
-	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
-	"statemachines/controller":  clients + " " + metricsLog,
+	"engine/live/load": apiObjects + " " + loadAPI + " github.com/go-logr/logr" +
+		" github.com/prometheus/client_golang github.com/prometheus/common/model",
+	"engine/live/outbox":       "",
+	"engine/live/serving":      clients + " github.com/go-logr/logr",
+	"engine/live/questions":    clients + " github.com/go-logr/logr k8s.io/apiserver",
+	"engine/explain":           "",
+	"engine/whatif":            apiObjects,
+	"statemachines":            "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
+	"statemachines/controller": clients + " " + metricsLog,
 	"statemachines/controller/flows": apiObjects +
 		" k8s.io/client-go sigs.k8s.io/controller-runtime",
 	"statemachines/flow":      apiObjects,

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
+	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/layout"
 	"github.com/celsius-scheduler/celsius/rules/source"

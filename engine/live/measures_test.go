@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -25,6 +26,16 @@ func measured(node, cpu string) metricsv1beta1.NodeMetrics {
 		ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.NewTime(time.Unix(1000, 0)),
 		Usage: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")},
 	}
+}
+
+// mustMeasure tells a feed of measured load.
+func mustMeasure(t *testing.T, in *feed, wanted func() bool) *load.Watch {
+	t.Helper()
+	m, err := (&scheduler{}).newMeasures(in, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // Load is listed while the policy reads it; of a node that is listed no more nothing is known; what fails is logged once, and leaves what
@@ -36,10 +47,7 @@ func TestMeasures(t *testing.T) {
 		var logged []string
 		wanted, lists := false, 0
 		in := newFeed()
-		m, err := (&scheduler{}).newMeasures(in, func() bool { return wanted })
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mustMeasure(t, in, func() bool { return wanted })
 		m.List = func(_ context.Context, of *metricsv1beta1.NodeMetricsList) error {
 			lists++
 			of.Items = answer

@@ -1,18 +1,10 @@
 package policy
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
-
-// aPolicy is the text of a policy with one tier of one table of its own, named mine.
-func aPolicy(table string) string {
-	return "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: [allocate]\n" +
-		"  tiers:\n  - name: only\n    tables:\n    - name: mine\n      inline:\n        " +
-		strings.ReplaceAll(strings.Trim(table, "\n"), "\n", "\n        ") + "\n"
-}
 
 // compiled compiles a text that has no mistake.
 func compiled(t testing.TB, text string) *Policy {
