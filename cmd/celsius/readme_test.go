@@ -27,7 +27,7 @@ func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 	shown := 0
 	for _, file := range []string{
 		"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md",
-		"docs/writing-policies.md",
+		"docs/writing-policies.md", "docs/recording.md",
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -110,6 +110,8 @@ type change struct {
 	Op     string          `json:"op,omitempty"` // "": the object is as given
 	Kind   string          `json:"kind"`
 	Object json.RawMessage `json:"object"`
+	// Moment is what momentOf gives of the object, which in JSON has whole seconds.
+	Moment time.Time `json:"moment,omitzero"`
 }
 
 type changes []change
@@ -153,6 +155,17 @@ func kinds() map[string]reflect.Type {
 // nameOf is the name that kinds has for an object.
 func nameOf(object any) string { return reflect.TypeOf(object).Elem().Name() }
 
+// momentOf is the time of an object that is made here, and not by the API server, whose times have whole seconds; nil: it has none.
+func momentOf(object any) *metav1.Time {
+	switch o := object.(type) {
+	case *extender.Answer:
+		return &o.At
+	case *metricsv1beta1.NodeMetrics:
+		return &o.Timestamp
+	}
+	return nil
+}
+
 // written is a delta as it is written.
 func written(d model.Delta) (change, error) {
 	c := change{Kind: nameOf(d.Object)}
@@ -166,6 +179,9 @@ func written(d model.Delta) (change, error) {
 		if o, ok := object.(metav1.Object); ok { // of what is gone only that is read
 			object = map[string]any{"metadata": map[string]any{"namespace": o.GetNamespace(), "name": o.GetName(), "uid": o.GetUID()}}
 		}
+	}
+	if at := momentOf(d.Object); at != nil {
+		c.Moment = at.Time
 	}
 	var err error
 	if c.Object, err = json.Marshal(object); err != nil {
@@ -183,6 +199,9 @@ func (c *change) read(known map[string]reflect.Type) (d model.Delta, err error) 
 	d.Object = reflect.New(t).Interface()
 	if err := json.Unmarshal(c.Object, d.Object); err != nil {
 		return d, fmt.Errorf("read a %s: %w", c.Kind, err)
+	}
+	if at := momentOf(d.Object); at != nil && !c.Moment.IsZero() {
+		at.Time = c.Moment
 	}
 	switch c.Op {
 	case "":
