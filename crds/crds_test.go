@@ -281,7 +281,8 @@ func TestSections(t *testing.T) {
 		sections[inline+"."+s] = true
 	}
 	keyed := map[string]bool{
-		"spec.actions": true, "spec.tiers": true, "spec.tiers[].tables": true, "status.schedulers": true, "status.conditions": true,
+		"spec.actions": true, "spec.tiers": true, "spec.tiers[].tables": true, "status.schedulers": true, "status.shadows": true,
+		"status.conditions": true,
 	}
 	maps.Copy(keyed, sections)
 	d.schema().each("", func(path string, s schemaNode) {
@@ -497,7 +498,7 @@ func TestSchemaRefuses(t *testing.T) {
 			"Queue", `{spec: {capability: {cpu: many}}}`,
 			`spec.capability.cpu: many, want ^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`,
 		},
-		{"SchedulingPolicy", `{spec: {mode: Shadow}}`, "spec.mode: Shadow, want one of [Active Paused]"},
+		{"SchedulingPolicy", `{spec: {mode: Shade}}`, "spec.mode: Shade, want one of [Active Paused Shadow]"},
 		{"SchedulingPolicy", `{spec: {tiers: [{tables: []}]}}`, "spec.tiers[0].name: missing"},
 	} {
 		var value map[string]any

@@ -23,10 +23,13 @@ type DecideFunc func(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 type Decider struct {
 	session *session.Session // of the last cycle; nil: there was none
 	memory  *action.Memory   // nil: none yet
+	enough  func() bool      // nil: never
 }
 
 // NewDecider goes on with a session of the caller's own, and with what is remembered of its jobs; nil: nothing is yet.
-func NewDecider(s *session.Session, m *action.Memory) *Decider { return &Decider{s, m} }
+func NewDecider(s *session.Session, m *action.Memory) *Decider {
+	return &Decider{session: s, memory: m}
+}
 
 // Session is that of the last cycle; nil: there was none.
 func (d *Decider) Session() *session.Session { return d.session }
@@ -47,6 +50,18 @@ func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran
 	return d.cycle(now, ran)
 }
 
+// Within is Decide until enough says so, which it is asked before each turn of a job. A cycle that is broken off gives no plan: the decider
+// remembers nothing then, and the cluster is as it was only where it is a trial that ends.
+func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enough func() bool) (plan *model.Plan, whole bool) {
+	d.enough = enough
+	whole = action.Whole(func() { plan = d.Decide(c, p, now) })
+	if d.enough = nil; !whole {
+		*d = Decider{}
+		return nil, false
+	}
+	return plan, true
+}
+
 // Cycle is Decide with the session that there is.
 func (d *Decider) Cycle(now time.Time) *model.Plan { return d.cycle(now, func(string) {}) }
 
@@ -62,6 +77,7 @@ func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {
 	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	s.Begin(now)
 	x := action.Begin(s, d.memory, plan)
+	x.Enough = d.enough
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
 			x.Run(a)

@@ -45,6 +45,7 @@
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
 //	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read
 //	engine/policy/facts    what is known of each row before it is asked: what it gives, costs and reads, how long that holds
+//	engine/policy/rollback when a policy is to be taken back, by its own word
 //	engine/policy/text     a policy written down again, with all that it names written out
 //	engine/policy/lint     what is legal in a policy and hardly meant: rows, tables and names that decide nothing
 //	engine/policy/coverage which rows were asked while scenarios ran, and how their conditions turned out
@@ -67,7 +68,8 @@
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
 //	engine/live/questions    who may ask about the last cycle, and the answers, as an API behind the API server
-//	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
+//	engine/live/serving      which of the cluster's policies is obeyed, when one is taken back, and what is told of each
+//	engine/live/shadow       policies that decide beside it, with no consequences, and in what they differ
 //	engine/live/asks         what plans would have answered by extenders, asked between cycles
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for

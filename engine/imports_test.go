@@ -72,7 +72,8 @@ var mayImport = map[string]string{
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
 		"engine/slab engine/topology engine/volume rules rules/eval",
-	"engine/policy":          ofPolicy,
+	"engine/policy":          ofPolicy + " engine/policy/rollback",
+	"engine/policy/rollback": "rules/source",
 	"engine/policy/text":     "engine/policy rules/source",
 	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
 	"engine/policy/lint":     "engine/language engine/policy rules rules/eval rules/source",
@@ -107,15 +108,16 @@ var mayImport = map[string]string{
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
-		"engine/live/questions engine/live/serving engine engine/explain engine/extender engine/proof engine/model engine/policy " +
-		"engine/recording engine/session crds/informers " +
+		"engine/live/questions engine/live/serving engine/live/shadow engine engine/explain engine/extender engine/proof engine/model " +
+		"engine/policy engine/recording engine/session crds/informers " +
 		"statemachines/objects " + allCRDs,
 	"engine/live/asks":      "engine/extender engine/model",
 	"engine/live/lease":     "",
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/live/serving":   "engine/model engine/policy rules/source crds/policy/v1alpha1",
+	"engine/live/serving":   "engine/model engine/policy engine/policy/rollback rules/source crds/policy/v1alpha1",
+	"engine/live/shadow":    "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
 	"statemachines":         "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
 		"statemachines/controller/flows statemachines/jobplugin " +
@@ -196,6 +198,7 @@ var mayImportOthers = map[string]string{
 	"engine/action":             "",
 	"engine/compare":            simOthers,
 	"engine/policy/text":        "",
+	"engine/policy/rollback":    "",
 	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",
 	"engine/eviction":           "",
 	"engine/proof":              "",
@@ -216,7 +219,8 @@ var mayImportOthers = map[string]string{
 	"engine/live/load": apiObjects + " " + loadAPI + " github.com/go-logr/logr" +
 		" github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/outbox":       "",
-	"engine/live/serving":      clients + " github.com/go-logr/logr",
+	"engine/live/serving":      clients + " github.com/go-logr/logr github.com/prometheus/client_golang github.com/prometheus/client_model",
+	"engine/live/shadow":       apiObjects + " github.com/go-logr/logr github.com/prometheus/client_golang",
 	"engine/live/questions":    clients + " github.com/go-logr/logr k8s.io/apiserver",
 	"engine/explain":           "",
 	"engine/whatif":            apiObjects,

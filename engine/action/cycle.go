@@ -28,6 +28,24 @@ type Cycle struct {
 	without []*model.Task // a place in this turn
 	promises
 	kept *kept.Places // by the present step; nil: nothing
+	// Enough breaks the cycle off where it says so before a turn; nil: never.
+	Enough func() bool
+}
+
+// brokenOff is with what a cycle is left that is broken off.
+type brokenOff struct{}
+
+// Whole makes cycles, and says whether they came to their end: false, one of them was broken off.
+func Whole(cycles func()) (whole bool) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			if _, ok := failure.(brokenOff); !ok {
+				panic(failure) //nolint:forbidigo // it is another's
+			}
+		}
+	}()
+	cycles()
+	return true
 }
 
 // promises are what is not kept for good in this cycle.

@@ -60,6 +60,9 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 
 // try gives a job a turn, which has an effect if anything of it is left.
 func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
+	if x.Enough != nil && x.Enough() {
+		panic(brokenOff{}) //nolint:forbidigo // Whole takes it
+	}
 	x.result.reset()
 	content, errors := x.c.Content(), x.s.Errors()
 	again = v.turn(j)

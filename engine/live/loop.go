@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
+	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/recording"
@@ -68,6 +69,7 @@ type parts struct {
 	verifier *verifier
 	metrics  *metrics
 	record   *recording.Recorder // nil: nothing is recorded
+	shadow   *shadow.Player      // nil: none decides
 	log      logr.Logger
 	looking
 }
@@ -154,6 +156,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	if last := l.decider.Session(); paused(p) && (last == nil || !paused(last.Policy())) {
 		l.pause()
 	}
+	l.shadow.Before(l.cluster, p, at)
 	noted := l.verifier.begin(l.cluster, p, at)
 	start := time.Now()
 	last := start
@@ -165,6 +168,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.record.Decided(l.cycle, l.cluster, p, plan)
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
 	l.sendBinds(plan, now)
+	l.shadow.After(l.cluster, plan)
 	l.verifier.check(noted, l.cluster, plan, l.stamp)
 	l.sendEvicts(plan)
 	l.asks.Ask(l.cluster, plan.Asks, now)

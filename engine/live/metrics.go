@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
+	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
@@ -21,12 +22,10 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	cycles         prometheus.Counter
-	cycleDuration  prometheus.Histogram
-	decisions      *prometheus.CounterVec
-	evaluations    *prometheus.CounterVec
-	ruleErrors     *prometheus.CounterVec
-	overBudget     *prometheus.CounterVec
+	cycles        prometheus.Counter
+	cycleDuration prometheus.Histogram
+	decisions     *prometheus.CounterVec
+	rows
 	instead        *prometheus.GaugeVec
 	unreadable     prometheus.Counter
 	binds          *prometheus.CounterVec
@@ -38,6 +37,7 @@ type metrics struct {
 	evictions      *prometheus.CounterVec
 	checks         checks
 	extenders      extenders
+	shadows        *shadow.Meter
 	pendingPods    prometheus.Gauge
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
@@ -53,6 +53,13 @@ type metrics struct {
 
 	session   *session.Session // whose evaluations were counted last
 	evaluated map[*policy.Rule]uint64
+}
+
+// rows are those of the policy.
+type rows struct {
+	evaluations *prometheus.CounterVec
+	ruleErrors  *prometheus.CounterVec
+	overBudget  *prometheus.CounterVec
 }
 
 // waitingJobs are the jobs that have not started.
@@ -175,6 +182,7 @@ func (m *metrics) register(in registry) {
 			"Time for which the check of a plan that evicts held up its cycle, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16)),
 	}
 	m.extenders = newExtenders(in)
+	m.shadows = shadow.NewMeter(in)
 	m.pendingPods = in.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = in.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = in.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")

@@ -29,13 +29,16 @@ func TestRandomHistories(t *testing.T) {
 	if issues.Err() != nil {
 		t.Fatal(issues.Err())
 	}
-	folder, played := t.TempDir(), 0
+	folder, played, packs := t.TempDir(), 0, shadowOf(t, "packs", "{name: binpack}")
 	synctest.Test(t, func(t *testing.T) {
 		// Without its type, since a bubble does not tell the deadline that is not of its clock.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			f := newFakeServer(nil)
 			f.t = t
 			h := &randomHistory{rig: newRigOf(f, p), t: t, bound: map[string]string{}}
+			if rapid.Bool().Draw(t, "shadow") {
+				shadowed(h.loop, packs)
+			}
 			folder := filepath.Join(folder, strconv.Itoa(played))
 			played++
 			plans, end := recordingTo(folder, rapid.SampledFrom([]int64{oneFile, manyFiles}).Draw(t, "recording"), h.loop)

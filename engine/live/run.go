@@ -36,6 +36,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
+	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
@@ -230,8 +231,8 @@ func (s *scheduler) lead(ctx context.Context) error {
 		}
 	})
 	p = serving.New(serving.Options{
-		Instead: s.metrics.servedInstead,
-		Name:    s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
+		Instead: s.metrics.servedInstead, Metrics: s.metrics.registry,
+		Name: s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
 		Cache: objects, Reader: s.client, Client: s.client, Ending: s.ending, Events: said, Wake: in.nudge, Log: s.log,
 	})
 	all.Go(func() {
@@ -250,6 +251,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	case <-p.Ready():
 	}
 	l.policy, l.observe = p.Current, p.Observe
+	l.shadow = &shadow.Player{Policies: p.Shadows, Tell: p.Shadowed, Meter: s.metrics.shadows, Log: s.log, Clock: time.Now}
 	if every := s.o.NodeMetricsInterval; every > 0 {
 		measured, err := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
 		if err != nil {

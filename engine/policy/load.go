@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
@@ -179,8 +180,9 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
 		return p
 	}
-	spec.Fields([]string{"mode", "pipeline", "actions", "tiers"}, &l.issues)
-	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused"})
+	spec.Fields([]string{"mode", "rollback", "pipeline", "actions", "tiers"}, &l.issues)
+	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused", "Shadow"})
+	rollback.Read(spec.Get("rollback"), &l.issues)
 	c := newCompiler(l, p)
 	p.Tiers = l.tierNames(spec.Get("tiers"))
 	entries := l.entries(spec.Get("tiers"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -18,7 +19,7 @@ import (
 type Policy struct {
 	Name       string
 	Generation int64
-	Mode       string // Active or Paused
+	Mode       string // Active, Paused or Shadow
 	Tiers      []string
 	Pipeline   []string
 	// Actions are the definitions of the pipeline's actions, in its order.
@@ -37,6 +38,11 @@ type Policy struct {
 
 // Object is the SchedulingPolicy that a policy was made of, in JSON.
 func (p *Policy) Object() ([]byte, error) { return json.Marshal(p.written.Any()) }
+
+// Rollback is when the policy is to be taken back, by its own word; nil: it says nothing.
+func (p *Policy) Rollback() *rollback.Conditions {
+	return rollback.Read(p.written.Get("spec").Get("rollback"), new(source.Issues))
+}
 
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
 type Values interface {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -26,7 +25,7 @@ import (
 // PolicyCommands are those about the policies that served a cluster.
 func PolicyCommands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
-	return t.flagged(t.revisionsCommand(), t.rollbackCommand())
+	return t.flagged(t.revisionsCommand(), t.rollbackCommand(), t.shadowsCommand(), t.promoteCommand())
 }
 
 // systemNamespace is where policies that served are kept, unless -n says otherwise.
@@ -194,9 +193,7 @@ It is checked like any change, and served from the next cycle on.`,
 }
 
 func storedPolicy(ctx context.Context, r *Reach, name string) (*unstructured.Unstructured, error) {
-	stored := &unstructured.Unstructured{}
-	stored.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
-	err := r.Get(ctx, types.NamespacedName{Name: name}, stored)
+	stored, err := r.policy(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no SchedulingPolicy %s any more; celsius policy revisions %[1]s --revision N | "+
 			"kubectl apply -f - makes it anew", name)

@@ -42,7 +42,7 @@ type SchedulingPolicyList struct {
 }
 
 // Mode says whether a policy is at work.
-// +kubebuilder:validation:Enum=Active;Paused
+// +kubebuilder:validation:Enum=Active;Paused;Shadow
 type Mode string
 
 // The modes of a policy.
@@ -51,16 +51,25 @@ const (
 	ModeActive Mode = "Active"
 	// ModePaused binds nothing and evicts nothing; status goes on.
 	ModePaused Mode = "Paused"
+	// ModeShadow decides beside the policy that is served, and nothing follows from it.
+	ModeShadow Mode = "Shadow"
 )
 
 // SchedulingPolicySpec is the policy itself.
 // +kubebuilder:pruning:PreserveUnknownFields
 type SchedulingPolicySpec struct {
 	// Active: the scheduler that serves this policy decides by it. Paused: it binds and
-	// evicts nothing, and goes on writing status; the switch for an incident.
+	// evicts nothing, and goes on writing status; the switch for an incident. Shadow: the
+	// schedulers decide by it beside what they serve, on the same state, and do nothing of
+	// it; status.shadows counts and shows what differs.
 	// +kubebuilder:default:=Active
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
+
+	// When a scheduler that serves this policy takes it back by itself: it goes on with what
+	// served before, until the policy is changed.
+	// +optional
+	Rollback *Rollback `json:"rollback,omitempty"`
 
 	// The names of the actions of one cycle, in the order in which they run: enqueue,
 	// allocate, preempt, reclaim, backfill, shuffle, and those under actions.
@@ -81,6 +90,59 @@ type SchedulingPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Tiers []Tier `json:"tiers,omitempty"`
+}
+
+// Rollback says when a policy is taken back.
+// +kubebuilder:pruning:PreserveUnknownFields
+type Rollback struct {
+	// For how long after a scheduler began to serve the policy the rest is looked at, such
+	// as 30m; unset: for as long as it serves.
+	// +optional
+	Within string `json:"within,omitempty"`
+
+	// How many errors of rows are borne; one more, and the policy is taken back. Unset: any
+	// number.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	RowErrors *int64 `json:"rowErrors,omitempty"`
+
+	// Bounds of metrics of the scheduler; beyond one, and the policy is taken back.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Metrics []RollbackMetric `json:"metrics,omitempty"`
+}
+
+// RollbackMetric is a bound of a metric of the scheduler.
+// +kubebuilder:pruning:PreserveUnknownFields
+type RollbackMetric struct {
+	// The name, as the scheduler's /metrics has it; of a histogram with _count or _sum.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// Labels that choose series; what has all of them is summed.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// What it may not be above; a number.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Above *runtime.RawExtension `json:"above,omitempty"`
+
+	// What it may not be below; a number.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Below *runtime.RawExtension `json:"below,omitempty"`
+
+	// What counts is how much it has risen since the scheduler began to serve the policy.
+	// +optional
+	Rise bool `json:"rise,omitempty"`
+
+	// For how long it must be beyond its bound, such as 1m; unset: once is enough.
+	// +optional
+	For string `json:"for,omitempty"`
 }
 
 // Action is a named list of steps.

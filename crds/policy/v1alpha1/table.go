@@ -560,6 +560,12 @@ type SchedulingPolicyStatus struct {
 	// +listMapKey=name
 	// +optional
 	Schedulers []SchedulerStatus `json:"schedulers,omitempty"`
+
+	// What the schedulers found that decide by it as a shadow, beside what they serve.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Shadows []ShadowStatus `json:"shadows,omitempty"`
 }
 
 // Types of conditions of a policy.
@@ -607,6 +613,95 @@ type SchedulerStatus struct {
 	// +listType=atomic
 	// +optional
 	RuleErrors []RuleErrors `json:"ruleErrors,omitempty"`
+}
+
+// ShadowStatus is how a policy decides as a shadow beside the one that a scheduler serves. It is
+// brought up to date every ten seconds at most.
+type ShadowStatus struct {
+	// The scheduler's name, as pods name it.
+	Name string `json:"name"`
+
+	// The generation of the policy that is the shadow.
+	Generation int64 `json:"generation"`
+
+	// The policy beside which it decides, as default@3. With another one counts begin anew.
+	Beside string `json:"beside"`
+
+	// When the first cycle was in which it decided.
+	Since metav1.Time `json:"since"`
+
+	// In how many cycles it decided, and how long that took.
+	Cycles ShadowCycles `json:"cycles"`
+
+	// How many pods fare otherwise by it.
+	Pods ShadowPods `json:"pods"`
+
+	// The latest differences, one of a job and kind, newest first.
+	// +listType=atomic
+	// +optional
+	Differences []ShadowDifference `json:"differences,omitempty"`
+
+	// The rows of it that erred, as those of schedulers.
+	// +listType=atomic
+	// +optional
+	RuleErrors []RuleErrors `json:"ruleErrors,omitempty"`
+}
+
+// ShadowCycles are the cycles beside which a shadow decided.
+type ShadowCycles struct {
+	// How many it decided.
+	Decided int64 `json:"decided"`
+
+	// In how many of them it would have bound or evicted otherwise.
+	Otherwise int64 `json:"otherwise"`
+
+	// How many passed by without it, so that it takes no more than a twentieth of the time.
+	Skipped int64 `json:"skipped"`
+
+	// How many times it took so long that it was broken off.
+	BrokenOff int64 `json:"brokenOff"`
+
+	// How long it takes on the average.
+	Mean metav1.Duration `json:"mean"`
+
+	// How long it took at most.
+	Longest metav1.Duration `json:"longest"`
+}
+
+// ShadowPods are the pods that fare otherwise by a shadow.
+type ShadowPods struct {
+	// It would have bound them to another node, in the same cycle.
+	Elsewhere int64 `json:"elsewhere"`
+
+	// They were bound, and would have waited by it.
+	Later int64 `json:"later"`
+
+	// They waited, and would have been bound by it.
+	Sooner int64 `json:"sooner"`
+
+	// It would have evicted them, and they stayed.
+	Evicted int64 `json:"evicted"`
+
+	// They were evicted, and would have stayed by it.
+	Spared int64 `json:"spared"`
+}
+
+// ShadowDifference is a pod that fares otherwise by a shadow.
+type ShadowDifference struct {
+	// When it was found.
+	Time metav1.Time `json:"time"`
+
+	// Elsewhere, Later, Sooner, Evicted or Spared.
+	Kind string `json:"kind"`
+
+	// The queue of its job.
+	Queue string `json:"queue"`
+
+	// The pod: NAMESPACE/NAME.
+	Pod string `json:"pod"`
+
+	// What was decided, and what the shadow would have.
+	Text string `json:"text"`
 }
 
 // RuleErrors are the errors of one row. What its onError says held in its place.

@@ -23,6 +23,8 @@ type candidate struct {
 	// policy is nil where it does not compile; issues say why, or hold warnings.
 	policy *policy.Policy
 	issues source.Issues
+	// takenBack is why it was taken back, by what it says itself; "": it was not.
+	takenBack string
 	// deaths is how many schedulers died while it was on trial.
 	deaths int
 }
@@ -54,6 +56,8 @@ type choice struct {
 //	the selected object compiles           it
 //	is there and does not compile       the newest of before that does, else the embedded default
 //	is there, and schedulers died of it    likewise
+//	is there, and is a shadow              likewise
+//	is there, and was taken back           likewise
 //	it is not there                        the embedded default
 //
 // The mode is always that of the object, where it has one: the switch for an incident works in a
@@ -84,6 +88,9 @@ func choose(object *candidate, before iter.Seq[*candidate], shipped *candidate) 
 
 // inMode gives the policy in another mode.
 func inMode(p *policy.Policy, mode v1alpha1.Mode) *policy.Policy {
+	if mode == v1alpha1.ModeShadow {
+		mode = v1alpha1.ModeActive // what serves beside a shadow was active
+	}
 	if mode == "" || p.Mode == string(mode) {
 		return p
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 )
 
 const (
@@ -47,23 +48,30 @@ func (e *rowErrors) add(plan *model.Plan, now time.Time) (news bool) {
 	if e.name != plan.Policy || e.generation != plan.Generation {
 		e.name, e.generation, e.rows, e.shown, e.told, e.next = plan.Policy, plan.Generation, nil, nil, 0, time.Time{}
 	}
-	news = !now.Before(e.next)
-	for i := range plan.Errors {
-		x := &plan.Errors[i]
-		at := slices.IndexFunc(e.rows, func(r v1alpha1.RuleErrors) bool { return r.Site == x.Site && r.Table == x.Table && r.Rule == x.Rule })
-		if at < 0 {
-			at, news = len(e.rows), true
-			e.rows = append(e.rows, v1alpha1.RuleErrors{Site: x.Site, Table: x.Table, Rule: x.Rule})
-		}
-		r := &e.rows[at]
-		r.Count += int64(x.Count)
-		r.OverBudget += int64(x.OverBudget)
-		r.LastObject, r.LastError, r.LastTime = cut(x.Object, mostText), cut(x.Text, mostText), metav1.NewTime(now).Rfc3339Copy()
-	}
+	known := len(e.rows)
+	e.rows = AddErrors(e.rows, plan, now)
+	news = len(e.rows) > known || !now.Before(e.next)
 	if news {
 		e.shown, e.next = slices.Clone(e.rows), now.Add(tellEvery)
 	}
 	return news
+}
+
+// AddErrors adds the errors of a cycle to those of before, row by row.
+func AddErrors(rows []v1alpha1.RuleErrors, plan *model.Plan, now time.Time) []v1alpha1.RuleErrors {
+	for i := range plan.Errors {
+		x := &plan.Errors[i]
+		at := slices.IndexFunc(rows, func(r v1alpha1.RuleErrors) bool { return r.Site == x.Site && r.Table == x.Table && r.Rule == x.Rule })
+		if at < 0 {
+			at = len(rows)
+			rows = append(rows, v1alpha1.RuleErrors{Site: x.Site, Table: x.Table, Rule: x.Rule})
+		}
+		r := &rows[at]
+		r.Count += int64(x.Count)
+		r.OverBudget += int64(x.OverBudget)
+		r.LastObject, r.LastError, r.LastTime = cut(x.Object, mostText), cut(x.Text, mostText), metav1.NewTime(now).Rfc3339Copy()
+	}
+	return rows
 }
 
 // forget drops what is known: another policy serves, perhaps one of the same name and generation.
@@ -83,6 +91,23 @@ func (e *rowErrors) of(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	told := e.told
 	e.told = len(e.shown)
 	return e.shown, e.shown[told:]
+}
+
+// total are the errors under a candidate until now.
+func (e *rowErrors) total(c *candidate) (out rollback.RowErrors) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.name != c.name || e.generation != c.generation {
+		return out
+	}
+	for i := range e.rows {
+		r := &e.rows[i]
+		out.Count += r.Count
+		if i == 0 {
+			out.First = fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError)
+		}
+	}
+	return out
 }
 
 // Observe takes in a cycle that has ended. It is for the goroutine of cycles.

@@ -82,7 +82,7 @@ func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate
 		c = shipped
 	} else if c.policy, c.issues = policy.LoadStored(c.data); c.policy != nil {
 		c.policy.Name, c.policy.Generation = c.name, c.generation
-		c.deaths = len(triers(rev))
+		c.deaths, c.takenBack = len(triers(rev)), rev.Annotations[annotationBack]
 	}
 	r.compiled[rev.Name] = c
 	return c
@@ -194,7 +194,7 @@ func dataOf(name string, spec any) ([]byte, error) {
 func modeOf(u *unstructured.Unstructured) v1alpha1.Mode {
 	written, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
 	switch mode := v1alpha1.Mode(written); mode {
-	case v1alpha1.ModeActive, v1alpha1.ModePaused:
+	case v1alpha1.ModeActive, v1alpha1.ModePaused, v1alpha1.ModeShadow:
 		return mode
 	}
 	return ""

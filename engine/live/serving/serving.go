@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,8 @@ type Options struct {
 	Events EventSink
 	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves; "": none does.
 	Instead func(reason string)
+	// Metrics are those of the scheduler, which policies may bound; nil: they are not looked at.
+	Metrics *prometheus.Registry
 	// Wake is called when another policy is to serve; Current gives it already.
 	Wake func()
 	Log  logr.Logger
@@ -109,6 +112,8 @@ type Policies struct {
 	shipped *candidate
 	kept    revisions
 	reports map[types.UID]*report
+	shadows shadows
+	guard   guard
 }
 
 // New makes policies that have seen nothing yet.
@@ -243,6 +248,10 @@ func (p *Policies) step(ctx context.Context) error {
 			fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
 	}
 	errs = append(errs, p.choose(ctx, selected))
+	if taken, err := p.takeBack(ctx); taken {
+		errs = append(errs, err, p.choose(ctx, selected))
+	}
+	p.shadows.follow(p.candidates(objects))
 	for _, u := range objects {
 		errs = append(errs, p.report(ctx, u, p.compile(u)))
 	}
@@ -254,6 +263,7 @@ func (p *Policies) step(ctx context.Context) error {
 func (p *Policies) choose(ctx context.Context, selected *candidate) error {
 	if selected != nil && selected != p.tried && p.kept.loaded {
 		selected.deaths = p.kept.deaths(selected, p.instance)
+		selected.takenBack = p.kept.takenBack(selected)
 	}
 	next := choose(selected, p.before(), p.shipped)
 	err := p.onTrial(ctx, next.serving, selected)
@@ -267,6 +277,14 @@ func (p *Policies) choose(ctx context.Context, selected *candidate) error {
 	}
 	p.keep = nil
 	return nil
+}
+
+// candidates are the newest generations of objects, in their order.
+func (p *Policies) candidates(objects []*unstructured.Unstructured) (out []*candidate) {
+	for _, u := range objects {
+		out = append(out, p.compile(u))
+	}
+	return out
 }
 
 func (p *Policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
@@ -340,6 +358,7 @@ func (p *Policies) serve(c choice, selected *candidate) {
 		p.keep = c.serving // What serves by choice is kept; what serves for want of it is not.
 	}
 	p.current.Store(c.policy)
+	p.guarding(c)
 	if old == nil {
 		close(p.ready)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,7 @@ type policyWorld struct {
 	api      client.Client
 	ending   client.WithWatch // api without what is refused
 	informer *controllertest.FakeInformer
+	metrics  *prometheus.Registry
 	uids     int
 
 	mu     sync.Mutex // of what follows: several schedulers are at work, and what sleeps wakes up by itself
@@ -62,7 +64,7 @@ type policyWorld struct {
 }
 
 func newPolicyWorld(t *testing.T) *policyWorld {
-	w := &policyWorld{t: t, informer: controllertest.NewFakeInformer(controllertest.Synced)}
+	w := &policyWorld{t: t, informer: controllertest.NewFakeInformer(controllertest.Synced), metrics: prometheus.NewRegistry()}
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -171,7 +173,7 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 func (w *policyWorld) start(name, scheduler string) (p *Policies, stop func()) {
 	p = New(Options{
 		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Ending: w.ending, Events: w,
-		Wake: func() {}, Log: testr.New(w.t),
+		Wake: func() {}, Log: testr.New(w.t), Metrics: w.metrics,
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error)
@@ -260,6 +262,10 @@ func (w *policyWorld) status(name string) string {
 			fmt.Fprintf(&b, "  %s/%s (%s) erred %d times, %d over budget, last for %s: %s\n", r.Table, r.Rule, r.Site, r.Count, r.OverBudget,
 				r.LastObject, r.LastError)
 		}
+	}
+	for _, x := range s.Shadows {
+		fmt.Fprintf(&b, "%s shadows %d beside %s: %d of %d cycles otherwise\n", x.Name, x.Generation, x.Beside, x.Cycles.Otherwise,
+			x.Cycles.Decided)
 	}
 	return b.String()
 }

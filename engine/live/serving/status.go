@@ -32,6 +32,8 @@ const (
 	reasonServing     = "Serving"
 	reasonPaused      = "Paused"
 	reasonDied        = "SchedulerDied"
+	reasonShadow      = "Shadow"
+	reasonTakenBack   = "RolledBack"
 )
 
 // The most that a status and an event repeat of a broken policy; celsius policy check tells the rest.
@@ -105,15 +107,19 @@ func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 		}
 	}
 	err := p.reportShared(ctx, u, c, &have, own, others)
-	if !equality.Semantic.DeepEqual(own, had) {
-		err = errors.Join(err, p.reportOwn(ctx, u, own))
+	found, hadFound := p.shadows.of(c, p.o.Scheduler), shadowOf(have.Shadows, p.o.Scheduler)
+	if !equality.Semantic.DeepEqual(own, had) || !equality.Semantic.DeepEqual(found, hadFound) {
+		err = errors.Join(err, p.reportOwn(ctx, u, own, found))
 	}
 	return err
 }
 
-// reportOwn writes which generation of the policy this scheduler serves, and what erred of it.
-func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus) error {
-	err := p.apply(ctx, u, &v1alpha1.SchedulingPolicyStatus{Schedulers: want}, fieldManager+"/"+p.o.Scheduler, false)
+// reportOwn writes which generation of the policy this scheduler serves, and what erred of it, or how it fares as a shadow.
+func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus,
+	found []v1alpha1.ShadowStatus,
+) error {
+	status := &v1alpha1.SchedulingPolicyStatus{Schedulers: want, Shadows: found}
+	err := p.apply(ctx, u, status, fieldManager+"/"+p.o.Scheduler, false)
 	if before := p.reportOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() &&
 		before.activated != u.GetGeneration() {
 		before.activated = u.GetGeneration()
@@ -212,6 +218,8 @@ func compiledCondition(c *candidate) metav1.Condition {
 func (p *Policies) activeCondition(c *candidate, selected bool) metav1.Condition {
 	active := metav1.Condition{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}
 	switch {
+	case c.mode == v1alpha1.ModeShadow && c.policy != nil:
+		active.Reason, active.Message = reasonShadow, p.shadowMessage(c, selected)
 	case !selected:
 		active.Reason = v1alpha1.ReasonNotSelected
 		active.Message = fmt.Sprintf("scheduler %s serves policy %q, which its flag --policy names", p.o.Scheduler, p.o.Name)
@@ -235,6 +243,10 @@ func notServed(c *candidate) string {
 		return ""
 	case c.policy == nil:
 		return reasonNotCompiled
+	case c.mode == v1alpha1.ModeShadow:
+		return reasonShadow
+	case c.takenBack != "":
+		return reasonTakenBack
 	}
 	return reasonDied
 }
@@ -244,6 +256,13 @@ func fallbackMessage(c choice, selected *candidate) string {
 	what := c.serving.String()
 	if c.policy.Mode == string(v1alpha1.ModePaused) {
 		what += ", paused"
+	}
+	if selected.policy != nil && selected.mode == v1alpha1.ModeShadow {
+		return fmt.Sprintf("serving %s, because generation %d is a shadow, which is never obeyed", what, selected.generation)
+	}
+	if selected.policy != nil && selected.takenBack != "" {
+		return fmt.Sprintf("serving %s, because generation %d was rolled back: %s; change the policy to have it tried again", what,
+			selected.generation, selected.takenBack)
 	}
 	if selected.policy != nil {
 		return fmt.Sprintf("serving %s, because the scheduler died %d times, each within %s of beginning to serve generation %d; change the "+

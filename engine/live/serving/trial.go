@@ -11,6 +11,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 )
 
 // A generation of a policy is on trial when a scheduler begins to serve it, be it new or after a start. That stands at its revision,
@@ -46,7 +48,9 @@ type trial struct {
 }
 
 // fit says whether a candidate may serve.
-func (c *candidate) fit() bool { return c.policy != nil && c.deaths < mostDeaths }
+func (c *candidate) fit() bool {
+	return c.policy != nil && c.deaths < mostDeaths && c.takenBack == "" && c.mode != v1alpha1.ModeShadow
+}
 
 // onTrial begins the trial of what is about to serve, ends that of what served, and looks how one goes on.
 func (p *Policies) onTrial(ctx context.Context, next, selected *candidate) error {
@@ -97,12 +101,19 @@ func (p *Policies) Cycled(at time.Time) { p.lastCycle.Store(at.UnixNano()) }
 
 func (p *Policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= since.UnixNano() }
 
-// nextLook is when a trial is looked at again; nil: there is none.
+// nextLook is when it is looked again how a trial goes on, or whether what serves is to be taken back; nil: there is neither.
 func (p *Policies) nextLook() <-chan time.Time {
-	if p.trial.of == nil {
+	var looks []time.Duration
+	if p.trial.of != nil {
+		looks = append(looks, max(p.trial.since.Add(trialTime).Sub(p.o.Now()), trialLook))
+	}
+	if p.guard.watch != nil {
+		looks = append(looks, guardLook)
+	}
+	if len(looks) == 0 {
 		return nil
 	}
-	return time.After(max(p.trial.since.Add(trialTime).Sub(p.o.Now()), trialLook))
+	return time.After(slices.Min(looks))
 }
 
 // End says that this scheduler ends, and did not die; who has lost the lease did not either. All else of it must have ended.
@@ -185,23 +196,26 @@ func (r *revisions) edit(ctx context.Context, c *candidate, change func(triers [
 	if rev == nil {
 		return nil // it is gone, and with it who stood there
 	}
-	was := rev.Annotations[annotationTrial]
-	now := strings.Join(change(triers(rev)), ",")
-	if now == was {
+	return r.annotate(ctx, c, rev, annotationTrial, strings.Join(change(triers(rev)), ","))
+}
+
+// annotate stores an annotation at a revision; "": it has none.
+func (r *revisions) annotate(ctx context.Context, c *candidate, rev *appsv1.ControllerRevision, key, value string) error {
+	if rev.Annotations[key] == value {
 		return nil
 	}
 	next := rev.DeepCopy()
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
 	}
-	if next.Annotations[annotationTrial] = now; now == "" {
-		delete(next.Annotations, annotationTrial)
+	if next.Annotations[key] = value; value == "" {
+		delete(next.Annotations, key)
 	}
 	if err := r.client.Update(ctx, next); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			r.loaded = false // another wrote meanwhile: look again
 		}
-		return fmt.Errorf("note at ControllerRevision %s/%s who tries policy %s: %w", rev.Namespace, rev.Name, c, err)
+		return fmt.Errorf("note at ControllerRevision %s/%s what became of policy %s: %w", rev.Namespace, rev.Name, c, err)
 	}
 	r.newest[slices.Index(r.newest, rev)] = next
 	return nil

@@ -1,0 +1,218 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+)
+
+// shadowOf reads a policy that is a shadow as it is stored, and what was found of it.
+func shadowOf(u *unstructured.Unstructured) (found []policyv1alpha1.ShadowStatus, err error) {
+	var p policyv1alpha1.SchedulingPolicyStatus
+	status, _ := u.Object["status"].(map[string]any)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &p); err != nil {
+		return nil, fmt.Errorf("status of SchedulingPolicy %s: %w", u.GetName(), err)
+	}
+	if mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode"); mode != string(policyv1alpha1.ModeShadow) {
+		return nil, fmt.Errorf("policy %s is no shadow: its spec.mode is %s", u.GetName(), cmp.Or(mode, string(policyv1alpha1.ModeActive)))
+	}
+	return p.Shadows, nil
+}
+
+// shadowLine is a line about how a shadow fares.
+func shadowLine(s *policyv1alpha1.ShadowStatus) []string {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return []string{
+		s.Name, s.Beside, number(s.Cycles.Decided), number(s.Cycles.Otherwise), number(s.Pods.Elsewhere), number(s.Pods.Later),
+		number(s.Pods.Sooner), number(s.Pods.Evicted), number(s.Pods.Spared), number(int64(len(s.RuleErrors))),
+	}
+}
+
+func (t *tool) shadowsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "shadows [POLICY]",
+		Short: "Show how policies in mode Shadow decide beside the one that is served",
+		Long: `Show how the policies in mode Shadow decide beside the one that is served: in how
+many cycles, in how many of them otherwise, and how many pods would have been
+bound to another node (ELSEWHERE), bound later or sooner, evicted, or spared.
+ERRORS is how many rows erred. Of one policy the latest differences are shown as
+well. The counts are at most ten seconds old.`,
+		Example: `  celsius policy shadows
+  celsius policy shadows trial`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: t.named(policyv1alpha1.GroupVersion.String(), "SchedulingPolicy", false),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, _, err := t.reach(true)
+			if err != nil {
+				return err
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("SchedulingPolicyList"))
+			if len(args) > 0 {
+				one, err := r.policy(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				list.Items = append(list.Items, *one)
+			} else if err := r.List(c.Context(), list); err != nil {
+				return fmt.Errorf("list SchedulingPolicies: %w", err)
+			}
+			rows := [][]string{{
+				"POLICY", "SCHEDULER", "BESIDE", "CYCLES", "OTHERWISE", "ELSEWHERE", "LATER", "SOONER", "EVICTED", "SPARED", "ERRORS",
+			}}
+			var differ [][]string
+			for i := range list.Items {
+				u := &list.Items[i]
+				found, err := shadowOf(u)
+				if err != nil && len(args) > 0 {
+					return err
+				} else if err != nil {
+					continue
+				}
+				if len(found) == 0 {
+					rows = append(rows, []string{u.GetName(), none, none, "0"})
+				}
+				for k := range found {
+					rows = append(rows, append([]string{u.GetName()}, shadowLine(&found[k])...))
+					differ = append(differ, differences(&found[k])...)
+				}
+			}
+			if len(rows) == 1 {
+				return errors.New("no policy is in mode Shadow")
+			}
+			newGrid(c.OutOrStdout(), t.Env).print(rows)
+			if len(args) > 0 && len(differ) > 0 {
+				say(c.OutOrStdout(), "\n")
+				newGrid(c.OutOrStdout(), t.Env).print(append([][]string{{"TIME", "POD", "QUEUE", "WHAT"}}, differ...))
+			}
+			return nil
+		},
+	}
+}
+
+// none stands where there is nothing to show.
+const none = "<none>"
+
+func differences(s *policyv1alpha1.ShadowStatus) (rows [][]string) {
+	for i := range s.Differences {
+		d := &s.Differences[i]
+		rows = append(rows, []string{d.Time.UTC().Format("15:04:05"), d.Pod, d.Queue, d.Text})
+	}
+	return rows
+}
+
+// policy reads a SchedulingPolicy.
+func (r *Reach) policy(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
+	err := r.Get(ctx, types.NamespacedName{Name: name}, u)
+	return u, err
+}
+
+func (t *tool) promoteCommand() *cobra.Command {
+	var to string
+	var dry bool
+	c := &cobra.Command{
+		Use:   "promote POLICY",
+		Short: "Have a policy that was a shadow be the one that is served",
+		Long: `Have the SchedulingPolicy that a scheduler serves be what a policy in mode Shadow
+is: the one beside which it decided last, or that of --to, which is made where it
+is missing. The shadow stays as it is. It is checked like any change, and served
+from the next cycle on; celsius policy rollback takes it back, and so does the
+scheduler where the policy's own spec.rollback says so.`,
+		Example: `  celsius policy promote trial
+  celsius policy promote trial --to default --dry-run`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: t.named(policyv1alpha1.GroupVersion.String(), "SchedulingPolicy", false),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, _, err := t.reach(true)
+			if err != nil {
+				return err
+			}
+			shadow, err := r.policy(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			found, err := shadowOf(shadow)
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				if len(found) != 1 {
+					return fmt.Errorf("policy %s decided beside %s: write --to POLICY", args[0], besides(found))
+				}
+				to, _, _ = strings.Cut(found[0].Beside, "@")
+			}
+			return t.promote(c, r, shadow, to, dry)
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the policy that becomes what the shadow is; unset: that beside which it decided")
+	c.Flags().BoolVar(&dry, "dry-run", false, "have it checked by the API server, and store nothing")
+	return c
+}
+
+func besides(found []policyv1alpha1.ShadowStatus) string {
+	if len(found) == 0 {
+		return "none yet"
+	}
+	var names []string
+	for i := range found {
+		names = append(names, found[i].Beside)
+	}
+	return strings.Join(names, " and ")
+}
+
+func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstructured, to string, dry bool) error {
+	spec, _ := shadow.Object["spec"].(map[string]any)
+	spec = maps.Clone(spec)
+	spec["mode"] = string(policyv1alpha1.ModeActive)
+	if to == shadow.GetName() {
+		return fmt.Errorf("policy %s is to be served already: set its spec.mode to Active", to)
+	}
+	said := fmt.Sprintf("policy %s is what %s is in generation %d", to, shadow.GetName(), shadow.GetGeneration())
+	if dry {
+		said = fmt.Sprintf("policy %s would be what %s is in generation %d", to, shadow.GetName(), shadow.GetGeneration())
+	}
+	stored, err := r.policy(c.Context(), to)
+	switch {
+	case apierrors.IsNotFound(err):
+		stored = &unstructured.Unstructured{}
+		stored.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
+		stored.SetName(to)
+		stored.Object["spec"] = spec
+		var options []client.CreateOption
+		if dry {
+			options = append(options, client.DryRunAll)
+		}
+		err = r.Create(c.Context(), stored, options...)
+	case err != nil:
+	case equality.Semantic.DeepEqual(stored.Object["spec"], any(spec)):
+		return fmt.Errorf("policy %s is what %s is already", to, shadow.GetName())
+	default:
+		stored.Object["spec"] = spec
+		var options []client.UpdateOption
+		if dry {
+			options = append(options, client.DryRunAll)
+		}
+		err = r.Update(c.Context(), stored, options...)
+	}
+	if err != nil {
+		return err
+	}
+	say(c.OutOrStdout(), "%s\n", said)
+	return nil
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestShadows shows how shadows fare, and has one be the policy that is served.
+func TestShadows(t *testing.T) {
+	w := newWorld(t)
+	if got := w.run("celsius policy shadows"); got != "celsius: no policy is in mode Shadow\n[exit code 1]\n" {
+		t.Errorf("without shadows: %s", got)
+	}
+	head := `{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":`
+	for _, object := range []string{
+		head + `{"name":"default"},"spec":{"mode":"Active","pipeline":["allocate"]}}`,
+		head + `{"name":"fresh"},"spec":{"mode":"Shadow","pipeline":["allocate"]}}`,
+		head + `{"name":"trial","generation":3},"spec":{"mode":"Shadow","pipeline":["backfill"]},"status":{"shadows":[{"name":"celsius",` +
+			`"generation":3,"beside":"default@7","since":"2026-01-01T00:00:00Z","cycles":{"decided":1200,"otherwise":7,"skipped":1,` +
+			`"brokenOff":0,"mean":"1ms","longest":"3ms"},"pods":{"elsewhere":5,"later":1,"sooner":0,"evicted":2,"spared":0},"differences":` +
+			`[{"time":"2026-01-01T10:11:12Z","kind":"Later","queue":"lab","pod":"a/train-0","text":"bound to n1; by the shadow it waits"}]}]}}`,
+	} {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON([]byte(object)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.client.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ line, want string }{
+		{"celsius policy shadows", `
+POLICY   SCHEDULER   BESIDE      CYCLES   OTHERWISE   ELSEWHERE   LATER   SOONER   EVICTED   SPARED   ERRORS
+fresh    <none>      <none>      0
+trial    celsius     default@7   1200     7           5           1       0        2         0        0
+`},
+		{"celsius policy shadows trial", `
+POLICY   SCHEDULER   BESIDE      CYCLES   OTHERWISE   ELSEWHERE   LATER   SOONER   EVICTED   SPARED   ERRORS
+trial    celsius     default@7   1200     7           5           1       0        2         0        0
+
+TIME       POD         QUEUE   WHAT
+10:11:12   a/train-0   lab     bound to n1; by the shadow it waits
+`},
+		{"celsius policy shadows default", "\ncelsius: policy default is no shadow: its spec.mode is Active\n[exit code 1]\n"},
+		{"celsius policy promote default", "\ncelsius: policy default is no shadow: its spec.mode is Active\n[exit code 1]\n"},
+		{"celsius policy promote fresh", "\ncelsius: policy fresh decided beside none yet: write --to POLICY\n[exit code 1]\n"},
+		{"celsius policy promote fresh --to fresh", `
+celsius: policy fresh is to be served already: set its spec.mode to Active
+[exit code 1]
+`},
+		{"celsius policy promote fresh --to default", "\ncelsius: policy default is what fresh is already\n[exit code 1]\n"},
+		{"celsius policy promote trial --dry-run", "\npolicy default would be what trial is in generation 3\n"},
+		{"celsius policy promote trial", "\npolicy default is what trial is in generation 3\n"},
+		{"celsius policy promote fresh --to other", "\npolicy other is what fresh is in generation 0\n"},
+	} {
+		if got := w.run(c.line); got != strings.TrimPrefix(c.want, "\n") {
+			t.Errorf("$ %s\n%s\nwant\n%s", c.line, got, c.want)
+		}
+	}
+	for _, name := range []string{"default", "other"} {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion("scheduling.celsius.dev/v1alpha1")
+		u.SetKind("SchedulingPolicy")
+		u.SetName(name)
+		if err := w.client.Get(t.Context(), types.NamespacedName{Name: name}, u); err != nil {
+			t.Fatal(err)
+		}
+		pipeline, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "pipeline")
+		mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
+		if want := map[string]string{"default": "backfill", "other": "allocate"}[name]; pipeline[0] != want || mode != "Active" {
+			t.Errorf("%s is %v", name, u.Object["spec"])
+		}
+	}
+}

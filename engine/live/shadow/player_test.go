@@ -1,0 +1,110 @@
+package shadow
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// world is a cluster with a pod that waits.
+func world(t *testing.T) *model.Cluster {
+	t.Helper()
+	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "p", UID: "p", Annotations: map[string]string{model.GroupAnnotation: "g"},
+	}}
+	pod.Spec.SchedulerName, pod.Status.Phase = "celsius", corev1.PodPending
+	group := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "g", UID: "g"}}
+	group.Spec.Queue, group.Spec.MinMember, group.Status.Phase = "default", 1, v1beta1.PodGroupInqueue
+	queue := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "q"}}
+	queue.Spec.Weight = 1
+	for _, o := range []any{queue, group, pod} {
+		if errs := c.Apply(model.Delta{Op: model.Upsert, Object: o}); errs != nil {
+			t.Fatal(errs)
+		}
+	}
+	return c
+}
+
+// TestBounded: a shadow rests in proportion to what it took, and longer each time that it was broken off.
+func TestBounded(t *testing.T) {
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	c := world(t)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	start, step := now, time.Duration(0) // that each look at the clock takes
+	var told v1alpha1.ShadowStatus
+	of := *p
+	x := &Player{
+		Policies: func() []*policy.Policy { return []*policy.Policy{&of} },
+		Tell:     func(_ *policy.Policy, found *v1alpha1.ShadowStatus) { told = *found },
+		Meter:    NewMeter(prometheus.NewRegistry()), Log: logr.Discard(),
+		Clock: func() time.Time { now = now.Add(step); return now },
+	}
+	var d engine.Decider
+	tries := func(seconds int) (out []time.Duration) {
+		for begin := now; now.Sub(begin) < time.Duration(seconds)*time.Second; {
+			before := x.decided()
+			x.Before(c, p, now)
+			if x.decided() != before {
+				out = append(out, now.Sub(start).Round(time.Second))
+			}
+			x.After(c, d.Decide(c, p, now))
+			now = now.Add(100 * time.Millisecond)
+		}
+		return out
+	}
+	step = 50 * time.Millisecond // a cycle takes some times as long
+	if got := len(tries(100)); got < 10 || got > 50 {
+		t.Errorf("it decided %d times in 100 s", got)
+	}
+	if share := x.runs[0].took.Seconds() / now.Sub(start).Seconds(); share > 0.05 {
+		t.Errorf("it took %.3f of the time", share)
+	}
+	if x := told.Cycles; x.Skipped == 0 || x.BrokenOff != 0 || x.Mean.Duration == 0 || x.Longest.Duration < x.Mean.Duration {
+		t.Errorf("told %+v", told)
+	}
+
+	step, start = 600*time.Millisecond, now // more than a cycle may take
+	x.runs[0].rests = time.Time{}
+	at := tries(2000)
+	if len(at) < 5 || len(at) > 10 || told.Cycles.BrokenOff < 5 {
+		t.Fatalf("it was broken off at %v, and %+v is told", at, told)
+	}
+	if rests := slices.IsSortedFunc(pauses(at), cmp.Compare[time.Duration]); !rests {
+		t.Errorf("it was broken off at %v, and did not rest longer each time", at)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// pauses are those between moments.
+func pauses(at []time.Duration) (out []time.Duration) {
+	for i := 1; i < len(at); i++ {
+		out = append(out, at[i]-at[i-1])
+	}
+	return out
+}
+
+// decided is how often one was asked to decide.
+func (x *Player) decided() (n time.Duration) {
+	for _, r := range x.runs {
+		n += r.took
+	}
+	return n
+}

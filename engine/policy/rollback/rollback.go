@@ -1,0 +1,200 @@
+// Package rollback is what a policy says of when it is to be taken back, once it serves: how many errors of rows it bears, and which of the
+// scheduler's metrics must stay within which bounds.
+package rollback
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Conditions are those under which a policy is taken back.
+type Conditions struct {
+	// Within is for how long after a scheduler began to serve it they are looked at; 0: for as long as it serves.
+	Within time.Duration
+	// RowErrors is how many errors of rows are borne; below 0: any number.
+	RowErrors int64
+	Metrics   []Metric
+}
+
+// Metric is a bound of a metric of the scheduler.
+type Metric struct {
+	Name string
+	// Labels choose series: the values of those that have all of these labels are summed.
+	Labels map[string]string
+	// Above and Below are what it may not be; nil: it may.
+	Above, Below *float64
+	// Rise says that what counts is how much it is more than when the scheduler began to serve the policy.
+	Rise bool
+	// For is for how long it must be out of bounds.
+	For time.Duration
+}
+
+// Values finds the value of a metric, 0 where there is no such series.
+type Values func(name string, labels map[string]string) float64
+
+// Read reads what a policy says; nil: nothing. Mistakes are reported at their places.
+func Read(v source.Value, issues *source.Issues) *Conditions {
+	if !v.Exists() {
+		return nil
+	}
+	v.Fields([]string{"within", "rowErrors", "metrics"}, issues)
+	c := &Conditions{RowErrors: -1}
+	if at := v.Get("within"); at.Exists() {
+		if c.Within = at.Duration(issues); c.Within <= 0 {
+			*issues = append(*issues, at.Issuef("write a duration, as 30m, or leave it out", "within must be more than nothing"))
+		}
+	}
+	if at := v.Get("rowErrors"); at.Exists() {
+		if c.RowErrors = at.Int(issues); c.RowErrors < 0 {
+			*issues = append(*issues, at.Issuef("write 0 or more; leave it out to bear any number", "rowErrors is below 0"))
+		}
+	}
+	if at := v.Get("metrics"); at.Exists() {
+		for _, item := range at.Items(issues) {
+			c.Metrics = append(c.Metrics, readMetric(item, issues))
+		}
+	}
+	if c.RowErrors < 0 && len(c.Metrics) == 0 {
+		*issues = append(*issues, v.Issuef("write rowErrors, or metrics", "rollback says nothing of when"))
+	}
+	return c
+}
+
+func readMetric(v source.Value, issues *source.Issues) (m Metric) {
+	wrong := func(at source.Value, hint, format string, args ...any) {
+		*issues = append(*issues, at.Issuef(hint, format, args...))
+	}
+	v.Fields([]string{"name", "labels", "above", "below", "rise", "for"}, issues)
+	name := v.Get("name")
+	m.Name = name.String(issues)
+	if !name.Exists() || !regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`).MatchString(m.Name) {
+		at := name
+		if !name.Exists() {
+			at = v
+		}
+		wrong(at, "write the name of one of the scheduler's metrics, as celsius_pending_pods", "%q is no name of a metric", m.Name)
+	}
+	if at := v.Get("labels"); at.Exists() {
+		m.Labels = map[string]string{}
+		for _, f := range at.Fields(nil, issues) {
+			m.Labels[f.Name] = f.Value.String(issues)
+		}
+	}
+	bound := func(key string) *float64 {
+		at := v.Get(key)
+		if !at.Exists() {
+			return nil
+		}
+		x := at.Float(issues)
+		return &x
+	}
+	m.Above, m.Below = bound("above"), bound("below")
+	if m.Above == nil && m.Below == nil {
+		wrong(v, "write above or below", "the metric has no bound")
+	}
+	if at := v.Get("rise"); at.Exists() {
+		m.Rise = at.Bool(issues)
+	}
+	if at := v.Get("for"); at.Exists() {
+		m.For = at.Duration(issues)
+	}
+	return m
+}
+
+// String is the metric as it is written in queries: name{label="value"}.
+func (m *Metric) String() string {
+	parts := make([]string, 0, len(m.Labels))
+	for _, label := range slices.Sorted(maps.Keys(m.Labels)) {
+		parts = append(parts, fmt.Sprintf("%s=%q", label, m.Labels[label]))
+	}
+	if len(parts) == 0 {
+		return m.Name
+	}
+	return m.Name + "{" + strings.Join(parts, ",") + "}"
+}
+
+// Watch looks whether a policy is to be taken back that began to serve.
+type Watch struct {
+	of    *Conditions
+	began time.Time
+	base  []float64   // of the metrics, when it began
+	since []time.Time // when they went out of bounds; zero: they are within
+}
+
+// Begin begins to watch; nil: there is nothing to look at.
+func (c *Conditions) Begin(now time.Time, values Values) *Watch {
+	if c == nil {
+		return nil
+	}
+	w := &Watch{of: c, began: now, base: make([]float64, len(c.Metrics)), since: make([]time.Time, len(c.Metrics))}
+	for i, m := range c.Metrics {
+		if m.Rise {
+			w.base[i] = values(m.Name, m.Labels)
+		}
+	}
+	return w
+}
+
+// RowErrors are those since a policy began to serve.
+type RowErrors struct {
+	Count int64
+	First string // which row erred first, for what, and how
+}
+
+// Look says why the policy is to be taken back; "": it is not.
+func (w *Watch) Look(now time.Time, erred RowErrors, values Values) string {
+	if w == nil || w.of.Within > 0 && now.After(w.began.Add(w.of.Within)) {
+		return ""
+	}
+	if most := w.of.RowErrors; most >= 0 && erred.Count > most {
+		return fmt.Sprintf("its rows erred %d times, and spec.rollback.rowErrors is %d (%s)", erred.Count, most, erred.First)
+	}
+	for i := range w.of.Metrics {
+		m := &w.of.Metrics[i]
+		value := values(m.Name, m.Labels) - w.base[i]
+		bound := m.beyond(value)
+		if bound == "" {
+			w.since[i] = time.Time{}
+			continue
+		}
+		if w.since[i].IsZero() {
+			w.since[i] = now
+		}
+		if lasted := now.Sub(w.since[i]); lasted >= m.For {
+			return m.says(value, bound, lasted)
+		}
+	}
+	return ""
+}
+
+// beyond is the bound that a value breaks, in words; "": none.
+func (m *Metric) beyond(value float64) string {
+	switch {
+	case m.Above != nil && value > *m.Above:
+		return "above " + number(*m.Above)
+	case m.Below != nil && value < *m.Below:
+		return "below " + number(*m.Below)
+	}
+	return ""
+}
+
+func (m *Metric) says(value float64, bound string, lasted time.Duration) string {
+	text := m.String() + " is " + number(value)
+	if m.Rise {
+		text = m.String() + " has risen by " + number(value)
+	}
+	text += ", which is " + bound
+	if m.For > 0 {
+		text += ", for " + lasted.Round(time.Second).String()
+	}
+	return text
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
