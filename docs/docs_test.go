@@ -32,8 +32,10 @@ func TestFilesAreCurrent(t *testing.T) {
 }
 
 func TestExamples(t *testing.T) {
-	if issues := mistakes(houseRules); len(issues) > 0 {
-		t.Errorf("the example of a table has mistakes:\n%s", issues.Error())
+	for _, example := range []string{houseRules, conditioned} {
+		if issues := mistakes(example); len(issues) > 0 {
+			t.Errorf("the example of a table has mistakes:\n%s", issues.Error())
+		}
 	}
 	if issues := mistakes(misspelt); len(issues) != 1 || !strings.Contains(issues[0].Hint, `"idle"`) {
 		t.Errorf("the example of a mistake should have one, with a hint at idle:\n%s", issues.Error())

@@ -25,8 +25,8 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology " +
-		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/policy/params engine/quota " +
+		"engine/report engine/topology engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session engine/whatif rules/source " +
@@ -73,6 +73,7 @@ var mayImport = map[string]string{
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
 		"engine/slab engine/topology engine/volume rules rules/eval",
 	"engine/policy":          ofPolicy,
+	"engine/policy/params":   "engine/language rules rules/source",
 	"engine/policy/text":     "engine/policy rules/source",
 	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
 	"engine/policy/lint":     "engine/language engine/policy rules rules/eval rules/source",
@@ -187,6 +188,7 @@ var mayImportOthers = map[string]string{
 	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/policy/facts":       "github.com/google/cel-go",
+	"engine/policy/params":      "github.com/google/cel-go",
 	"engine/policy/lint":        "github.com/google/cel-go",
 	"engine/policy/coverage":    "",
 	"engine/session/oracle":     "",

@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy/params"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -56,14 +57,20 @@ type TableScope struct {
 	clashed []*sameFields
 }
 
-// table compiles one entry.
-func (c *compiler) table(e *entry) {
+// scopeOf is what the rows of an entry see before its attributes and variables.
+func (c *compiler) scopeOf(e *entry) *TableScope {
 	s := &TableScope{
 		compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{},
 		failed: map[string]bool{},
 	}
 	maps.Copy(s.objects, c.objects)
 	s.params = s.paramObject()
+	return s
+}
+
+// table compiles one entry.
+func (c *compiler) table(e *entry) {
+	s := c.scopeOf(e)
 	s.checkCycles()
 	if !e.off["attributes"] {
 		for _, a := range e.table.Attributes {
@@ -74,10 +81,8 @@ func (c *compiler) table(e *entry) {
 	for _, v := range e.table.Variables {
 		s.variable(v)
 	}
-	for _, site := range Sites() {
-		if e.off[site.Name] {
-			continue
-		}
+	s.conditions()
+	for _, site := range e.asked() {
 		for _, row := range e.table.Sections[site.Name] {
 			if !c.sight.misses(row.At) {
 				s.row(&site, row)
@@ -100,11 +105,11 @@ func (s *TableScope) paramObject() *rules.Object {
 		}
 	}
 	for _, p := range s.entry.table.Params {
-		t := paramType(p)
+		t := params.Type(p)
 		if t == nil {
 			continue
 		}
-		v := paramValue(p, given[p.Name], &s.issues)
+		v := params.Value(p, given[p.Name], &s.issues)
 		constant := v
 		if v == nil {
 			v = types.NewErr("param %q has no value", p.Name)
@@ -353,16 +358,12 @@ func (s *TableScope) row(site *Site, row *rules.Row) {
 	if r.OnError == "" {
 		r.OnError = site.OnError
 	}
-	if row.When.Value != "" {
-		r.When = s.compile(row.When, site.Roots, rules.Bool())
-	}
+	when, ok := s.when(row, site.Roots)
+	r.When = when
 	r.Expression = s.compile(row.Expression, site.Roots, site.Want, r.When)
 	r.Message = s.message(row.Message, site.Roots, r.When, r.Expression)
 	s.settings(r, row)
-	if r.Expression == nil || row.When.Value != "" && r.When == nil {
-		return
-	}
-	if s.guard(r) {
+	if r.Expression == nil || !ok || s.guard(r) {
 		return
 	}
 	r.Reads.Add(r.Expression.Reads)

@@ -142,7 +142,12 @@ func (l *loader) accounting(name string) *Accounting {
 	return l.functions[i]
 }
 
-func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }
+// report keeps what is told of a when once, though it is compiled with each row.
+func (l *loader) report(i source.Issue) {
+	if !slices.Contains(l.issues, i) {
+		l.issues = append(l.issues, i)
+	}
+}
 
 // entry is one table of a tier, with its settings.
 type entry struct {
@@ -153,6 +158,8 @@ type entry struct {
 	off    map[string]bool // sections switched off
 	at     source.Value
 	inline bool
+	// conditions stand before the rows: that of its tier, and its own.
+	conditions []*condition
 }
 
 func newPolicy() *Policy {
@@ -260,7 +267,8 @@ func (l *loader) entries(tiers source.Value) []*entry {
 	seen := map[string]bool{}
 	var quiet source.Issues
 	for tier, item := range tiers.Items(&quiet) {
-		item.Fields([]string{"name", "tables"}, &l.issues)
+		item.Fields([]string{"name", "when", "tables"}, &l.issues)
+		when := &condition{text: item.Get("when").Text(&l.issues)}
 		for _, v := range l.items(l.need(item, "tables")) {
 			e := l.entry(v, tier)
 			if e == nil {
@@ -270,14 +278,19 @@ func (l *loader) entries(tiers source.Value) []*entry {
 				l.report(v.Get("name").Issuef("give it a name of its own", "duplicate name %q", e.name))
 			}
 			seen[e.name] = true
+			when.before = append(when.before, e)
+			e.conditions = []*condition{when, {text: v.Get("when").Text(&l.issues), before: []*entry{e}}}
 			out = append(out, e)
+		}
+		if when.text.Value != "" && when.before == nil {
+			when.inVain(l)
 		}
 	}
 	return out
 }
 
 func (l *loader) entry(v source.Value, tier int) *entry {
-	v.Fields([]string{"name", "table", "params", "only", "without", "inline"}, &l.issues)
+	v.Fields([]string{"name", "table", "when", "params", "only", "without", "inline"}, &l.issues)
 	e := &entry{tier: tier, params: v.Get("params"), at: v, off: map[string]bool{}}
 	e.name = l.name(v)
 	switch inline, table := v.Get("inline"), v.Get("table"); {

@@ -205,6 +205,11 @@ type Tier struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
+	// CEL that stands before the when of each row of the tier's tables: where it is false the row has no opinion, as if it were not there.
+	// It may read what all of these rows see, but for params and variables, which are a table's own (true).
+	// +optional
+	When string `json:"when,omitempty"`
+
 	// The tables. Where the order of rows matters, earlier ones come first.
 	// +listType=map
 	// +listMapKey=name
@@ -224,6 +229,11 @@ type Table struct {
 	// The shipped table, where its name is not the name of this entry.
 	// +optional
 	Table string `json:"table,omitempty"`
+
+	// CEL that stands before the when of each row of the table: where it is false the row has no opinion, as if it were not there. It may
+	// read what all of these rows see. Attributes are computed all the same (true).
+	// +optional
+	When string `json:"when,omitempty"`
 
 	// Values for the table's parameters, by name: true, 1.2, 10m, [cpu], or as the
 	// parameter's type has it.
