@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -32,8 +33,10 @@ func TestFilesAreCurrent(t *testing.T) {
 }
 
 func TestExamples(t *testing.T) {
-	if issues := mistakes(houseRules); len(issues) > 0 {
-		t.Errorf("the example of a table has mistakes:\n%s", issues.Error())
+	for _, example := range []string{houseRules, conditioned} {
+		if issues := mistakes(example); len(issues) > 0 {
+			t.Errorf("the example of a table has mistakes:\n%s", issues.Error())
+		}
 	}
 	if issues := mistakes(misspelt); len(issues) != 1 || !strings.Contains(issues[0].Hint, `"idle"`) {
 		t.Errorf("the example of a mistake should have one, with a hint at idle:\n%s", issues.Error())
@@ -95,8 +98,8 @@ func TestAVerbIsTold(t *testing.T) {
 		Name: "review", Doc: "Says why jobs are not valid.", Itself: []string{"A job without tasks is passed over."},
 		Sites: []string{policy.JobOrder, policy.JobValid},
 		Parameters: []policy.Parameter{
-			{Name: "of", Doc: "The jobs that it is about.", Kind: policy.Condition{Roots: []string{"job"}, Default: "true"}},
-			{Name: "tone", Doc: "How it is said.", Kind: policy.Word{Of: []string{"calm", "firm"}, Default: "calm"}},
+			{Name: "of", Doc: "The jobs that it is about.", Kind: kinds.Condition{Roots: []string{"job"}, Default: "true"}},
+			{Name: "tone", Doc: "How it is said.", Kind: kinds.Word{Of: []string{"calm", "firm"}, Default: "calm"}},
 		},
 	})
 	want := `

@@ -38,6 +38,10 @@ const houseRules = `- name: house-rules
       expression: variables.isNight || !("night-only" in node.labels)
       message: "node {{node.name}} takes batch work at night only"`
 
+// conditioned is tables with conditions, to show where they stand.
+const conditioned = `- {name: sla, when: job.queue.name == "interactive", only: [jobOrder]}
+- {name: nodeorder, when: "task.priority >= 100 && !node.unschedulable"}`
+
 // misspelt is a table with a mistake, to show how it is told.
 const misspelt = `- name: spread
   inline:
@@ -113,6 +117,7 @@ func (r *reference) tables() {
 		"Celsius. " +
 		"This one belongs to a policy:")
 	r.fence("yaml", houseRules)
+	r.conditions()
 	r.heading(3, "Rows")
 	r.para("Every row may carry these keys; the [section](#sections) adds its own.")
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.RowKeys(rules.Section{})))
@@ -130,6 +135,19 @@ func (r *reference) tables() {
 		"names the tables that would.")
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.AttributeKeys()))
 	r.accounting()
+}
+
+// conditions says what a when of a table or a tier is.
+func (r *reference) conditions() {
+	r.heading(3, "A condition of a table, or of a tier")
+	r.para("The use of a table in a tier may carry `when`, and so may the tier: an abbreviation for the same condition in front of the " +
+		"`when` of each of its rows. Where it is false these rows have no opinion, at every section, as if each had said it itself. " +
+		"Attributes and variables are computed all the same, as later tables may read them.")
+	r.fence("yaml", conditioned)
+	r.para("It may read what all of these rows see: before rows of `jobOrder` and `predicates` that is `job`, not `node`. What some of them " +
+		"do not see is a mistake, and its message names these rows; then the table is used twice, under two names and each time with other " +
+		"sections in `only`, or the rows that see it have a `when` of their own. A table's condition may read its `params` and `variables`, " +
+		"a tier's may not, as each table has its own.")
 }
 
 // accounting lists the functions that only attributes have.

@@ -44,7 +44,10 @@
 //	engine/quota           who may use how much: algorithms over amounts and weights
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
 //	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read
+//	engine/policy/params   what a policy sets of a table's params: their types, values and bounds
 //	engine/policy/facts    what is known of each row before it is asked: what it gives, costs and reads, how long that holds
+//	engine/policy/kinds    what a parameter of a verb can be
+//	engine/policy/parts    what the rows of policies decide that stand beside each other, each with queues of its own
 //	engine/policy/rollback when a policy is to be taken back, by its own word
 //	engine/policy/text     a policy written down again, with all that it names written out
 //	engine/policy/lint     what is legal in a policy and hardly meant: rows, tables and names that decide nothing

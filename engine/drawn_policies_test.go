@@ -30,6 +30,8 @@ type drawer struct {
 	names     int
 	seed      uint64
 	forced    bool // something is displaced
+	// conditions draws what stands before the rows of tables and tiers, from a source of its own: what else is drawn is as without it.
+	conditions *drawer
 }
 
 func newDrawer(seed uint64) *drawer {
@@ -47,7 +49,27 @@ func newDrawer(seed uint64) *drawer {
 	for _, r := range policy.Roots() {
 		d.roots[r.Name] = r.Type
 	}
+	aside := *d
+	aside.Rand = rand.New(rand.NewPCG(seed, 13))
+	d.conditions = &aside
 	return d
+}
+
+// condition is, for some, a line with a when of a table or a tier, before rows of these sites.
+func (d *drawer) condition(indent string, sites ...policy.Site) string {
+	d = d.conditions
+	if d.IntN(3) > 0 {
+		return ""
+	}
+	var roots []string
+	for _, r := range policy.Roots() {
+		blind := func(s policy.Site) bool { return !r.Everywhere && !slices.Contains(s.Roots, r.Name) }
+		if !slices.ContainsFunc(sites, blind) && (r.Everywhere || len(sites) > 0) {
+			roots = append(roots, r.Name)
+		}
+	}
+	text := d.expression(cel.BoolType, roots, 1) + " || " + d.expression(cel.BoolType, roots, 1)
+	return fmt.Sprintf("%swhen: %q # {left out if it is wrong}\n", indent, text)
 }
 
 func pick[T any](d *drawer, from ...T) T { return from[d.IntN(len(from))] }
@@ -275,15 +297,18 @@ func (d *drawer) rows() string {
 	for range d.IntN(3) {
 		fmt.Fprintf(&b, "        - %s\n", d.attribute())
 	}
+	var sites []policy.Site
 	for _, s := range policy.Sites() {
 		if d.IntN(4) > 0 {
 			continue
 		}
+		sites = append(sites, s)
 		fmt.Fprintf(&b, "        %s:\n", s.Name)
 		for range 1 + d.IntN(2) {
 			fmt.Fprintf(&b, "        - %s\n", d.row(s))
 		}
 	}
+	b.WriteString(d.condition("      ", sites...))
 	return b.String()
 }
 
@@ -360,14 +385,14 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 		tables = slices.DeleteFunc(tables, func(name string) bool { return name == "proportion" })
 	}
 	for tier := range 1 + d.IntN(3) {
-		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:\n", tier)
+		fmt.Fprintf(&b, "  - name: tier-%d\n%s    tables:\n", tier, d.condition("    "))
 		if d.IntN(3) > 0 || len(tables) == 0 {
 			b.WriteString(d.rows())
 		}
 		n := min(len(tables), 2+d.IntN(5))
 		for _, name := range tables[:n] {
-			fmt.Fprintf(&b, "    - {name: %s%s}\n", name, pick(d, "", "", "", ", without: ["+pick(d, "jobOrder", "predicates", "scores", "jobReady",
-				"jobEnqueueable")+"]"))
+			fmt.Fprintf(&b, "    - name: %s # {left out with what follows}%s\n%s", name, pick(d, "", "", "", "\n      without: ["+
+				pick(d, "jobOrder", "predicates", "scores", "jobReady", "jobEnqueueable")+"]"), d.condition("      "))
 		}
 		tables = tables[n:]
 	}
@@ -406,30 +431,39 @@ func loadWithout(t *testing.T, text string) *policy.Policy {
 		}
 		lines := strings.Split(text, "\n")
 		for _, i := range issues {
-			if i.Severity != source.Error {
-				continue
-			}
-			line := lines[i.Line-1]
-			if !strings.Contains(line, "{") || strings.Contains(line, "apiVersion") {
-				t.Fatalf("%v\n%s", i, text)
-			}
-			switch {
-			case strings.Contains(line, "verb: place"):
-				lines[i.Line-1] = "    - {verb: place}"
-			case strings.Contains(line, "verb: displace"):
-				lines[i.Line-1] = "    - {verb: displace}"
-			case strings.Contains(line, "verb: evict"):
-				lines[i.Line-1] = "    - {verb: evict}"
-			case strings.Contains(line, "{name: row-"), strings.Contains(line, "{on: "):
-				lines[i.Line-1] = "        # left out"
-			default:
-				lines[i.Line-1] = "    # left out"
+			if i.Severity == source.Error {
+				leaveOut(t, lines, i)
 			}
 		}
 		text = strings.Join(lines, "\n")
 	}
 	t.Fatalf("too many mistakes:\n%s", text)
 	return nil
+}
+
+// leaveOut takes out the line of a mistake.
+func leaveOut(t *testing.T, lines []string, i source.Issue) {
+	t.Helper()
+	line := lines[i.Line-1]
+	if !strings.Contains(line, "{") || strings.Contains(line, "apiVersion") {
+		t.Fatalf("%v\n%s", i, strings.Join(lines, "\n"))
+	}
+	switch {
+	case strings.Contains(line, "verb: place"):
+		lines[i.Line-1] = "    - {verb: place}"
+	case strings.Contains(line, "verb: displace"):
+		lines[i.Line-1] = "    - {verb: displace}"
+	case strings.Contains(line, "verb: evict"):
+		lines[i.Line-1] = "    - {verb: evict}"
+	case strings.Contains(line, "{name: row-"), strings.Contains(line, "{on: "):
+		lines[i.Line-1] = "        # left out"
+	case strings.Contains(line, "# {left out with what follows}"):
+		for at := i.Line - 1; at == i.Line-1 || strings.HasPrefix(lines[at], "      "); at++ {
+			lines[at] = "    # left out"
+		}
+	default:
+		lines[i.Line-1] = "    # left out"
+	}
 }
 
 // samplePolicies are those that ship.
@@ -450,4 +484,25 @@ func samplePolicies(t *testing.T) map[string]*policy.Policy {
 		}
 	}
 	return out
+}
+
+// What is drawn has rows behind conditions of tables and tiers, alone and several of them.
+func TestDrawnConditions(t *testing.T) {
+	t.Parallel()
+	alone, several := 0, 0
+	for seed := range uint64(20) {
+		for _, r := range newDrawer(seed).policy(t).All {
+			switch {
+			case r.When == nil || !r.When.Text.Joined():
+			case strings.HasPrefix(r.When.Text.Value, "(") && strings.Contains(r.When.Text.Value, ") && ("):
+				several++
+			default:
+				alone++
+			}
+		}
+	}
+	t.Logf("%d rows behind one condition, %d behind several", alone, several)
+	if alone < 50 || several < 50 {
+		t.Errorf("%d rows behind one condition, %d behind several: want 50 each", alone, several)
+	}
 }

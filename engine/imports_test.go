@@ -25,8 +25,8 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology " +
-		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/policy/params engine/quota " +
+		"engine/report engine/topology engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session engine/whatif rules/source " +
@@ -72,7 +72,10 @@ var mayImport = map[string]string{
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
 		"engine/slab engine/topology engine/volume rules rules/eval",
-	"engine/policy":          ofPolicy + " engine/policy/rollback",
+	"engine/policy":          ofPolicy + " engine/policy/kinds engine/policy/parts engine/policy/rollback",
+	"engine/policy/params":   "engine/language rules rules/source",
+	"engine/policy/kinds":    "rules rules/eval rules/source",
+	"engine/policy/parts":    "",
 	"engine/policy/rollback": "rules/source",
 	"engine/policy/text":     "engine/policy rules/source",
 	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
@@ -116,7 +119,7 @@ var mayImport = map[string]string{
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/live/serving":   "engine/model engine/policy engine/policy/rollback rules/source crds/policy/v1alpha1",
+	"engine/live/serving":   "engine/model engine/policy engine/policy/parts engine/policy/rollback rules/source crds/policy/v1alpha1",
 	"engine/live/shadow":    "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
 	"statemachines":         "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
@@ -142,7 +145,7 @@ var mayImport = map[string]string{
 	"cmd/celsius/cluster": "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
-	"cmd/celsius/schemas": "crds engine/policy engine/sim/manifest rules rules/source rules/typed statemachines " +
+	"cmd/celsius/schemas": "crds engine/policy engine/policy/kinds engine/sim/manifest rules rules/source rules/typed statemachines " +
 		"statemachines/jobplugin webhook",
 	"cmd/playground":       allOurs,
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
@@ -189,6 +192,7 @@ var mayImportOthers = map[string]string{
 	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/policy/facts":       "github.com/google/cel-go",
+	"engine/policy/params":      "github.com/google/cel-go",
 	"engine/policy/lint":        "github.com/google/cel-go",
 	"engine/policy/coverage":    "",
 	"engine/session/oracle":     "",
@@ -196,9 +200,11 @@ var mayImportOthers = map[string]string{
 	"engine/session":            "github.com/google/cel-go",
 	"engine/volcano":            "",
 	"engine/action":             "",
-	"engine/compare":            simOthers,
+	"engine/compare":            simOthers + " golang.org/x/sync",
 	"engine/policy/text":        "",
 	"engine/policy/rollback":    "",
+	"engine/policy/kinds":       "github.com/google/cel-go",
+	"engine/policy/parts":       "",
 	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",
 	"engine/eviction":           "",
 	"engine/proof":              "",

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -77,6 +78,7 @@ func TestReference(t *testing.T) {
 	for _, p := range policies(t) {
 		tried[p.name] = p.policies[0]
 	}
+	maps.Copy(tried, joinedPolicies(t))
 	for seed := range uint64(drawnPolicies) {
 		tried[fmt.Sprint("drawn-", seed)] = newDrawer(seed).policy(t)
 	}
@@ -105,7 +107,7 @@ func TestReferenceTakesBack(t *testing.T) {
 			t.Errorf("of %d worlds somebody is evicted for gangs in %d, gangs as a whole in %d: want 40 and 5", all, gangs, whole)
 		}
 	})
-	tried := map[string]*policy.Policy{}
+	tried := joinedPolicies(t)
 	for _, p := range policies(t) {
 		if strings.HasPrefix(p.name, "taking back") {
 			tried[p.name] = p.policies[0]

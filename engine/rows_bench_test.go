@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -63,5 +64,32 @@ func BenchmarkFunctionsAsRows(b *testing.B) {
 		for _, w := range []workload{{1000, 100, 20, "shapes"}, {5000, 100, 20, "shapes"}} {
 			b.Run(x.name+"/"+w.String(), func(b *testing.B) { cold(b, p, w.objects()) })
 		}
+	}
+}
+
+// BenchmarkConditions is what rows cost behind the condition of their table, and each with the same condition: the same.
+func BenchmarkConditions(b *testing.B) {
+	const condition = `when: "job.labels[?'x'].orValue('y') == 'y'"`
+	rows := func(when string) string {
+		return "  predicates: [{name: a, " + when + "expression: node.taskCount < 100}, {name: b, " + when + "expression: node.ready}]\n" +
+			"  scores: [{name: a, " + when + "expression: 0 - node.taskCount}, {name: b, " + when + "expression: node.idle.cpu}]"
+	}
+	for _, x := range []struct{ name, table string }{
+		{"none", "name: own\ninline:\n" + rows("")},
+		{"rows", "name: own\ninline:\n" + rows(condition+", ")},
+		{"table", "name: own\n" + condition + "\ninline:\n" + rows("")},
+		{"table and rows", "name: own\n" + condition + "\ninline:\n" + rows("when: node.taskCount >= 0, ")},
+		{"rows with both", "name: own\ninline:\n" + rows(strings.TrimSuffix(condition, `"`)+` && node.taskCount >= 0", `)},
+	} {
+		docs, issues := source.Parse("rows.yaml", policyOf("mode: Active", "name: priority", "name: gang", "name: predicates", x.table))
+		if issues.Err() != nil {
+			b.Fatal(issues)
+		}
+		p, issues := policy.Load(docs[0])
+		if issues.Err() != nil {
+			b.Fatal(issues)
+		}
+		w := workload{5000, 100, 20, "shapes"}
+		b.Run(x.name+"/"+w.String(), func(b *testing.B) { cold(b, p, w.objects()) })
 	}
 }

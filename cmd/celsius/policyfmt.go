@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/rules/layout"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -94,7 +95,7 @@ func expressionKeys() layout.Keys {
 	}
 	for _, v := range policy.Verbs() {
 		for _, p := range v.Parameters {
-			if _, ok := p.Kind.(policy.Condition); ok {
+			if _, ok := p.Kind.(kinds.Condition); ok {
 				k.Expressions = append(k.Expressions, p.Name)
 			}
 		}

@@ -306,7 +306,28 @@ type choice struct {
 // choose finds the policy that --policy means: one among the files by its name, the
 // embedded default, or a file; without the flag the only one among the files, else
 // the default.
+// Policies of queues stand beside it.
 func (s *simulation) choose(policies []manifest.Uncompiled) (choice, source.Issues, error) {
+	var parts []*policy.Policy
+	var found source.Issues
+	policies = slices.DeleteFunc(slices.Clone(policies), func(p manifest.Uncompiled) bool {
+		if p.Name == s.policy || !p.Doc.Root.Get("spec").Get("queues").Exists() {
+			return false
+		}
+		part, issues, _ := load(p.Doc)
+		parts, found = append(parts, part.compiled), append(found, issues...)
+		return true
+	})
+	chosen, issues, err := s.chooseOf(policies)
+	issues = append(found, issues...)
+	if err != nil || issues.Err() != nil {
+		return chosen, issues, err
+	}
+	joined, more := policy.Join(chosen.compiled, parts...)
+	return choice{joined, chosen.from}, append(issues, more...), nil
+}
+
+func (s *simulation) chooseOf(policies []manifest.Uncompiled) (choice, source.Issues, error) {
 	if s.policy == "" && len(policies) == 1 {
 		return load(policies[0].Doc)
 	}

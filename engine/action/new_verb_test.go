@@ -14,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -24,10 +25,10 @@ func review(sites ...string) policy.Verb {
 		Name: "review", Doc: "Walks queues and jobs in order and says why jobs are not valid.",
 		Itself: []string{"A job without tasks is passed over."},
 		Parameters: []policy.Parameter{
-			{Name: "of", Doc: "The jobs that it is about.", Kind: policy.Condition{Roots: []string{"job"}, Default: "job.taskCount < 100"}},
-			{Name: "tone", Doc: "How it is said.", Kind: policy.Word{Of: []string{"calm", "firm"}, Default: "calm"}},
-			{Name: "after", Doc: "How old a job has to be.", Kind: policy.Period{Most: time.Hour}},
-			{Name: "loud", Doc: "Whether it is said aloud.", Kind: policy.Flag{}},
+			{Name: "of", Doc: "The jobs that it is about.", Kind: kinds.Condition{Roots: []string{"job"}, Default: "job.taskCount < 100"}},
+			{Name: "tone", Doc: "How it is said.", Kind: kinds.Word{Of: []string{"calm", "firm"}, Default: "calm"}},
+			{Name: "after", Doc: "How old a job has to be.", Kind: kinds.Period{Most: time.Hour}},
+			{Name: "loud", Doc: "Whether it is said aloud.", Kind: kinds.Flag{}},
 		},
 		Sites: sites,
 	}

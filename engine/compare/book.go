@@ -62,6 +62,31 @@ func (b *Book) Count(before, after *model.Plan) {
 	}
 }
 
+// add adds what came later.
+func (b *Book) add(later *Book) {
+	if later.Cycles == 0 {
+		return
+	}
+	if b.Cycles == 0 {
+		b.First = later.First
+	}
+	b.Cycles, b.Otherwise, b.Last = b.Cycles+later.Cycles, b.Otherwise+later.Otherwise, later.Last
+	for key, l := range later.jobs {
+		j := b.of(key, l.queue)
+		for side := range j.places {
+			if j.began[side].IsZero() {
+				j.began[side] = l.began[side]
+			}
+			for pod, node := range l.places[side] {
+				if _, before := j.places[side][pod]; !before {
+					j.places[side][pod] = node
+				}
+			}
+			maps.Copy(j.evicted[side], l.evicted[side])
+		}
+	}
+}
+
 // Alike says whether two plans bind and evict the same pods, at the same nodes.
 func Alike(a, b *model.Plan) bool { return slices.Equal(moves(a), moves(b)) }
 

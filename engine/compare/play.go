@@ -1,9 +1,12 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
+	"runtime"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine"
@@ -55,8 +58,30 @@ func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sour
 }
 
 // Recordings has a policy decide each recorded cycle in the place of the one that did, or of old, from the state that was. first is the
-// first cycle in which it decides otherwise; nil: there is none.
+// first cycle in which it decides otherwise; nil: there is none. As each file begins with a checkpoint, several are decided at a time.
 func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Moment, err error) {
+	books, moments := make([]*Book, len(files)), make([]*Moment, len(files))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i, file := range files {
+		all.Go(func() (err error) {
+			books[i], moments[i], err = recorded(old, other, file)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return nil, nil, err //nolint:wrapcheck // it names the file
+	}
+	b = &Book{}
+	for i := range books {
+		b.add(books[i])
+		first = cmp.Or(first, moments[i])
+	}
+	return b, first, nil
+}
+
+// recorded is Recordings of one file.
+func recorded(old, other *policy.Policy, file string) (b *Book, first *Moment, err error) {
 	b = &Book{}
 	var deciders [2]engine.Decider
 	var after, before *model.Plan
@@ -88,10 +113,8 @@ func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Mom
 		}
 		return nil
 	}
-	for _, file := range files {
-		if err := p.Play(file); err != nil {
-			return nil, nil, err //nolint:wrapcheck // it names the file
-		}
+	if err := p.Play(file); err != nil {
+		return nil, nil, err //nolint:wrapcheck // it names the file
 	}
 	return b, first, nil
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy/params"
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -56,14 +58,20 @@ type TableScope struct {
 	clashed []*sameFields
 }
 
-// table compiles one entry.
-func (c *compiler) table(e *entry) {
+// scopeOf is what the rows of an entry see before its attributes and variables.
+func (c *compiler) scopeOf(e *entry) *TableScope {
 	s := &TableScope{
 		compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{},
 		failed: map[string]bool{},
 	}
 	maps.Copy(s.objects, c.objects)
 	s.params = s.paramObject()
+	return s
+}
+
+// table compiles one entry.
+func (c *compiler) table(e *entry) {
+	s := c.scopeOf(e)
 	s.checkCycles()
 	if !e.off["attributes"] {
 		for _, a := range e.table.Attributes {
@@ -74,10 +82,8 @@ func (c *compiler) table(e *entry) {
 	for _, v := range e.table.Variables {
 		s.variable(v)
 	}
-	for _, site := range Sites() {
-		if e.off[site.Name] {
-			continue
-		}
+	s.conditions()
+	for _, site := range e.asked() {
 		for _, row := range e.table.Sections[site.Name] {
 			if !c.sight.misses(row.At) {
 				s.row(&site, row)
@@ -100,11 +106,11 @@ func (s *TableScope) paramObject() *rules.Object {
 		}
 	}
 	for _, p := range s.entry.table.Params {
-		t := paramType(p)
+		t := params.Type(p)
 		if t == nil {
 			continue
 		}
-		v := paramValue(p, given[p.Name], &s.issues)
+		v := params.Value(p, given[p.Name], &s.issues)
 		constant := v
 		if v == nil {
 			v = types.NewErr("param %q has no value", p.Name)
@@ -280,40 +286,16 @@ func (s *TableScope) noVariable(i source.Issue, name string, roots []string) sou
 
 // checkCycles reports variables that need each other.
 func (s *TableScope) checkCycles() {
-	uses := map[string][]string{}
-	word := regexp.MustCompile(`\bvariables\.(\w+)`)
-	for _, v := range s.entry.table.Variables {
-		for _, m := range word.FindAllStringSubmatch(v.Expression.Value, -1) {
-			uses[v.Name] = append(uses[v.Name], m[1])
-		}
+	at, path := s.entry.table.Cycle()
+	if path == nil {
+		return
 	}
-	for _, v := range s.entry.table.Variables {
-		if path := findCycle(v.Name, v.Name, uses, nil); path != nil {
-			s.report(v.Expression.Issue(0, len([]rune(v.Expression.Value)), "a cycle among variables: "+strings.Join(path, " -> "),
-				"a variable may use only those before it"))
-			s.cyclic = path
-			for _, name := range path {
-				s.failed["Variables."+name] = true
-			}
-			return
-		}
+	s.report(at.Expression.Issue(0, len([]rune(at.Expression.Value)), "a cycle among variables: "+strings.Join(path, " -> "),
+		"a variable may use only those before it"))
+	s.cyclic = path
+	for _, name := range path {
+		s.failed["Variables."+name] = true
 	}
-}
-
-// findCycle gives a way from at back to start along uses, nil if there is none.
-func findCycle(start, at string, uses map[string][]string, path []string) []string {
-	path = append(path, at)
-	for _, next := range uses[at] {
-		if next == start {
-			return append(path, start)
-		}
-		if !slices.Contains(path, next) {
-			if found := findCycle(start, next, uses, path); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
 }
 
 func (s *TableScope) variable(v *rules.Variable) {
@@ -343,8 +325,20 @@ func (s *TableScope) variable(v *rules.Variable) {
 	clear(s.scopes)
 }
 
-// row compiles one row. A row whose guard is false for good is dropped.
+// row compiles one row, where policies of queues stand beside each other as often as it has a share.
 func (s *TableScope) row(site *Site, row *rules.Row) {
+	if !s.joined {
+		s.rowWhere(site, row, nil)
+		return
+	}
+	veto, _ := s.constant(row.Veto, rules.Bool())
+	for _, share := range parts.Shares(site.Name, s.entry.part, veto == types.True) {
+		s.rowWhere(site, row, &share)
+	}
+}
+
+// rowWhere compiles one row in its share, nil: it has all. A row whose guard is false for good is dropped.
+func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	r := &Rule{
 		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier,
 		Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, Reading: Reading{Reads: &rules.Reads{}},
@@ -353,16 +347,12 @@ func (s *TableScope) row(site *Site, row *rules.Row) {
 	if r.OnError == "" {
 		r.OnError = site.OnError
 	}
-	if row.When.Value != "" {
-		r.When = s.compile(row.When, site.Roots, rules.Bool())
-	}
+	when, ok := s.when(row, site.Roots, share)
+	r.When = when
 	r.Expression = s.compile(row.Expression, site.Roots, site.Want, r.When)
 	r.Message = s.message(row.Message, site.Roots, r.When, r.Expression)
 	s.settings(r, row)
-	if r.Expression == nil || row.When.Value != "" && r.When == nil {
-		return
-	}
-	if s.guard(r) {
+	if r.Expression == nil || !ok || s.guard(r) || share != nil && !s.shared(r, share) {
 		return
 	}
 	r.Reads.Add(r.Expression.Reads)

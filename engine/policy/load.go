@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +64,11 @@ func NewDialect(verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Dia
 
 // Load compiles a policy that is written in the dialect.
 func (d *Dialect) Load(doc *source.Document) (*Policy, source.Issues) {
-	l := d.loading()
+	return d.loading().whole(doc)
+}
+
+// whole is a policy without mistakes.
+func (l *loader) whole(doc *source.Document) (*Policy, source.Issues) {
 	p := l.policy(doc)
 	l.issues.Sort()
 	if l.issues.Err() != nil {
@@ -72,7 +77,9 @@ func (d *Dialect) Load(doc *source.Document) (*Policy, source.Issues) {
 	return p, l.issues
 }
 
-func (d *Dialect) loading() *loader { return &loader{Dialect: d, shipped: map[string]*rules.Table{}} }
+func (d *Dialect) loading() *loader {
+	return &loader{Dialect: d, shipped: map[string]*rules.Table{}, singles: map[string]int{}}
+}
 
 // Vocabulary is what the language has beyond Kubernetes' dialect.
 func Vocabulary() rules.Vocabulary {
@@ -131,7 +138,11 @@ type loader struct {
 	*Dialect
 	shipped map[string]*rules.Table
 	issues  source.Issues
-	sight   *sight // nil: all is loaded
+	sight   *sight   // nil: all is loaded
+	more    []string // keys that a document may have which are not its author's
+	joined  bool     // policies of queues stand beside it
+	// singles are the tiers, by policy of queues, of what is asked in one tier only.
+	singles map[string]int
 }
 
 // accounting finds an accounting function; nil: there is none of that name.
@@ -143,7 +154,12 @@ func (l *loader) accounting(name string) *Accounting {
 	return l.functions[i]
 }
 
-func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }
+// report keeps what is told of a when once, though it is compiled with each row.
+func (l *loader) report(i source.Issue) {
+	if !slices.Contains(l.issues, i) {
+		l.issues = append(l.issues, i)
+	}
+}
 
 // entry is one table of a tier, with its settings.
 type entry struct {
@@ -154,6 +170,10 @@ type entry struct {
 	off    map[string]bool // sections switched off
 	at     source.Value
 	inline bool
+	// part is the policy of queues that it is of; "": it is of that of all others.
+	part string
+	// conditions stand before the rows: that of its tier, and its own.
+	conditions []*condition
 }
 
 func newPolicy() *Policy {
@@ -163,7 +183,7 @@ func newPolicy() *Policy {
 func (l *loader) policy(doc *source.Document) *Policy {
 	p := newPolicy()
 	p.written = doc.Root
-	fields := doc.Root.Fields([]string{"apiVersion", "kind", "metadata", "spec", "status"}, &l.issues)
+	fields := doc.Root.Fields(append([]string{"apiVersion", "kind", "metadata", "spec", "status"}, l.more...), &l.issues)
 	l.header(doc.Root, policyVersion, policyKind)
 	meta := doc.Root.Get("metadata")
 	p.Name = l.name(meta)
@@ -180,10 +200,16 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
 		return p
 	}
-	spec.Fields([]string{"mode", "rollback", "pipeline", "actions", "tiers"}, &l.issues)
+	spec.Fields([]string{"mode", "queues", "rollback", "pipeline", "actions", "tiers"}, &l.issues)
 	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused", "Shadow"})
 	rollback.Read(spec.Get("rollback"), &l.issues)
 	c := newCompiler(l, p)
+	c.queues(spec)
+	all := l.joinings(doc.Root)
+	if l.joined = len(all) > 0; l.joined {
+		c.serving(doc.Root, all)
+	}
+	visible := &compiler{objects: maps.Clone(c.objects), owners: maps.Clone(c.owners)}
 	p.Tiers = l.tierNames(spec.Get("tiers"))
 	entries := l.entries(spec.Get("tiers"))
 	if l.sight != nil {
@@ -196,6 +222,9 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	c.pipeline(spec)
 	if slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
 		c.otherwise(SiteNamed(VictimCost), entries)
+	}
+	for _, part := range all {
+		c.join(part, visible)
 	}
 	c.lint(spec, entries)
 	return p
@@ -262,7 +291,8 @@ func (l *loader) entries(tiers source.Value) []*entry {
 	seen := map[string]bool{}
 	var quiet source.Issues
 	for tier, item := range tiers.Items(&quiet) {
-		item.Fields([]string{"name", "tables"}, &l.issues)
+		item.Fields([]string{"name", "when", "tables"}, &l.issues)
+		when := &condition{text: item.Get("when").Text(&l.issues)}
 		for _, v := range l.items(l.need(item, "tables")) {
 			e := l.entry(v, tier)
 			if e == nil {
@@ -272,14 +302,19 @@ func (l *loader) entries(tiers source.Value) []*entry {
 				l.report(v.Get("name").Issuef("give it a name of its own", "duplicate name %q", e.name))
 			}
 			seen[e.name] = true
+			when.before = append(when.before, e)
+			e.conditions = []*condition{when, {text: v.Get("when").Text(&l.issues), before: []*entry{e}}}
 			out = append(out, e)
+		}
+		if when.text.Value != "" && when.before == nil {
+			when.inVain(l)
 		}
 	}
 	return out
 }
 
 func (l *loader) entry(v source.Value, tier int) *entry {
-	v.Fields([]string{"name", "table", "params", "only", "without", "inline"}, &l.issues)
+	v.Fields([]string{"name", "table", "when", "params", "only", "without", "inline"}, &l.issues)
 	e := &entry{tier: tier, params: v.Get("params"), at: v, off: map[string]bool{}}
 	e.name = l.name(v)
 	switch inline, table := v.Get("inline"), v.Get("table"); {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy/params"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -186,7 +187,7 @@ func Shape() rules.Shape { return shapeWith(AccountingFunctions()) }
 func shapeWith(functions []*Accounting) rules.Shape {
 	s := rules.Shape{
 		Owners:     []string{"cluster", "queue", "job", "task", "node", "namespace", "victim"},
-		ParamTypes: paramTypes(),
+		ParamTypes: params.Types(),
 	}
 	for _, fn := range functions {
 		s.Functions = append(s.Functions, fn.shape())

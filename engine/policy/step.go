@@ -87,7 +87,7 @@ func (s *TableScope) step(v source.Value) *Step {
 	v.Fields(keys, &s.issues)
 	step := &Step{Verb: of}
 	for _, p := range of.Parameters {
-		step.values = append(step.values, p.Kind.read(s, v.Get(p.Name)))
+		step.values = append(step.values, p.Kind.Read(stepReader{s}, v.Get(p.Name)))
 	}
 	if of.Name == Displace {
 		s.checkUnit(v, step)

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/celsius-scheduler/celsius/engine/policy/kinds"
+
 // Admit is the verb that lets jobs in.
 const Admit = "admit"
 
@@ -18,7 +20,7 @@ func admitVerb() Verb {
 		},
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),
-			{KeyVote, "Whether jobEnqueueable is asked, which is about what a job reserves.", Flag{Default: true}},
+			{KeyVote, "Whether jobEnqueueable is asked, which is about what a job reserves.", kinds.Flag{Default: true}},
 		},
 		Sites: []string{QueueOrder, JobOrder, JobEnqueueable},
 		Reads: []string{"job.hasMinResources"},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -117,41 +118,41 @@ func displaceVerb() Verb {
 		},
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),
-			{KeyTasks, "The tasks that it is about.", Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
-			{KeyScope, "Whose tasks may go: those of other jobs of the queue, of the job itself, or of other queues.", Word{
+			{KeyTasks, "The tasks that it is about.", kinds.Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
+			{KeyScope, "Whose tasks may go: those of other jobs of the queue, of the job itself, or of other queues.", kinds.Word{
 				Of: []string{ScopeQueue, ScopeJob, ScopeOtherQueues}, Default: ScopeQueue,
 			}},
-			{KeyCandidates, "Who of them is put to the rows at all.", Condition{
+			{KeyCandidates, "Who of them is put to the rows at all.", kinds.Condition{
 				Roots: []string{"preemptor", "victim", "job"}, Default: "victim.status == 'Running' && victim.preemptable",
 			}},
-			{KeyVictims, "The section of rows that says who may go.", Word{
+			{KeyVictims, "The section of rows that says who may go.", kinds.Word{
 				Of: []string{Preemptable, Reclaimable, Evictable}, Default: Preemptable,
 			}},
 			{
 				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first " +
 					"in the order of nodes, or, by cost, of the first 100 by score that on which it costs least by the rows of `victimCost` that they go.",
-				Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
+				kinds.Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
 			},
 			{
 				KeyUnit, "Whether room is made for one task at a time, by evicting pods of one node, or for what a `gang` needs to start, by " +
-					"evicting what other gangs can spare and gangs as a whole, on all nodes.", Word{Of: []string{UnitTask, UnitGang}, Default: UnitTask},
+					"evicting what other gangs can spare and gangs as a whole, on all nodes.", kinds.Word{Of: []string{UnitTask, UnitGang}, Default: UnitTask},
 			},
-			{KeyWhole, "Whether, with `unit: gang`, jobs may go as a whole that have no pods to spare, or not enough.", Flag{Default: true}},
+			{KeyWhole, "Whether, with `unit: gang`, jobs may go as a whole that have no pods to spare, or not enough.", kinds.Flag{Default: true}},
 			viaParameter(),
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
-				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
+				"asked again after each eviction, and must hold in the end.", kinds.Words{Of: []string{Overused, Allocatable, Preemptive}}},
 			{
 				KeyCommit, "What is kept or undone together: by `job`, a job's promises are kept where jobPipelined holds, else undone; by `task`, " +
 					"each is kept at once.",
-				Word{Of: []string{"job", "task"}, Default: "job"},
+				kinds.Word{Of: []string{"job", "task"}, Default: "job"},
 			},
 			{
 				KeyTurn, "How long one job keeps the floor before the orders of queues and jobs are read again: until jobReady holds, " +
 					"until jobStarving does not, for one task, or for all.",
-				Word{Of: []string{"untilReady", "untilFed", "oneTask", "all"}, Default: "untilFed"},
+				kinds.Word{Of: []string{"untilReady", "untilFed", "oneTask", "all"}, Default: "untilFed"},
 			},
 			{KeyOnNoNode, "Where a task found no node: whether to go on with the job's other tasks. `role.failed` says which roles " +
-				"have failed in this turn.", Condition{Roots: []string{"job"}, Default: "false"}},
+				"have failed in this turn.", kinds.Condition{Roots: []string{"job"}, Default: "false"}},
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
@@ -181,6 +182,6 @@ func (s *TableScope) checkUnit(v source.Value, step *Step) {
 func viaParameter() Parameter {
 	return Parameter{
 		KeyVia, "How those go who are evicted: `evict` asks the API server to evict them, as far as PodDisruptionBudgets let it; `delete` " +
-			"deletes them whatever budgets say.", Word{Of: []string{ViaEvict, ViaDelete}, Default: ViaEvict},
+			"deletes them whatever budgets say.", kinds.Word{Of: []string{ViaEvict, ViaDelete}, Default: ViaEvict},
 	}
 }

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/celsius-scheduler/celsius/engine/policy/kinds"
+
 import "time"
 
 // Evict is the verb that evicts whom rows name.
@@ -26,11 +28,11 @@ func evictVerb() Verb {
 		},
 		Parameters: []Parameter{
 			whenParameter(),
-			{KeyCandidates, "Who is put to the rows at all.", Condition{Roots: []string{"victim"}, Default: "victim.status == 'Running'"}},
-			{KeyVictims, "The section of rows that names them.", Word{Of: []string{Victims}, Default: Victims}},
+			{KeyCandidates, "Who is put to the rows at all.", kinds.Condition{Roots: []string{"victim"}, Default: "victim.status == 'Running'"}},
+			{KeyVictims, "The section of rows that names them.", kinds.Word{Of: []string{Victims}, Default: Victims}},
 			viaParameter(),
-			{KeyBudget, "How many are evicted at most in one cycle.", Count{}},
-			{KeyEvery, "For how long the step rests after it was taken.", Period{Most: 24 * time.Hour}},
+			{KeyBudget, "How many are evicted at most in one cycle.", kinds.Count{}},
+			{KeyEvery, "For how long the step rests after it was taken.", kinds.Period{Most: 24 * time.Hour}},
 		},
 		Sites: []string{Victims, QueueOrder, JobOrder, TaskOrder, VictimOrder},
 	}

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/celsius-scheduler/celsius/engine/policy/kinds"
+
 import "time"
 
 // Place is the verb that puts tasks on nodes.
@@ -42,27 +44,27 @@ func placeVerb() Verb {
 		},
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),
-			{KeyTasks, "The tasks that it is about.", Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
+			{KeyTasks, "The tasks that it is about.", kinds.Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `allocatable` skips the task, " +
-				"`preemptive` drops the job.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
+				"`preemptive` drops the job.", kinds.Words{Of: []string{Overused, Allocatable, Preemptive}}},
 			{
 				KeyCommit, "What is kept or undone together: by `job`, a job's placements are kept where jobReady holds, else held " +
 					"until the cycle ends where jobPipelined does, else undone; by `task`, each is kept at once.",
-				Word{Of: []string{"job", "task"}, Default: "job"},
+				kinds.Word{Of: []string{"job", "task"}, Default: "job"},
 			},
 			{
 				KeyTurn, "How long one job keeps the floor before the orders of queues and jobs are read again: until jobReady holds, " +
 					"until jobStarving does not, for one task, or for all.",
-				Word{Of: []string{"untilReady", "untilFed", "oneTask", "all"}, Default: "untilReady"},
+				kinds.Word{Of: []string{"untilReady", "untilFed", "oneTask", "all"}, Default: "untilReady"},
 			},
 			{KeyOnNoNode, "Where a task found no node: whether to go on with the job's other tasks. `role.failed` says which roles " +
-				"have failed in this turn.", Condition{Roots: []string{"job"}, Default: "false"}},
+				"have failed in this turn.", kinds.Condition{Roots: []string{"job"}, Default: "false"}},
 			{
 				KeyAwaitPods, "For how long after a job was let in places are kept for its pods while some of them are still to be " +
 					"made (`job.expected`), as those of a Job are made only then: " +
 					"for those without which it cannot start if there is room for all of them, and for as many of the others as there " +
 					"is room for. Who comes after it in the order is placed only where there is room for both, " +
-					"on the nodes and by the gate `allocatable`.", Period{Most: time.Minute},
+					"on the nodes and by the gate `allocatable`.", kinds.Period{Most: time.Minute},
 			},
 		},
 		Sites: []string{

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -99,15 +100,15 @@ func theAPINames(t *testing.T, api map[string]string, having map[string][]string
 }
 
 // kindInAPI is the Go type that the API has for a kind of parameter, and its words.
-func kindInAPI(k ParameterKind) (reflect.Type, []string) {
+func kindInAPI(k kinds.Kind) (reflect.Type, []string) {
 	switch k := k.(type) {
-	case Flag:
+	case kinds.Flag:
 		return reflect.TypeFor[*bool](), nil
-	case Words:
+	case kinds.Words:
 		return reflect.TypeFor[[]string](), k.Of
-	case Word:
+	case kinds.Word:
 		return reflect.TypeFor[string](), k.Of
-	case Count:
+	case kinds.Count:
 		return reflect.TypeFor[*runtime.RawExtension](), nil
 	}
 	return reflect.TypeFor[string](), nil

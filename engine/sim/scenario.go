@@ -189,7 +189,7 @@ func (s *scenario) verbs() map[string]scenarioVerb {
 	return map[string]scenarioVerb{
 		"load":    {1, many, "load SECTION...", s.load},
 		"submit":  {1, many, "submit SECTION...", s.load},
-		"policy":  {1, 1, "policy NAME", s.policy},
+		"policy":  {1, many, "policy NAME [OF-QUEUES...]", s.policy},
 		"now":     {1, 1, "now TIME, as 2026-01-31T12:00:00Z", s.now},
 		"seed":    {1, 1, "seed NUMBER", s.seed},
 		"cycle":   {0, 1, "cycle, or cycle NUMBER", s.cycle},
@@ -266,11 +266,19 @@ func (s *scenario) load(names []string) error {
 }
 
 func (s *scenario) policy(args []string) error {
-	compiled, err := s.compile(args[0])
-	if err != nil {
-		return err
+	var all []*policy.Policy
+	for _, name := range args {
+		compiled, err := s.compile(name)
+		if err != nil {
+			return err
+		}
+		all = append(all, compiled)
 	}
-	s.inWorld().Policy = compiled
+	joined, issues := policy.Join(all[0], all[1:]...)
+	if joined == nil {
+		return issues.Err()
+	}
+	s.inWorld().Policy = joined
 	return nil
 }
 

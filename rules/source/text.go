@@ -1,6 +1,7 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,13 +19,43 @@ type Text struct {
 	path string
 	// from is how many characters of the scalar stand before Value.
 	from int
+	// parts are what the text was joined of; nil: it is of one piece.
+	parts []Text
 }
 
 // NewText gives text that came from no file; its issues have no place.
 func NewText(value string) Text { return Text{Value: value} }
 
+// Join gives one text made of others. What is told of a part of it is placed where the author wrote that part, and of what is between
+// them at the next that the author wrote.
+func Join(parts ...Text) Text {
+	t := Text{parts: parts}
+	for _, p := range parts {
+		t.Value += p.Value
+	}
+	return t
+}
+
+// Joined says whether the text was joined of others, so that it is written in more than one place.
+func (t Text) Joined() bool { return t.parts != nil }
+
 // Written says whether the author wrote the text; where not, it was left out, or something else stands in its place.
-func (t Text) Written() bool { return t.doc != nil }
+func (t Text) Written() bool { return t.doc != nil || slices.ContainsFunc(t.parts, Text.Written) }
+
+// part finds the part in which an offset is, or the next one that was written, and the offset in it.
+func (t Text) part(offset int) (Text, int) {
+	var found Text
+	for _, p := range t.parts {
+		size := utf8.RuneCountInString(p.Value)
+		if p.Written() {
+			if found = p; offset < size {
+				return p, max(offset, 0)
+			}
+		}
+		offset -= size
+	}
+	return found, utf8.RuneCountInString(found.Value)
+}
 
 // Path gives the path of the field that holds the text.
 func (t Text) Path() string { return t.path }
@@ -35,8 +66,24 @@ func (t Text) Slice(from, to int) Text {
 	runes := []rune(t.Value)
 	to = min(max(to, 0), len(runes))
 	from = min(max(from, 0), to)
+	if t.parts != nil {
+		return t.slice(from, to)
+	}
 	t.Value, t.from = string(runes[from:to]), t.from+from
 	return t
+}
+
+// slice is Slice of what was joined.
+func (t Text) slice(from, to int) Text {
+	var parts []Text
+	for _, p := range t.parts {
+		size := utf8.RuneCountInString(p.Value)
+		if from < size && to > 0 {
+			parts = append(parts, p.Slice(from, to))
+		}
+		from, to = from-size, to-size
+	}
+	return Join(parts...)
 }
 
 // Place gives the line and column, from 1, of the character at offset, which counts characters; 0
@@ -48,6 +95,10 @@ func (t Text) Place(offset int) (line, col int) {
 
 // Issue makes an error at a part of the text, given in characters, placed where the author wrote it.
 func (t Text) Issue(offset, width int, message, hint string) Issue {
+	if t.parts != nil {
+		p, within := t.part(offset)
+		return p.Issue(within, min(width, utf8.RuneCountInString(p.Value)-within), message, hint)
+	}
 	if t.doc == nil {
 		return Issue{Path: t.path, Message: message, Hint: hint, Width: max(width, 1)}
 	}

@@ -318,3 +318,42 @@ func checkPlaces(t *rapid.T, w *writer, data, path string) {
 		}
 	}
 }
+
+// What is told of a part of a joined text is told where that part was written.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	docs, issues := Parse("x.yaml", []byte("a: äb\nc: \"d\\te\"\n"))
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	a, c := docs[0].Root.Get("a").Text(&issues), docs[0].Root.Get("c").Text(&issues)
+	x := Join(NewText("("), a, NewText(") && ("), c, NewText(")"))
+	if want := "(äb) && (d\te)"; x.Value != want || !x.Joined() || !x.Written() || a.Joined() {
+		t.Errorf("%q, joined %t, written %t; its first part joined %t", x.Value, x.Joined(), x.Written(), a.Joined())
+	}
+	for offset, want := range []string{
+		"1:4", "1:4", "1:5", "2:5", "2:5", "2:5", "2:5", "2:5", "2:5", "2:5", "2:6", "2:8", "2:9", "2:9",
+	} {
+		i := x.Issue(offset, 100, "", "")
+		if got := fmt.Sprintf("%d:%d", i.Line, i.Column); got != want {
+			t.Errorf("at %d %s, want %s", offset, got, want)
+		}
+		if end := i.Column + i.Width; i.Line == 1 && end > 6 || i.Line == 2 && end > 10 {
+			t.Errorf("at %d it is %d wide, beyond what was written", offset, i.Width)
+		}
+	}
+}
+
+// A slice of a joined text keeps its places, and what nobody wrote has none.
+func TestJoinSliced(t *testing.T) {
+	t.Parallel()
+	docs, _ := Parse("x.yaml", []byte("a: äb\nc: \"d\\te\"\n"))
+	var issues Issues
+	x := Join(NewText("("), docs[0].Root.Get("a").Text(&issues), NewText(") && ("), docs[0].Root.Get("c").Text(&issues), NewText(")"))
+	if line, col := x.Slice(2, 10).Place(1); x.Slice(2, 10).Value != "b) && (d" || line != 2 || col != 5 {
+		t.Errorf("%q, its second character at %d:%d", x.Slice(2, 10).Value, line, col)
+	}
+	if Join(NewText("a")).Written() || Join(NewText("a")).Issue(0, 1, "m", "").Line != 0 {
+		t.Error("text that nobody wrote has a place")
+	}
+}

@@ -51,10 +51,18 @@ func TestComplete(t *testing.T) {
 		},
 		"keys of spec":           {policyHead + "  ¦", "mode tiers actions", "pipeline", []string{"", "mode: "}},
 		"a key that has a value": {policyHead + "  ti¦: []", "tiers", "", []string{"ti", "tiers"}},
-		"keys of a tier":         {policyHead + "  tiers:\n  - name: a\n    ¦\n", "tables", "name", nil},
+		"keys of a tier":         {policyHead + "  tiers:\n  - name: a\n    ¦\n", "tables when", "name", nil},
 		"keys of an entry, in flow": {
 			policyHead + "  tiers:\n  - name: a\n    tables: [{name: gang, ¦",
 			"params only without table inline", "name", nil,
+		},
+		"the condition of a tier": {
+			policyHead + "  tiers:\n  - name: a\n    when: clu¦\n    tables:\n    - {name: gang}\n", "cluster", "job", []string{"clu", "cluster"},
+		},
+		"the condition of a table": {
+			policyHead + "  tiers:\n  - name: a\n    tables:\n    - {name: own, inline: {jobOrder: [{name: x, by: '1'}]}, when: job.prio¦}\n",
+			"priority", "preemptor",
+			[]string{"prio", "priority"},
 		},
 		"first key of an entry": {policyHead + "  tiers:\n  - ¦\n", "name tables", "", nil},
 		"keys below a key": {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -62,15 +63,15 @@ func step() *Schema {
 	return out
 }
 
-func parameter(kind policy.ParameterKind) *Schema {
+func parameter(kind kinds.Kind) *Schema {
 	switch k := kind.(type) {
-	case policy.Flag:
+	case kinds.Flag:
 		return boolean()
-	case policy.Word:
+	case kinds.Word:
 		return words(k.Of)
-	case policy.Words:
+	case kinds.Words:
 		return listOf(words(k.Of))
-	case policy.Period:
+	case kinds.Period:
 		return text()
 	}
 	return expression()

@@ -66,6 +66,14 @@ type SchedulingPolicySpec struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
+	// CEL over queue: which queues the policy serves, beside the one that serves all others.
+	// In these it orders jobs and tasks, chooses nodes and says who may go; between queues the
+	// other one decides, and who goes for another queue must be allowed to by both. Unset: it
+	// serves no queue unless a scheduler's flag --policy names it, which then serves all.
+	// +kubebuilder:validation:MinLength=1
+	// +optional
+	Queues string `json:"queues,omitempty"`
+
 	// When a scheduler that serves this policy takes it back by itself: it goes on with what
 	// served before, until the policy is changed.
 	// +optional
@@ -267,6 +275,11 @@ type Tier struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
+	// CEL that stands before the when of each row of the tier's tables: where it is false the row has no opinion, as if it were not there.
+	// It may read what all of these rows see, but for params and variables, which are a table's own (true).
+	// +optional
+	When string `json:"when,omitempty"`
+
 	// The tables. Where the order of rows matters, earlier ones come first.
 	// +listType=map
 	// +listMapKey=name
@@ -286,6 +299,11 @@ type Table struct {
 	// The shipped table, where its name is not the name of this entry.
 	// +optional
 	Table string `json:"table,omitempty"`
+
+	// CEL that stands before the when of each row of the table: where it is false the row has no opinion, as if it were not there. It may
+	// read what all of these rows see. Attributes are computed all the same (true).
+	// +optional
+	When string `json:"when,omitempty"`
 
 	// Values for the table's parameters, by name: true, 1.2, 10m, [cpu], or as the
 	// parameter's type has it.

@@ -23,6 +23,8 @@ type candidate struct {
 	// policy is nil where it does not compile; issues say why, or hold warnings.
 	policy *policy.Policy
 	issues source.Issues
+	// ofQueues says that it is to serve the queues that it names, beside the one that serves the others.
+	ofQueues bool
 	// takenBack is why it was taken back, by what it says itself; "": it was not.
 	takenBack string
 	// deaths is how many schedulers died while it was on trial.
@@ -47,6 +49,8 @@ type choice struct {
 	serving *candidate
 	// policy is that of serving, in the mode that is in force.
 	policy *policy.Policy
+	// parts serve queues of their own beside it; policy has them in it.
+	parts []*candidate
 	// skipped are kept policies that do not compile any more, newest first.
 	skipped []*candidate
 }

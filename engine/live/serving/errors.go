@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 )
 
@@ -93,18 +94,31 @@ func (e *rowErrors) of(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	return e.shown, e.shown[told:]
 }
 
-// total are the errors under a candidate until now.
-func (e *rowErrors) total(c *candidate) (out rollback.RowErrors) {
+// rowsOf are the rows of a candidate among those that erred, by the names that they have in its own text.
+func rowsOf(rows []v1alpha1.RuleErrors, c *candidate) (out []v1alpha1.RuleErrors) {
+	for i := range rows {
+		r := rows[i]
+		part, table, ofPart := parts.Of(r.Table)
+		if ofPart != c.ofQueues || ofPart && part != c.name {
+			continue
+		}
+		r.Table = table
+		out = append(out, r)
+	}
+	return out
+}
+
+// total are the errors of a candidate until now, beside or in the place of what serves.
+func (e *rowErrors) total(c, serving *candidate) (out rollback.RowErrors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.name != c.name || e.generation != c.generation {
+	if serving == nil || e.name != serving.name || e.generation != serving.generation {
 		return out
 	}
-	for i := range e.rows {
-		r := &e.rows[i]
+	for i, r := range rowsOf(e.rows, c) {
 		out.Count += r.Count
 		if i == 0 {
-			out.First = fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError)
+			out.First = fmt.Sprintf("%s erred for %s: %s", rowOf(&r), r.LastObject, r.LastError)
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -25,54 +26,60 @@ const (
 	eventRollback = "PolicyRollbackInvalid"
 )
 
-// guard watches whether what serves is to be taken back, by what it says itself.
+// guard watches whether a candidate that serves is to be taken back, by what it says itself.
 type guard struct {
-	of    *candidate
-	watch *rollback.Watch // nil: it says nothing
-	back  *candidate      // was taken back, which is still to be stored
+	of     *candidate
+	watch  *rollback.Watch // nil: it says nothing
+	stored bool            // that it was taken back
 }
 
-// guarding begins to watch what begins to serve.
-func (p *Policies) guarding(c choice) {
-	if p.guard.of == c.serving {
-		return
+// guarding watches those that serve, and stops watching others of which there is nothing to store.
+func (p *Policies) guarding(serving []*candidate) {
+	p.guards = slices.DeleteFunc(p.guards, func(g *guard) bool {
+		return !slices.Contains(serving, g.of) && (g.of.takenBack == "" || g.stored)
+	})
+	for _, c := range serving {
+		if c.uid != "" && !slices.ContainsFunc(p.guards, func(g *guard) bool { return g.of == c }) {
+			p.guards = append(p.guards, p.guardOf(c))
+		}
 	}
-	p.guard.of, p.guard.watch = c.serving, nil
-	if c.serving.uid == "" {
-		return
-	}
+}
+
+// guardOf begins to watch a candidate.
+func (p *Policies) guardOf(c *candidate) *guard {
 	said := c.policy.Rollback()
-	p.guard.watch = said.Begin(p.o.Now(), p.values)
+	g := &guard{of: c, watch: said.Begin(p.o.Now(), p.o.values)}
 	if said == nil || p.o.Metrics == nil {
-		return
+		return g
 	}
 	known := metricNames(p.o.Metrics)
 	for i := range said.Metrics {
 		name := said.Metrics[i].Name
 		plain := strings.TrimSuffix(strings.TrimSuffix(name, "_count"), "_sum")
 		if !known[name] && !known[plain] {
-			p.o.Events.Eventf(policyRef(c.serving.name, c.serving.uid), corev1.EventTypeWarning, eventRollback, "%s",
+			p.o.Events.Eventf(policyRef(c.name, c.uid), corev1.EventTypeWarning, eventRollback, "%s",
 				cut("spec.rollback.metrics: this scheduler has no metric "+name+"; "+source.Suggest(name, slices.Sorted(maps.Keys(known))), mostEvent))
 		}
 	}
+	return g
 }
 
-// takeBack takes back what serves, if it is time by its own word, and says whether it did.
+// takeBack takes back what serves, where it is time by its own word, and says whether it took any.
 func (p *Policies) takeBack(ctx context.Context) (taken bool, err error) {
-	if c := p.guard.of; p.guard.watch != nil && c.takenBack == "" {
-		if why := p.guard.watch.Look(p.o.Now(), p.erring.total(c), p.values); why != "" {
-			c.takenBack, p.guard.back, taken = why, c, true
+	var errs []error
+	for _, g := range p.guards {
+		c := g.of
+		if c.takenBack == "" {
+			c.takenBack = g.watch.Look(p.o.Now(), p.erring.total(c, p.serving), p.o.values)
+			taken = taken || c.takenBack != ""
+		}
+		if rev := p.kept.of(c); c.takenBack != "" && !g.stored && rev != nil && p.kept.loaded {
+			err := p.kept.annotate(ctx, c, rev, annotationBack, c.takenBack)
+			g.stored = err == nil
+			errs = append(errs, err)
 		}
 	}
-	if back := p.guard.back; back != nil && p.kept.loaded {
-		if rev := p.kept.of(back); rev != nil {
-			err = p.kept.annotate(ctx, back, rev, annotationBack, back.takenBack)
-		}
-		if err == nil {
-			p.guard.back = nil
-		}
-	}
-	return taken, err
+	return taken, errors.Join(errs...)
 }
 
 // takenBack is why a candidate was taken back, as it is stored, or known here before it is; "": it was not.
@@ -83,12 +90,17 @@ func (r *revisions) takenBack(c *candidate) string {
 	return c.takenBack
 }
 
-// values reads the scheduler's own metrics.
-func (p *Policies) values(name string, labels map[string]string) (sum float64) {
-	if p.o.Metrics == nil {
+// values implements rollback.Values.
+func (o *Options) values(name string, labels map[string]string) float64 {
+	if o.Metrics == nil {
 		return 0
 	}
-	families, _ := p.o.Metrics.Gather() // what can be read is given
+	return values(o.Metrics, name, labels)
+}
+
+// values reads the sum of some series of a metric.
+func values(r *prometheus.Registry, name string, labels map[string]string) (sum float64) {
+	families, _ := r.Gather() // what can be read is given
 	for _, f := range families {
 		part := strings.TrimPrefix(name, f.GetName())
 		if part == name || part != "" && part != "_count" && part != "_sum" {

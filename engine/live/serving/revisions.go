@@ -29,6 +29,8 @@ const (
 	LabelPolicy     = "celsius.dev/policy"
 	LabelGeneration = "celsius.dev/policy-generation"
 	LabelUID        = "celsius.dev/policy-uid"
+	// LabelQueues is there, and true, where it served queues of its own beside another.
+	LabelQueues = "celsius.dev/policy-queues"
 )
 
 // mostRevisions is how many policies that served are kept.
@@ -64,12 +66,19 @@ func (r *revisions) load(ctx context.Context) error {
 	return nil
 }
 
-// last is the newest one, not compiled; nil where there is none.
+// last is the newest one that served all queues, not compiled; nil where there is none.
 func (r *revisions) last() *candidate {
-	if len(r.newest) == 0 {
-		return nil
+	return r.newestOf(func(c *candidate) bool { return !c.ofQueues })
+}
+
+// newestOf is the newest one of some, not compiled; nil where there is none.
+func (r *revisions) newestOf(some func(*candidate) bool) *candidate {
+	for _, rev := range r.newest {
+		if c := fromRevision(rev); some(c) {
+			return c
+		}
 	}
-	return fromRevision(r.newest[0])
+	return nil
 }
 
 // candidate compiles one. The embedded default is that of this version, whatever it was then.
@@ -90,7 +99,9 @@ func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate
 
 // add keeps what serves, unless it is the newest already, and drops the oldest of too many.
 func (r *revisions) add(ctx context.Context, c *candidate) error {
-	if r.last().same(c) {
+	if r.newestOf(func(old *candidate) bool {
+		return old.ofQueues == c.ofQueues && (!c.ofQueues || old.name == c.name)
+	}).same(c) {
 		return r.trim(ctx)
 	}
 	next := int64(1)
@@ -137,6 +148,9 @@ func (r *revisions) revision(c *candidate, number int64) *appsv1.ControllerRevis
 	if c.uid != "" {
 		labels[LabelUID] = string(c.uid)
 	}
+	if c.ofQueues {
+		labels[LabelQueues] = "true"
+	}
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: fmt.Sprintf("%s-policy-%d", r.scheduler, number), Labels: labels},
 		Data:       runtime.RawExtension{Raw: c.data},
@@ -155,7 +169,7 @@ func labelValue(name string) string {
 
 // fromRevision reads which policy a revision holds, and does not compile it.
 func fromRevision(rev *appsv1.ControllerRevision) *candidate {
-	c := &candidate{uid: types.UID(rev.Labels[LabelUID]), data: rev.Data.Raw}
+	c := &candidate{uid: types.UID(rev.Labels[LabelUID]), data: rev.Data.Raw, ofQueues: rev.Labels[LabelQueues] == "true"}
 	c.generation, _ = strconv.ParseInt(rev.Labels[LabelGeneration], 10, 64)
 	var head metav1.PartialObjectMetadata
 	if json.Unmarshal(c.data, &head) == nil {
@@ -167,6 +181,7 @@ func fromRevision(rev *appsv1.ControllerRevision) *candidate {
 // fromObject compiles the object as it is stored.
 func fromObject(u *unstructured.Unstructured) *candidate {
 	c := &candidate{name: u.GetName(), uid: u.GetUID(), generation: u.GetGeneration(), mode: modeOf(u)}
+	_, c.ofQueues, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "queues")
 	var err error
 	if c.data, err = dataOf(u.GetName(), u.Object["spec"]); err != nil {
 		c.issues = append(c.issues, notJSON(err))

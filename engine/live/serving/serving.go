@@ -112,8 +112,14 @@ type Policies struct {
 	shipped *candidate
 	kept    revisions
 	reports map[types.UID]*report
+	alongside
+}
+
+// alongside is what there is beside what serves all queues, and watches it.
+type alongside struct {
 	shadows shadows
-	guard   guard
+	guards  []*guard
+	parts   beside
 }
 
 // New makes policies that have seen nothing yet.
@@ -247,11 +253,17 @@ func (p *Policies) step(ctx context.Context) error {
 		return errors.Join(append(errs,
 			fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
 	}
-	errs = append(errs, p.choose(ctx, selected))
-	if taken, err := p.takeBack(ctx); taken {
-		errs = append(errs, err, p.choose(ctx, selected))
+	all := make([]*candidate, len(objects))
+	for i, u := range objects {
+		all[i] = p.compile(u)
 	}
-	p.shadows.follow(p.candidates(objects))
+	errs = append(errs, p.choose(ctx, selected, all))
+	taken, err := p.takeBack(ctx)
+	errs = append(errs, err)
+	if taken {
+		errs = append(errs, p.choose(ctx, selected, all))
+	}
+	p.shadows.follow(all, p.serving)
 	for _, u := range objects {
 		errs = append(errs, p.report(ctx, u, p.compile(u)))
 	}
@@ -260,13 +272,21 @@ func (p *Policies) step(ctx context.Context) error {
 }
 
 // choose has what is to serve do so, on trial where it must prove itself, and be kept. An error is of what could not be stored.
-func (p *Policies) choose(ctx context.Context, selected *candidate) error {
-	if selected != nil && selected != p.tried && p.kept.loaded {
-		selected.deaths = p.kept.deaths(selected, p.instance)
-		selected.takenBack = p.kept.takenBack(selected)
+func (p *Policies) choose(ctx context.Context, selected *candidate, all []*candidate) error {
+	parts := p.partsOf(all)
+	chosen := parts
+	if selected != nil {
+		chosen = append([]*candidate{selected}, parts...)
 	}
-	next := choose(selected, p.before(), p.shipped)
-	err := p.onTrial(ctx, next.serving, selected)
+	for _, c := range chosen {
+		if !slices.Contains(p.tried, c) && p.kept.loaded {
+			c.deaths, c.takenBack = p.kept.deaths(c, p.instance), p.kept.takenBack(c)
+		}
+	}
+	next := p.parts.join(choose(selected, p.before(), p.shipped), parts)
+	err := p.onTrial(ctx, p.kept.latest(slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool {
+		return c != next.serving && !slices.Contains(next.parts, c)
+	})))
 	p.serve(next, selected)
 	p.o.Instead(notServed(selected))
 	if err != nil || p.keep == nil || !p.kept.loaded {
@@ -277,14 +297,6 @@ func (p *Policies) choose(ctx context.Context, selected *candidate) error {
 	}
 	p.keep = nil
 	return nil
-}
-
-// candidates are the newest generations of objects, in their order.
-func (p *Policies) candidates(objects []*unstructured.Unstructured) (out []*candidate) {
-	for _, u := range objects {
-		out = append(out, p.compile(u))
-	}
-	return out
 }
 
 func (p *Policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
@@ -309,7 +321,7 @@ func (p *Policies) before() iter.Seq[*candidate] {
 			return
 		}
 		for _, r := range p.kept.newest {
-			if c := p.kept.candidate(r, p.shipped); !c.same(p.serving) && !yield(c) {
+			if c := p.kept.candidate(r, p.shipped); !c.ofQueues && !c.same(p.serving) && !yield(c) {
 				return
 			}
 		}
@@ -342,12 +354,15 @@ func (p *Policies) forget(objects []*unstructured.Unstructured) {
 // serve makes a choice the one that cycles obey, and tells where it is news.
 func (p *Policies) serve(c choice, selected *candidate) {
 	old := p.current.Load()
-	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode {
+	sameParts := slices.Equal(p.parts.serving, c.parts)
+	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode && sameParts {
 		return
 	}
 	last := p.serving
 	if last != c.serving {
 		p.skipped = c.skipped
+	}
+	if last != c.serving || !sameParts {
 		p.erring.forget()
 	}
 	if last == nil {
@@ -357,13 +372,17 @@ func (p *Policies) serve(c choice, selected *candidate) {
 	if c.serving == selected || selected == nil {
 		p.keep = c.serving // What serves by choice is kept; what serves for want of it is not.
 	}
+	p.parts.serving = c.parts
 	p.current.Store(c.policy)
-	p.guarding(c)
+	p.guarding(append([]*candidate{c.serving}, c.parts...))
 	if old == nil {
 		close(p.ready)
 	}
 	p.o.Wake()
 	log := p.o.Log.WithValues("policy", c.serving.String(), "mode", c.policy.Mode, "rules", c.policy.RuleCount())
+	for _, part := range c.parts {
+		log = log.WithValues("queuesOf/"+part.name, part.String())
+	}
 	for _, s := range c.skipped {
 		log.Info("A policy that served before does not compile under this version; passed over", "passedOver", s.String(),
 			"mistakes", s.issues.Error())

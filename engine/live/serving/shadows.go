@@ -18,21 +18,37 @@ type shadows struct {
 	mu    sync.Mutex
 	all   []*candidate // in the order of their names
 	found map[*policy.Policy]*v1alpha1.ShadowStatus
+	// joined are those of queues of their own, beside what serves all others.
+	beside *candidate
+	joined map[*candidate]*policy.Policy
 }
 
-// follow has the shadows be those among candidates.
-func (s *shadows) follow(candidates []*candidate) {
+// follow has the shadows be those among candidates. One of queues of its own decides in these, beside what serves all others, where it can
+// stand beside it.
+func (s *shadows) follow(candidates []*candidate, serving *candidate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.beside != serving {
+		s.beside, s.joined = serving, map[*candidate]*policy.Policy{}
+	}
 	s.all = s.all[:0]
 	for _, c := range candidates {
-		if c.mode == v1alpha1.ModeShadow && c.policy != nil {
-			s.all = append(s.all, c)
+		if c.mode != v1alpha1.ModeShadow || c.policy == nil {
+			continue
 		}
+		if c.ofQueues && s.joined[c] == nil {
+			joined, _ := policy.Join(serving.policy, c.policy)
+			if joined == nil {
+				continue
+			}
+			joined.Name, joined.Generation, joined.Mode = c.name, c.generation, c.policy.Mode
+			s.joined[c] = joined
+		}
+		s.all = append(s.all, c)
 	}
 	slices.SortFunc(s.all, func(a, b *candidate) int { return strings.Compare(a.name, b.name) })
 	for p := range s.found {
-		if !slices.ContainsFunc(s.playing(), func(c *candidate) bool { return c.policy == p }) {
+		if !slices.ContainsFunc(s.playing(), func(c *candidate) bool { return s.playedBy(c) == p }) {
 			delete(s.found, p)
 		}
 	}
@@ -41,11 +57,19 @@ func (s *shadows) follow(candidates []*candidate) {
 // playing are those that decide. The lock is held.
 func (s *shadows) playing() []*candidate { return s.all[:min(len(s.all), mostShadows)] }
 
+// playedBy is what decides for a candidate.
+func (s *shadows) playedBy(c *candidate) *policy.Policy {
+	if c.ofQueues {
+		return s.joined[c]
+	}
+	return c.policy
+}
+
 // of is what was found of a candidate; nothing where it is no shadow, or did not decide yet.
 func (s *shadows) of(c *candidate, scheduler string) []v1alpha1.ShadowStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.found[c.policy]
+	found := s.found[s.playedBy(c)]
 	if found == nil {
 		return nil
 	}
@@ -59,7 +83,7 @@ func (p *Policies) Shadows() (out []*policy.Policy) {
 	p.shadows.mu.Lock()
 	defer p.shadows.mu.Unlock()
 	for _, c := range p.shadows.playing() {
-		out = append(out, c.policy)
+		out = append(out, p.shadows.playedBy(c))
 	}
 	return out
 }

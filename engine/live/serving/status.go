@@ -90,10 +90,11 @@ func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 		}
 	}
 	var own []v1alpha1.SchedulerStatus
-	if p.serving.uid == u.GetUID() {
+	if serving := p.servingOf(u); serving != nil {
 		erred, fresh := p.erring.of(p.serving)
+		erred = rowsOf(erred, serving)
 		own = append(own, v1alpha1.SchedulerStatus{
-			Name: p.o.Scheduler, Generation: p.serving.generation,
+			Name: p.o.Scheduler, Generation: serving.generation,
 			RuleErrors: erred[:min(len(erred), mostRows)],
 		})
 		p.tellErred(u, fresh)
@@ -120,15 +121,19 @@ func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, 
 ) error {
 	status := &v1alpha1.SchedulingPolicyStatus{Schedulers: want, Shadows: found}
 	err := p.apply(ctx, u, status, fieldManager+"/"+p.o.Scheduler, false)
-	if before := p.reportOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() &&
+	serving := p.servingOf(u)
+	if before := p.reportOf(u.GetUID()); err == nil && serving != nil && serving.generation == u.GetGeneration() &&
 		before.activated != u.GetGeneration() {
 		before.activated = u.GetGeneration()
-		paused := ""
-		if modeOf(u) == v1alpha1.ModePaused {
-			paused = "; it is paused: nothing is bound or evicted"
+		how := ""
+		switch {
+		case serving.ofQueues && serving != p.serving:
+			how = fmt.Sprintf(" in the queues that it names, beside %s", p.serving)
+		case modeOf(u) == v1alpha1.ModePaused:
+			how = "; it is paused: nothing is bound or evicted"
 		}
-		p.o.Events.Eventf(u, corev1.EventTypeNormal, eventActivated, "scheduler %s serves %s (%d rules)%s", p.o.Scheduler, p.serving,
-			p.serving.policy.RuleCount(), paused)
+		p.o.Events.Eventf(u, corev1.EventTypeNormal, eventActivated, "scheduler %s serves %s (%d rules)%s", p.o.Scheduler, serving,
+			serving.policy.RuleCount(), how)
 	}
 	return err
 }
@@ -138,7 +143,7 @@ func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 	others []v1alpha1.SchedulerStatus,
 ) error {
 	selected := u.GetName() == p.o.Name
-	if !selected && len(others) > 0 {
+	if !selected && !p.isPart(c) && len(others) > 0 {
 		return nil // It is theirs.
 	}
 	want := p.statusOf(c, selected, have.Conditions, erringCondition(slices.Concat(own, others), c.generation))
@@ -220,12 +225,14 @@ func (p *Policies) activeCondition(c *candidate, selected bool) metav1.Condition
 	switch {
 	case c.mode == v1alpha1.ModeShadow && c.policy != nil:
 		active.Reason, active.Message = reasonShadow, p.shadowMessage(c, selected)
+	case p.isPart(c):
+		active.Status, active.Reason, active.Message = p.partSays(c)
 	case !selected:
 		active.Reason = v1alpha1.ReasonNotSelected
 		active.Message = fmt.Sprintf("scheduler %s serves policy %q, which its flag --policy names", p.o.Scheduler, p.o.Name)
 	case !c.fit():
 		active.Reason = notServed(c)
-		active.Message = fallbackMessage(choice{p.serving, p.Current(), p.skipped}, c)
+		active.Message = fallbackMessage(choice{serving: p.serving, policy: p.Current(), skipped: p.skipped}, c)
 	case c.mode == v1alpha1.ModePaused:
 		active.Reason = reasonPaused
 		active.Message = fmt.Sprintf("serving %s, paused: nothing is bound or evicted until spec.mode is Active", c)

@@ -34,15 +34,15 @@ const (
 type trials struct {
 	// instance tells this scheduler from others of its name.
 	instance  string
-	trial     trial
+	trials    []*trial
 	left      []*candidate // those whose trial ended, which is still to be stored
-	tried     *candidate   // what served when trials were looked at last
+	tried     []*candidate // what served when trials were looked at last
 	lastCycle atomic.Int64 // when one ended, in nanoseconds
 }
 
-// trial is that of the candidate that serves.
+// trial is that of a candidate that serves.
 type trial struct {
-	of     *candidate // nil: none
+	of     *candidate
 	since  time.Time
 	stored bool
 }
@@ -52,41 +52,74 @@ func (c *candidate) fit() bool {
 	return c.policy != nil && c.deaths < mostDeaths && c.takenBack == "" && c.mode != v1alpha1.ModeShadow
 }
 
-// onTrial begins the trial of what is about to serve, ends that of what served, and looks how one goes on.
-func (p *Policies) onTrial(ctx context.Context, next, selected *candidate) error {
+// onTrial begins the trials of what is about to serve by choice, ends those of others, and looks how they go on.
+func (p *Policies) onTrial(ctx context.Context, next []*candidate) error {
 	if !p.kept.loaded {
 		return nil
 	}
 	var errs []error
-	if p.trial.of != nil && p.trial.of != next {
-		p.left = append(p.left, p.trial.of)
-		p.trial = trial{}
-	}
-	if next == selected && selected != nil && next != p.tried {
-		p.trial = trial{of: next, since: p.o.Now()}
+	p.trials.trials = slices.DeleteFunc(p.trials.trials, func(x *trial) bool {
+		gone := !slices.Contains(next, x.of)
+		if gone {
+			p.left = append(p.left, x.of)
+		}
+		return gone
+	})
+	for _, c := range next {
+		if !slices.Contains(p.tried, c) {
+			p.trials.trials = append(p.trials.trials, &trial{of: c, since: p.o.Now()})
+		}
 	}
 	p.tried = next
 	errs = append(errs, p.leave(ctx))
-	if p.trial.of != nil && !p.trial.stored {
-		err := p.kept.try(ctx, p.trial.of, p.instance)
-		p.trial.stored = err == nil
+	p.trials.trials = slices.DeleteFunc(p.trials.trials, func(x *trial) bool {
+		over, err := p.goesOn(ctx, x)
 		errs = append(errs, err)
-	}
-	if over := p.trial.since.Add(trialTime); p.trial.of != nil && !p.o.Now().Before(over) && p.cycled(over) {
-		err := p.kept.proved(ctx, p.trial.of)
-		if err == nil {
-			p.trial = trial{}
-		}
-		errs = append(errs, err)
-	}
+		return over
+	})
 	return errors.Join(errs...)
+}
+
+// latest are those of some that began to serve last: what a scheduler dies of is what changed, and the others are on trial once that does
+// not serve any more.
+func (r *revisions) latest(all []*candidate) (out []*candidate) {
+	at := func(c *candidate) int { return slices.Index(r.newest, r.of(c)) }
+	for _, c := range all {
+		switch {
+		case len(out) == 0 || at(c) < at(out[0]):
+			out = []*candidate{c}
+		case at(c) == at(out[0]):
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// goesOn stores that a trial began, or that it is over because nobody died of it.
+func (p *Policies) goesOn(ctx context.Context, x *trial) (over bool, err error) {
+	if !x.stored {
+		if err := p.kept.try(ctx, x.of, p.instance); err != nil {
+			return false, err
+		}
+		x.stored = true
+	}
+	if until := x.since.Add(trialTime); p.o.Now().Before(until) || !p.cycled(until) {
+		return false, nil
+	}
+	err = p.kept.proved(ctx, x.of)
+	return err == nil, err
+}
+
+// trying says whether a candidate is on trial.
+func (t *trials) trying(c *candidate) bool {
+	return slices.ContainsFunc(t.trials, func(x *trial) bool { return c.same(x.of) })
 }
 
 // leave stores that trials ended, but for that of who is on trial again. What fails is left for the next time.
 func (p *Policies) leave(ctx context.Context) error {
 	var errs []error
 	p.left = slices.DeleteFunc(p.left, func(c *candidate) bool {
-		if c.same(p.trial.of) {
+		if p.trying(c) {
 			return true
 		}
 		err := p.kept.untried(ctx, c, p.instance)
@@ -104,10 +137,10 @@ func (p *Policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= s
 // nextLook is when it is looked again how a trial goes on, or whether what serves is to be taken back; nil: there is neither.
 func (p *Policies) nextLook() <-chan time.Time {
 	var looks []time.Duration
-	if p.trial.of != nil {
-		looks = append(looks, max(p.trial.since.Add(trialTime).Sub(p.o.Now()), trialLook))
+	for _, x := range p.trials.trials {
+		looks = append(looks, max(x.since.Add(trialTime).Sub(p.o.Now()), trialLook))
 	}
-	if p.guard.watch != nil {
+	if slices.ContainsFunc(p.guards, func(g *guard) bool { return g.watch != nil }) {
 		looks = append(looks, guardLook)
 	}
 	if len(looks) == 0 {
@@ -118,10 +151,12 @@ func (p *Policies) nextLook() <-chan time.Time {
 
 // End says that this scheduler ends, and did not die; who has lost the lease did not either. All else of it must have ended.
 func (p *Policies) End() {
-	if p.trial.of != nil && p.trial.stored {
-		p.left = append(p.left, p.trial.of)
+	for _, x := range p.trials.trials {
+		if x.stored {
+			p.left = append(p.left, x.of)
+		}
 	}
-	p.trial = trial{}
+	p.trials.trials = nil
 	p.kept.reader, p.kept.client = p.o.Ending, p.o.Ending
 	ctx, stop := context.WithTimeout(context.Background(), endTime)
 	defer stop()

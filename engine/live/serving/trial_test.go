@@ -183,7 +183,7 @@ func TestPolicyTrialIsStoredLate(t *testing.T) {
 		w.refusing(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !p.trial.stored || len(triers(p.kept.of(p.serving))) != 1 {
+		if !p.trials.trials[0].stored || len(triers(p.kept.of(p.serving))) != 1 {
 			t.Error("who tries it does not stand at the revision")
 		}
 		stop()

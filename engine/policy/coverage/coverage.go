@@ -153,7 +153,7 @@ func (r *Recorder) Report(wanted func(Place) bool) *Report {
 // told is the row as it was asked so far.
 func (x *watchedRow) told() Row {
 	row := x.Row
-	row.Place = placeIn(x.of[0], 0)
+	row.Place = placeIn(x.of[max(slices.IndexFunc(x.of, func(e *eval.Expr) bool { return !e.Text.Joined() }), 0)], 0)
 	for i, w := range x.watched {
 		row.Asked = max(row.Asked, w.Asked) // what a guard keeps back is evaluated less often than that
 		for _, c := range w.Conditions {

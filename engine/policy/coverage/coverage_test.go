@@ -31,7 +31,9 @@ spec:
         variables: [{name: empty, expression: cluster.nodeCount == 0}]
         attributes: [{name: wanted, on: cluster, sum: {over: job, when: job.priority > 3, of: job.request}}]
         jobOrder: [{name: o, by: "variables.empty ? 1 : 2"}]
-    - {name: gang}
+        queueOrder: [{name: p, by: queue.priority, when: queue.priority > 7}]
+      when: cluster.taskCount > 1
+    - {name: gang, when: cluster.taskCount > 2}
 `
 
 // What is told of each part, and that what is compiled again is told of once.
@@ -74,7 +76,11 @@ func TestReport(t *testing.T) {
 		"own.yaml:14:95 attributes own/cluster.wanted 0",
 		"  own.yaml:14:73 job.priority > 3 0 0",
 		"own.yaml:15:35 jobOrder own/o 0",
+		"  own.yaml:17:13 cluster.taskCount > 1 0 0",
 		"  own.yaml:15:35 variables.empty 0 0",
+		"own.yaml:16:36 queueOrder own/p 0",
+		"  own.yaml:17:13 cluster.taskCount > 1 0 0",
+		"  own.yaml:16:58 queue.priority > 7 0 0",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

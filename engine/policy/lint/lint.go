@@ -12,8 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -26,9 +30,11 @@ func Policy(doc *source.Document) (found, mistakes source.Issues) {
 	}
 	l := &linter{policy: p, doc: doc, spec: doc.Root.Get("spec")}
 	for _, tier := range l.items(l.spec.Get("tiers")) {
+		never := l.never(tier, "tier")
 		for _, entry := range l.items(tier.Get("tables")) {
+			never := l.never(entry, "table") || never
 			if inline := entry.Get("inline"); inline.Exists() {
-				l.table(entry, rules.ReadTable(inline, entry.Get("name").String(&l.quiet), policy.Shape(), nil, &l.quiet))
+				l.table(entry, rules.ReadTable(inline, entry.Get("name").String(&l.quiet), policy.Shape(), nil, &l.quiet), never)
 			}
 		}
 	}
@@ -47,9 +53,34 @@ type linter struct {
 	quiet  source.Issues // of what compiled, there are none
 }
 
+// warn tells once what is found again in each row before which a when of a table stands.
 func (l *linter) warn(i source.Issue) {
 	i.Severity = source.Warning
-	l.found = append(l.found, i)
+	if !slices.Contains(l.found, i) {
+		l.found = append(l.found, i)
+	}
+}
+
+// never warns of a when of a table or a tier that is false whatever is there, and says whether it is.
+func (l *linter) never(v source.Value, what string) bool {
+	text := v.Get("when").Text(&l.quiet)
+	if text.Value == "" {
+		return false
+	}
+	lang, err := rules.NewLanguage(policy.Vocabulary())
+	if err != nil {
+		return false
+	}
+	scope, err := lang.Scope(nil)
+	if err != nil {
+		return false
+	}
+	e, issues := eval.Compile(scope, text, rules.Bool())
+	if issues.Err() != nil || e.Eval(&language.Frame{}) != types.False {
+		return false
+	}
+	l.at(e, "remove the "+what+", or its when", "no row of the %s is ever asked: its when is always false", what)
+	return true
 }
 
 // items are those of a list that may be absent.
@@ -60,8 +91,8 @@ func (l *linter) items(v source.Value) []source.Value {
 	return v.Items(&l.quiet)
 }
 
-// table finds what an inline table holds in vain.
-func (l *linter) table(entry source.Value, t *rules.Table) {
+// table finds what an inline table holds in vain, of which it is told already if no row is ever asked.
+func (l *linter) table(entry source.Value, t *rules.Table, never bool) {
 	inline := entry.Get("inline")
 	for _, p := range t.Params {
 		if p.Deprecated == "" && !l.reads([]source.Value{inline}, "params."+p.Name) {
@@ -82,7 +113,9 @@ func (l *linter) table(entry source.Value, t *rules.Table) {
 	}
 	for _, site := range policy.Sites() {
 		for _, row := range t.Sections[site.Name] {
-			l.dropped(entry, t.Name, &site, row)
+			if !never {
+				l.dropped(entry, t.Name, &site, row)
+			}
 		}
 	}
 }
@@ -99,7 +132,7 @@ func (l *linter) dropped(entry source.Value, table string, site *policy.Site, ro
 	case without.Exists() && slices.Contains(without.Strings(&l.quiet), site.Name):
 		l.warn(name.Issuef("take "+site.Name+" out of without, or remove the row", "the row %q is never asked: without names %s", row.Name,
 			site.Name))
-	case !strings.Contains(row.When.Value, "params."):
+	case row.When.Value != "" && !strings.Contains(row.When.Value, "params."):
 		l.warn(row.When.Issue(0, len([]rune(row.When.Value)), fmt.Sprintf("the row %q is never asked: its when is always false", row.Name),
 			"remove the row, or its when"))
 	}

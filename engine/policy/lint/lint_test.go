@@ -57,6 +57,34 @@ func found(t *testing.T, text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// A when of a table or a tier is told of once, whatever stands behind it, and hides nothing that rows say in vain.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	const rows = "jobOrder: [{name: x, by: job.priority}, {name: y, by: job.taskCount, when: job.priority > 9}]"
+	for _, c := range []struct{ name, tier, table, want string }{
+		{"nothing to tell of", "job.priority > 1", "job.taskCount > 2", ""},
+		{"never", "true", "1 > 2", "11:18: no row of the table is ever asked: its when is always false; remove the table, or its when"},
+		{
+			"a tier never", "1 > 2 && true", "true",
+			"8:11: no row of the tier is ever asked: its when is always false; remove the tier, or its when",
+		},
+		{
+			"what excludes itself", "true", "job.priority == 1 && job.priority == 2",
+			"8:11: job.priority == 1 and job.priority == 2 never hold together; write || between them, or remove one",
+		},
+		{
+			"what excludes the row", "job.priority < 5", "true",
+			"8:11: job.priority < 5 and job.priority > 9 never hold together; write || between them, or remove one",
+		},
+	} {
+		text := strings.Replace(strings.Replace(policyWith(rows), "- name: a\n", "- name: a\n    when: "+c.tier+"\n", 1), "{name: own, inline",
+			"{name: own,\n           when: "+c.table+", inline", 1)
+		if got := found(t, text); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	t.Parallel()
 	row := func(site, rows string) string { return site + ": [" + rows + "]" }

@@ -1,4 +1,5 @@
-package policy
+// Package params reads what a policy sets of a table's params, by their types and bounds.
+package params
 
 import (
 	"fmt"
@@ -16,12 +17,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// paramTypes are the types that a table's params may have.
-func paramTypes() []string {
+// Types are the words for the types that a table's params may have.
+func Types() []string {
 	return []string{"bool", "int", "double", "string", "duration", "list(string)", "map(string,double)", "map(string,string)"}
 }
 
-func paramType(p *rules.Param) *cel.Type {
+// Type is the type of a param's values; nil: its word for it is none.
+func Type(p *rules.Param) *cel.Type {
 	str := cel.StringType
 	t := map[string]*cel.Type{
 		"bool": cel.BoolType, "int": cel.IntType, "double": cel.DoubleType, "string": str, "duration": cel.DurationType,
@@ -33,8 +35,8 @@ func paramType(p *rules.Param) *cel.Type {
 	return t
 }
 
-// paramValue reads what a policy set, or the default, and checks it.
-func paramValue(p *rules.Param, set source.Value, issues *source.Issues) ref.Val {
+// Value reads what a policy set, or the default, and checks it. What is wrong goes to issues.
+func Value(p *rules.Param, set source.Value, issues *source.Issues) ref.Val {
 	v := set
 	if !v.Exists() {
 		v = p.Default
@@ -43,7 +45,7 @@ func paramValue(p *rules.Param, set source.Value, issues *source.Issues) ref.Val
 		return types.OptionalNone
 	}
 	before := len(*issues)
-	out := convertParam(p, v, issues)
+	out := convert(p, v, issues)
 	if len(*issues) == before {
 		checkBounds(p, v, out, issues)
 	}
@@ -53,7 +55,7 @@ func paramValue(p *rules.Param, set source.Value, issues *source.Issues) ref.Val
 	return out
 }
 
-func convertParam(p *rules.Param, v source.Value, issues *source.Issues) ref.Val {
+func convert(p *rules.Param, v source.Value, issues *source.Issues) ref.Val {
 	switch p.Type {
 	case "bool":
 		return types.Bool(v.Bool(issues))
