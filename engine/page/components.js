@@ -55,7 +55,7 @@ var celsius = (() => {
   //   colour  optional: a class of a queue's colour, q0 to q7 or other
   function bar(data) {
     const e = make("span", { attr: { role: "img" } });
-    const fill = make("i"), mark = make("b");
+    const fill = make("i"), mark = make("i", { class: "mark" });
     e.append(fill, mark);
     e.update = (d) => {
       const within = (x) => 100 * Math.min(Math.max(x, 0), 1) + "%";
