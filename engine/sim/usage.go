@@ -73,8 +73,7 @@ func (g *gauges) read(w *World) {
 			if i < len(deserved) && deserved.Has(i) && deserved[i] < model.Most {
 				d = &deserved[i]
 			}
-			a := amount{c.Dims.Name(i), q.Allocated.Get(i), c.Total.Get(i), c.Dims.Unit(i), func(v float64) string { return c.Dims.AmountText(i, v) }}
-			g.note(name, a, d, w.now)
+			g.note(name, amountOf(c, i, q.Allocated.Get(i)), d, w.now)
 		}
 	}
 }
@@ -135,15 +134,21 @@ type amount struct {
 	text              func(float64) string
 }
 
+// amountOf is what is used of a dimension.
+func amountOf(c *model.Cluster, i int, used float64) amount {
+	text := func(v float64) string { return c.Dims.AmountText(i, v) }
+	return amount{c.Dims.Name(i), used, c.Total.Get(i), c.Dims.Unit(i), text}
+}
+
 // amountsOf a cluster are cpu, memory and pods, then whatever else is in use, then devices.
 func amountsOf(c *model.Cluster) []amount {
 	var out []amount
 	for _, i := range c.Dims.Sorted() {
-		used, total := c.Used.Get(i), c.Total.Get(i)
+		used := c.Used.Get(i)
 		if i > model.Pods && used == 0 || c.Dims.Name(i) == model.GPUResource {
 			continue
 		}
-		out = append(out, amount{c.Dims.Name(i), used, total, c.Dims.Unit(i), func(v float64) string { return c.Dims.AmountText(i, v) }})
+		out = append(out, amountOf(c, i, used))
 	}
 	free, total := 0.0, 0.0
 	for row, gpus := range c.Nodes.GPUs {
