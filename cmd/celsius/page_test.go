@@ -172,6 +172,7 @@ func TestPage(t *testing.T) {
 		}
 	})
 	t.Run("bars stand where the plan says", func(t *testing.T) { barsStand(look{t, l.ctx}, report) })
+	t.Run("bars tell how pods fared", func(t *testing.T) { barsTell(look{t, l.ctx}) })
 	t.Run("search and filters", func(t *testing.T) { searchAndFilter(look{t, l.ctx}, report) })
 	t.Run("use over time", func(t *testing.T) { useRead(look{t, l.ctx}, report) })
 	t.Run("what became of jobs", func(t *testing.T) {
@@ -215,6 +216,10 @@ func barsStand(l look, report sim.Report) {
 		noneCovered(l, view)
 	}
 	l.do(chromedp.Click(chromedp.CSS(`[data-view=nodes]`)))
+}
+
+// barsTell looks at a bar that failed, at the heights of others, and at one of a pod that is nowhere.
+func barsTell(l look) {
 	failed := l.text(`(b => b.className + b.textContent)(document.querySelector(".bar[data-pod='default/fails-0']:not(.queued)"))`)
 	if !strings.Contains(failed, "Failed") || !strings.Contains(failed, "\u2715") {
 		l.t.Errorf("the pod that failed looks like any other: %s", failed)
@@ -378,7 +383,8 @@ func fits(l look) {
 					l.t.Errorf("%s at %d: the page is %v wide", view, width, n)
 				}
 				out := l.text(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && ` +
-					`!e.closest(".skip, nav, .axis, .bar, .times") && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
+					`!e.closest(".skip, nav, .axis, .bar, .times") && e.getBoundingClientRect().right > innerWidth + 1)` +
+					`.map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
 				if out != "" {
 					l.t.Errorf("%s at %d: beyond the edge:\n%s", view, width, out)
 				}
