@@ -131,13 +131,13 @@ func (w *World) remember(p *corev1.Pod) {
 }
 
 // measured notes what a pod requests, once the cluster knows it.
-func (w *World) measured(p *corev1.Pod) {
-	s, t := w.history.of[manifest.IDOf(p)], w.cluster.Tasks[objectKey(p)]
+func (h *history) measured(p *corev1.Pod, c *model.Cluster) {
+	s, t := h.of[manifest.IDOf(p)], c.Tasks[objectKey(p)]
 	if s == nil || s.asked != nil || t == nil {
 		return
 	}
 	s.asked = t.Request.Positive()
-	s.asks = w.cluster.Dims.Text(s.asked)
+	s.asks = c.Dims.Text(s.asked)
 	if t.GPUKind == "" && t.GPUCount > 0 && t.GPUMilli < model.WholeGPU {
 		s.asks += fmt.Sprintf(", %d x %d/%d of a GPU", t.GPUCount, t.GPUMilli, model.WholeGPU)
 	}

@@ -271,7 +271,7 @@ func (w *World) put(objects ...metav1.Object) error {
 	err := errors.Join(w.cluster.Apply(deltas...)...)
 	for _, o := range objects {
 		if p, isPod := o.(*corev1.Pod); isPod {
-			w.measured(p)
+			w.history.measured(p, w.cluster)
 		}
 	}
 	return err
