@@ -106,15 +106,19 @@ var mayImport = map[string]string{
 	"engine/sim/corpus":      "",
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
-	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
+	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
+		"engine/live/scrape engine/live/strip " +
 		"engine/live/questions engine/live/serving engine engine/explain engine/extender engine/proof engine/model engine/policy " +
 		"engine/recording engine/session crds/informers " +
 		"statemachines/objects " + allCRDs,
-	"engine/live/asks":      "engine/extender engine/model",
+	"engine/live/asks": "engine/extender engine/model",
+	"engine/live/beside": "engine engine/compare engine/explain engine/model engine/policy engine/session " +
+		"crds/scheduling/v1beta1",
 	"engine/live/lease":     "",
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"engine/live/strip":     "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/live/serving":   "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":         "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
@@ -215,6 +219,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/lease":         clients,
 	"engine/live/load": apiObjects + " " + loadAPI + " github.com/go-logr/logr" +
 		" github.com/prometheus/client_golang github.com/prometheus/common/model",
+	"engine/live/beside":       apiObjects + " k8s.io/client-go github.com/go-logr/logr",
 	"engine/live/outbox":       "",
 	"engine/live/serving":      clients + " github.com/go-logr/logr",
 	"engine/live/questions":    clients + " github.com/go-logr/logr k8s.io/apiserver",
@@ -235,6 +240,7 @@ var mayImportOthers = map[string]string{
 	"deploy/pages": "github.com/google/go-cmp github.com/prometheus/client_golang github.com/prometheus/client_model " +
 		"github.com/prometheus/common",
 	"engine/live/scrape": clients + " " + metricsLog,
+	"engine/live/strip":  apiObjects,
 	"docs":               "github.com/prometheus/client_golang",
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +

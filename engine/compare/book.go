@@ -25,6 +25,8 @@ type Book struct {
 	Cycles, Otherwise int
 	// First and Last are the times of the first cycle and of the last.
 	First, Last time.Time
+	// Newer is what people call the new side. "": the new.
+	Newer string
 }
 
 type job struct {
@@ -159,7 +161,7 @@ func (b *Book) Text(title func(key string) string) string {
 		elsewhere += d.Elsewhere
 		evicted += d.NewEvicted - d.OldEvicted
 		if i < mostTold {
-			rows = append(rows, []string{title(d.Job), d.Queue, d.starts(), arrow(d.OldBound, d.NewBound), number(d.Elsewhere), d.evictions()})
+			rows = append(rows, []string{title(d.Job), d.Queue, d.starts(cmp.Or(b.Newer, "the new")), arrow(d.OldBound, d.NewBound), number(d.Elsewhere), d.evictions()})
 		}
 	}
 	if len(all) == 0 {
@@ -195,14 +197,14 @@ func (d *Difference) weight() int {
 	return 4*min(d.NewEvicted+d.OldEvicted, 1) + 2*min(d.start()*d.start(), 1) + min(d.Elsewhere, 1)
 }
 
-func (d *Difference) starts() string {
+func (d *Difference) starts(newer string) string {
 	switch {
 	case d.OldStart.Equal(d.NewStart):
 		return "alike"
 	case d.NewStart.IsZero():
 		return "not"
 	case d.OldStart.IsZero():
-		return "only by the new"
+		return "only by " + newer
 	case d.NewStart.After(d.OldStart):
 		return d.NewStart.Sub(d.OldStart).Round(time.Millisecond).String() + " later"
 	}
