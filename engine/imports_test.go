@@ -244,7 +244,8 @@ var mayImportOthers = map[string]string{
 	"docs":               "github.com/prometheus/client_golang",
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
-		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
+		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify golang.org/x/term k8s.io/cli-runtime sigs.k8s.io/yaml " +
+		"gopkg.in/yaml.v3",
 	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +

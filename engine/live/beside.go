@@ -62,6 +62,7 @@ func Beside(ctx context.Context, cfg *rest.Config, o beside.Options) (*beside.Re
 	if !synced(ctx) {
 		return nil, ended(ctx, nil)
 	}
+	log.Info("watching", "scheduler", o.Of, "policy", o.Policy.Name)
 	x := newShadow(o, in)
 	x.Run(ctx, log)
 	return x.Report(), ended(ctx, nil)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/compare"
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -96,13 +97,14 @@ type ledger struct {
 	counts map[Counts]*Counts // by queue and verb
 	kept   []*Difference
 	jobs   compare.Book
+	titles explain.Titles // of these jobs
 }
 
 func newLedger(tell func(*Difference)) ledger {
 	if tell == nil {
 		tell = func(*Difference) {}
 	}
-	return ledger{tell: tell, counts: map[Counts]*Counts{}, jobs: compare.Book{Newer: "Celsius"}}
+	return ledger{tell: tell, counts: map[Counts]*Counts{}, titles: explain.Titles{}}
 }
 
 func (l *ledger) row(d *Difference) *Counts {
@@ -131,18 +133,6 @@ func (l *ledger) became(was, is *Difference) {
 	*l.row(is).of(is.Kind)++
 	*was = *is
 	l.tell(was)
-}
-
-// book notes for the comparison by jobs that one side does something at some time.
-func (l *ledger) book(side int, at time.Time, what *wish, node string) {
-	plan := &model.Plan{Now: at}
-	switch what.verb {
-	case Bind:
-		plan.Binds = []model.Bind{{Task: what.key, Job: what.job, Queue: what.queue, Node: node}}
-	case Evict:
-		plan.Evicts = []model.Evict{{Task: what.key, Job: what.job, Queue: what.queue, Node: node}}
-	}
-	l.jobs.Note(side, plan)
 }
 
 // rows are the counts by queue and verb, in the order of these.

@@ -19,6 +19,9 @@ type reads struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (r reads) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
+		if request.Body != nil {
+			_ = request.Body.Close() // as a RoundTripper has to
+		}
 		return nil, fmt.Errorf("%s %s: a shadow writes nothing", request.Method, request.URL.Path)
 	}
 	return r.next.RoundTrip(request) //nolint:wrapcheck // it is the next one's

@@ -1,8 +1,8 @@
 package beside
 
 import (
-	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/compare"
@@ -21,15 +21,17 @@ type Report struct {
 	Decisions int     `json:"decisions"`
 	Agreement float64 `json:"agreement"`
 	// Missed is how many pods could not be compared: they were bound when they were seen first.
-	Missed int      `json:"missed,omitempty"`
-	Queues []Counts `json:"queues"`
+	Missed int `json:"missed,omitempty"`
+	// Unasked says that rows of the policy ask servers, which a shadow does not.
+	Unasked bool     `json:"unasked,omitempty"`
+	Queues  []Counts `json:"queues"`
 	// Jobs fare otherwise by the policy than by the other scheduler, which is the old side.
 	Jobs []compare.Difference `json:"jobs"`
 	// Differences are the first so many, in the order in which they were found; LeftOut is how many more there are.
 	Differences []Difference `json:"differences"`
 	LeftOut     int          `json:"leftOut,omitempty"`
 
-	jobs *compare.Book
+	titles explain.Titles
 }
 
 // Report says how things stand.
@@ -42,7 +44,8 @@ func (x *Shadow) Report() *Report {
 	sum := x.ledger.sum()
 	out := &Report{
 		Of: x.o.Of, Policy: x.o.Policy.Name, Cycles: x.cycle, First: x.first, Last: x.last, Decisions: sum.All(), Agreement: sum.Agreement(),
-		Missed: x.witness.missed, Queues: x.ledger.rows(), Jobs: x.ledger.jobs.Differences(), Differences: []Difference{}, jobs: &x.ledger.jobs,
+		Missed: x.witness.missed, Unasked: x.unasked, Queues: x.ledger.rows(), Jobs: x.ledger.jobs.Differences(), Differences: []Difference{},
+		titles: x.ledger.titles,
 	}
 	for _, d := range x.ledger.kept {
 		out.Differences = append(out.Differences, *d)
@@ -83,10 +86,13 @@ func (r *Report) Text() string {
 		}
 		rows = append(rows, append(row, percent(c)))
 	}
-	text := fmt.Sprintf("%s, %s to %s: %s with %s, by policy %s\n", explain.Count(r.Cycles, "cycle"), r.First.UTC().Format(time.RFC3339),
-		r.Last.UTC().Format(time.RFC3339), share(&sum), r.Of, r.Policy)
+	text := fmt.Sprintf("%s beside %s by policy %s, %s to %s: %s\n", explain.Count(r.Cycles, "cycle"), r.Of, r.Policy,
+		r.First.UTC().Format(time.RFC3339), r.Last.UTC().Format(time.RFC3339), share(&sum))
 	if r.Missed > 0 {
 		text += explain.Count(r.Missed, "pod") + " could not be compared: bound when seen first\n"
+	}
+	if r.Unasked {
+		text += "rows of the policy ask servers, which was not done: they had no answer\n"
 	}
 	if len(r.Queues) > 0 {
 		text += explain.Columns("  ", rows)
@@ -94,7 +100,7 @@ func (r *Report) Text() string {
 	if sum.All() == sum.Alike {
 		return text
 	}
-	return text + r.jobs.Text(func(key string) string { return cmp.Or(key, "-") }) + r.differences()
+	return text + compare.Told(r.Jobs, "Celsius", r.titles.Of) + r.differences()
 }
 
 // differences tells of each what the other did and what the policy would have done.
@@ -108,7 +114,7 @@ func (r *Report) differences() string {
 	name := func(l *line) string { return l.object }
 	same := func(a, b *line) bool { return a.queue == b.queue && a.theirs == b.theirs && a.ours == b.ours }
 	all := explain.Fold(lines, name, same, func(*line) bool { return false })
-	rows := [][]string{{"OBJECT", "QUEUE", r.Of, "CELSIUS"}}
+	rows := [][]string{{"OBJECT", "QUEUE", strings.ToUpper(r.Of), "CELSIUS"}}
 	told := 0
 	for _, l := range all[:min(len(all), mostTold)] {
 		rows = append(rows, []string{explain.Range(l[0].object, l[len(l)-1].object), l[0].queue, l[0].theirs, l[0].ours})

@@ -52,7 +52,8 @@ type Change struct {
 	Urgent bool // it can make another decision possible
 }
 
-// mostAnew is how often it is decided anew, at most, between the deeds that are seen in one cycle: each takes as long as a cycle.
+// mostAnew is how often it is decided anew, at most, between the deeds that are seen at once, each of which takes as long as a cycle; and of
+// how many of them it is asked what the policy says to the other's node.
 const mostAnew = 50
 
 // Shadow decides beside another scheduler. One goroutine owns it, and its cluster.
@@ -63,17 +64,23 @@ type Shadow struct {
 	decider engine.Decider
 	look    *session.Session // in which the cluster is looked at between cycles; nil: not yet
 
-	first, last time.Time // cycles
-
-	cycle   int
-	plan    *model.Plan // of the last one
-	waiting waiting     // of the plan
-	stale   bool        // something came since that can make another decision possible
-	strayed bool        // the other did something else since
+	cycles
+	waiting waiting // of the last plan
+	stale   bool    // something came since that can make another decision possible
+	strayed bool    // the other did something else since
 
 	witness *witness
 	wishes  map[about]*wish
 	ledger  ledger
+}
+
+// cycles are those that were made.
+type cycles struct {
+	cycle       int // how many
+	first, last time.Time
+	plan        *model.Plan // of the last
+	unasked     bool        // some plan had servers asked
+	asked       int         // how often, of what is seen now, it was asked what the policy says to another node
 }
 
 // Feed is where changes come from.
@@ -146,6 +153,7 @@ func (x *Shadow) Cycle(now time.Time) (wrong []error) {
 		deltas = deltas[:0]
 	}
 	began := x.cycle
+	x.asked = 0
 	for _, c := range inOrder(x.feed.Take()) {
 		if did := x.witness.see(&c); did != nil {
 			apply()
@@ -191,7 +199,7 @@ func (x *Shadow) decide(now time.Time) {
 		x.cluster.Past.Fired = map[string]time.Time{}
 	}
 	maps.Copy(x.cluster.Past.Fired, x.plan.Fired) // what rests between its turns rests though they are undone
-	x.waiting = waiting{}
+	x.waiting, x.unasked = waiting{}, x.unasked || len(x.plan.Asks) > 0
 	x.stale = false
 	x.wish(now)
 }

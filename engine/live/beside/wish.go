@@ -90,7 +90,7 @@ func (x *Shadow) wish(now time.Time) {
 			Other:   Side{Text: x.witness.silence(w.about, w.job)},
 			Celsius: Side{Node: w.latest(), Text: w.why()},
 		})
-		x.ledger.book(celsius, w.owed, w, w.latest())
+		x.book(celsius, w.owed, w, w.latest())
 	}
 	x.strayed = false
 }
@@ -176,10 +176,11 @@ func (x *Shadow) compare(did *deed, now time.Time) {
 func (x *Shadow) settle(d *Difference, w *wish, t *model.Task, now time.Time) {
 	switch {
 	case d.Kind == Alone && d.Verb == Evict:
-		d.Celsius.Text = "stays: no row has it go for another"
+		d.Celsius.Text = "stays"
 	case d.Kind == Alone:
 		d.Celsius.Text = x.whyWaits(d, t)
-	case d.Verb == Bind && d.Kind != Alike && d.Celsius.Node != d.Other.Node && t != nil:
+	case d.Verb == Bind && d.Kind != Alike && d.Celsius.Node != d.Other.Node && t != nil && x.asked < mostAnew:
+		x.asked++
 		x.against(d, t)
 	}
 	if w != nil && w.told != nil {
@@ -188,15 +189,30 @@ func (x *Shadow) settle(d *Difference, w *wish, t *model.Task, now time.Time) {
 		x.ledger.add(d)
 	}
 	of := &wish{about: about{verb: d.Verb}, key: d.Object, job: d.Job, queue: d.Queue}
-	x.ledger.book(other, now, of, d.Other.Node)
+	x.book(other, now, of, d.Other.Node)
 	switch d.Kind {
 	case Alike:
-		x.ledger.book(celsius, now, of, d.Other.Node)
+		x.book(celsius, now, of, d.Other.Node)
 	case Elsewhere:
-		x.ledger.book(celsius, now, of, d.Celsius.Node)
+		x.book(celsius, now, of, d.Celsius.Node)
 	case Later:
-		x.ledger.book(celsius, d.Since, of, d.Celsius.Node)
+		x.book(celsius, d.Since, of, d.Celsius.Node)
 	}
+}
+
+// book notes for the comparison by jobs that one side does something at some time.
+func (x *Shadow) book(side int, at time.Time, what *wish, node string) {
+	if j := x.cluster.Jobs[what.job]; j != nil {
+		x.ledger.titles[j.Key] = j.Title
+	}
+	plan := &model.Plan{Now: at}
+	switch what.verb {
+	case Bind:
+		plan.Binds = []model.Bind{{Task: what.key, Job: what.job, Queue: what.queue, Node: node}}
+	case Evict:
+		plan.Evicts = []model.Evict{{Task: what.key, Job: what.job, Queue: what.queue, Node: node}}
+	}
+	x.ledger.jobs.Note(side, plan)
 }
 
 // waiting are the waits of a plan by what they are about.
