@@ -97,7 +97,7 @@ func newShadowCommand() *cobra.Command {
 	f.DurationVar(&s.Period, "period", time.Second, "longest time between two cycles")
 	f.DurationVar(&s.Grace, "grace", 3*time.Second, "how long the other may take to do what is decided here at once, its own period and its "+
 		"writes; and how old the state may be on which it decided what it does now")
-	f.StringVar(&s.NodeSelector, "node-selector", "", "see only the nodes with these labels, if the other does: a selector as kubectl takes it")
+	f.StringVar(&s.NodeSelector, "node-selector", "", "see only the nodes with these labels, as the other does: a selector as of kubectl")
 	f.StringVarP(&s.output, "output", "o", "text", "text, or json")
 	f.IntVarP(&s.verbosity, "v", "v", 0, "how much is logged")
 	return c

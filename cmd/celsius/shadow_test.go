@@ -36,7 +36,7 @@ func TestShadowRefuses(t *testing.T) {
 		var out, errs bytes.Buffer
 		if code := run(append([]string{"shadow"}, c.args...), nil, &out, &errs); code != c.code || !strings.Contains(errs.String(), c.says) ||
 			out.Len() > 0 {
-			t.Errorf("%q ends with %d and says %q on standard error, %q on standard output; want %d and %q", c.args, code, &errs, &out, c.code, c.says)
+			t.Errorf("%q ends with %d, says %q and prints %q; want %d and %q", c.args, code, &errs, &out, c.code, c.says)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func newShadow(o beside.Options, f *feed) *beside.Shadow {
 		Wake: f.wake, Urgent: func() time.Time { return f.since().urgent },
 		Take: func() (out []beside.Change) {
 			for _, c := range f.drain() {
-				out = append(out, beside.Change{Op: c.op, Object: c.object, Urgent: c.urgent})
+				out = append(out, beside.Change{Op: c.op, Object: c.object, Seen: c.seen, Urgent: c.urgent})
 			}
 			return out
 		},

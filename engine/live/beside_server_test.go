@@ -119,8 +119,8 @@ func (l *listed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.resources(w, version)
 	case resource == l.forbid:
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"%s is forbidden"}`,
-			resource)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,`+
+			`"message":"%s is forbidden"}`, resource)
 	case watch && r.URL.Query().Has("sendInitialEvents"):
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
@@ -182,8 +182,8 @@ func (l *listed) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	}
 }
 
-// TestBesideOnlyReads has a shadow watch an API server for 1,000 cycles and more, while somebody binds pods there: it lists and watches, and
-// asks for nothing else.
+// TestBesideOnlyReads has a shadow watch an API server for 1,000 cycles, while somebody binds pods there: it lists and watches, and asks for
+// nothing else.
 func TestBesideOnlyReads(t *testing.T) {
 	t.Parallel()
 	p, issues := policy.Default()
@@ -222,6 +222,12 @@ func TestBesideOnlyReads(t *testing.T) {
 	}, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "a shadow writes nothing") {
 		t.Errorf("a client that only reads may create a pod: %v", err)
 	}
+	l.checkAsked(t)
+}
+
+// checkAsked holds what was asked for to lists, watches and what there is, of all kinds.
+func (l *listed) checkAsked(t *testing.T) {
+	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lists, watches := 0, 0

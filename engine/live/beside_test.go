@@ -59,8 +59,8 @@ func volcanos(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// TestBesideItself has a scheduler and its shadow decide by the same policy for more than 1,000 cycles of each, while jobs come, run and go:
-// all that the one does is what the other would have done.
+// TestBesideItself has a scheduler and its shadow decide by the same policy for more than 1,000 cycles of each, while jobs come, run and
+// go: all that the one does is what the other would have done.
 func TestBesideItself(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {

@@ -128,13 +128,11 @@ func (w *witness) silence(what about, job string) string {
 // isMark says whether a condition tells that a scheduler has a pod leave: Volcano's, which deletes it then, Kubernetes', or whoever asks
 // for it as the Eviction API has it.
 func isMark(c corev1.PodCondition) bool {
-	switch c.Type {
-	case corev1.PodReady:
+	if c.Type == corev1.PodReady {
 		return c.Status == corev1.ConditionFalse && c.Reason == "Evict"
-	case corev1.DisruptionTarget:
-		return c.Status == corev1.ConditionTrue && (c.Reason == corev1.PodReasonPreemptionByScheduler || c.Reason == "EvictionByEvictionAPI")
 	}
-	return false
+	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+		(c.Reason == corev1.PodReasonPreemptionByScheduler || c.Reason == "EvictionByEvictionAPI")
 }
 
 // KeepMarks has a transformation of an informer, which takes conditions of pods away, leave those by which it is told who was evicted.

@@ -49,11 +49,12 @@ func (o Options) WithDefaults() Options {
 type Change struct {
 	Op     model.Op
 	Object any
+	Seen   time.Time
 	Urgent bool // it can make another decision possible
 }
 
-// mostAnew is how often it is decided anew, at most, between the deeds that are seen at once, each of which takes as long as a cycle; and of
-// how many of them it is asked what the policy says to the other's node.
+// mostAnew is how often it is decided anew, at most, between the deeds that are seen at once, each time as long as a cycle takes; and of how
+// many of them it is asked what the policy says to the other's node.
 const mostAnew = 50
 
 // Shadow decides beside another scheduler. One goroutine owns it, and its cluster.
@@ -116,6 +117,7 @@ func (x *Shadow) Run(ctx context.Context, log logr.Logger) {
 	for !x.done() {
 		select {
 		case <-ctx.Done():
+			x.cycleNow(log) // what was seen is compared
 			return
 		case <-x.feed.Wake:
 		case <-timer.C:
@@ -132,12 +134,16 @@ func (x *Shadow) Run(ctx context.Context, log logr.Logger) {
 			continue
 		}
 		started = now
-		for _, err := range x.Cycle(now.Round(0)) {
-			log.Info("an object cannot be read", "error", err.Error())
-		}
+		x.cycleNow(log)
 		ended := time.Now()
 		rested = ended.Add(min(restShare*ended.Sub(now), x.o.Period))
 		timer.Reset(x.o.Period)
+	}
+}
+
+func (x *Shadow) cycleNow(log logr.Logger) {
+	for _, err := range x.Cycle(time.Now().Round(0)) {
+		log.Info("an object cannot be read", "error", err.Error())
 	}
 }
 
@@ -160,7 +166,7 @@ func (x *Shadow) Cycle(now time.Time) (wrong []error) {
 			if x.stale && x.cycle-began < mostAnew {
 				x.decide(now)
 			}
-			x.compare(did, now)
+			x.compare(did, c.Seen.Round(0))
 		} else {
 			x.stale = x.stale || c.Urgent
 		}

@@ -69,17 +69,11 @@ func (x *Shadow) wish(now time.Time) {
 	}
 	var owed []*wish
 	for of, w := range x.wishes {
-		switch broke := w.cycle != x.cycle; {
-		case !x.there(w):
-			delete(x.wishes, of)
-			continue
-		case w.owed.IsZero() && (!broke && now.Sub(w.since) > x.o.Grace || w.cycle == x.cycle-1 && x.strayed):
-			w.owed = w.since
-		case w.owed.IsZero() && broke && now.Sub(w.last()) > x.o.Grace:
+		if !x.there(w) || w.owed.IsZero() && now.Sub(w.last()) > x.o.Grace {
 			delete(x.wishes, of)
 			continue
 		}
-		if w.told == nil && !w.owed.IsZero() && now.Sub(w.owed) > x.o.Grace && (w.verb != Admit || x.witness.lets) {
+		if x.owes(w, now) && (w.verb != Admit || x.witness.lets) {
 			owed = append(owed, w)
 		}
 	}
@@ -93,6 +87,16 @@ func (x *Shadow) wish(now time.Time) {
 		x.book(celsius, w.owed, w, w.latest())
 	}
 	x.strayed = false
+}
+
+// owes says whether a wish is owed for longer than the grace and that is not told yet. It is owed once it was decided for as long without a
+// break, and where it is not decided any more because the other did something else.
+func (x *Shadow) owes(w *wish, now time.Time) bool {
+	decided := w.cycle == x.cycle
+	if w.owed.IsZero() && (decided && now.Sub(w.since) > x.o.Grace || w.cycle == x.cycle-1 && x.strayed) {
+		w.owed = w.since
+	}
+	return w.told == nil && !w.owed.IsZero() && now.Sub(w.owed) > x.o.Grace
 }
 
 // wished is what is known of a decision.
@@ -139,23 +143,36 @@ func (x *Shadow) title(what about, key string) string {
 	return key
 }
 
+// did says whether what the other did is among what was decided within a grace; fresh, whether anything was. nil is nothing.
+func (w *wish) did(d *deed, cycle int, at time.Time, grace time.Duration) (same, fresh bool) {
+	if w == nil {
+		return false, false
+	}
+	if w.cycle == cycle { // it holds until it is decided again
+		same, fresh = w.latest() == d.node, true
+	}
+	for _, c := range w.choices {
+		if at.Sub(c.at) <= grace {
+			same, fresh = same || c.node == d.node, true
+		}
+	}
+	return same, fresh
+}
+
 // compare sets what the other did against what was decided of late. The cluster is as it was before.
-func (x *Shadow) compare(did *deed, now time.Time) {
+func (x *Shadow) compare(did *deed, at time.Time) {
 	w := x.wishes[did.about]
 	delete(x.wishes, did.about)
-	d := &Difference{Verb: did.verb, Object: x.title(did.about, did.key), Job: did.key, At: now, Other: Side{Node: did.node, Text: did.says}}
+	d := &Difference{Verb: did.verb, Object: x.title(did.about, did.key), Job: did.key, At: at, Other: Side{Node: did.node, Text: did.says}}
 	t := x.cluster.Tasks[did.key]
 	if did.verb != Admit && t != nil {
 		d.Job, d.Queue = t.Job.Key, t.Job.QueueName
 	} else if j := x.cluster.Jobs[did.key]; j != nil {
 		d.Queue = j.QueueName
 	}
-	fresh := w != nil && (w.cycle == x.cycle || now.Sub(w.last()) <= x.o.Grace)
-	same := fresh && (w.verb != Bind || slices.ContainsFunc(w.choices, func(c choice) bool {
-		return c.node == did.node && (c.node == w.latest() && w.cycle == x.cycle || now.Sub(c.at) <= x.o.Grace)
-	}))
+	same, fresh := w.did(did, x.cycle, at, x.o.Grace)
 	switch {
-	case w != nil && !w.owed.IsZero() && now.Sub(w.owed) > x.o.Grace:
+	case w != nil && !w.owed.IsZero() && at.Sub(w.owed) > x.o.Grace:
 		d.Kind, d.Since = Later, w.owed
 	case same:
 		d.Kind = Alike
@@ -169,11 +186,11 @@ func (x *Shadow) compare(did *deed, now time.Time) {
 	if w != nil {
 		d.Celsius = Side{Node: w.latest(), Text: w.why()}
 	}
-	x.settle(d, w, t, now)
+	x.settle(d, w, t)
 }
 
 // settle writes down what the other did, and what the policy says to that.
-func (x *Shadow) settle(d *Difference, w *wish, t *model.Task, now time.Time) {
+func (x *Shadow) settle(d *Difference, w *wish, t *model.Task) {
 	switch {
 	case d.Kind == Alone && d.Verb == Evict:
 		d.Celsius.Text = "stays"
@@ -189,12 +206,12 @@ func (x *Shadow) settle(d *Difference, w *wish, t *model.Task, now time.Time) {
 		x.ledger.add(d)
 	}
 	of := &wish{about: about{verb: d.Verb}, key: d.Object, job: d.Job, queue: d.Queue}
-	x.book(other, now, of, d.Other.Node)
+	x.book(other, d.At, of, d.Other.Node)
 	switch d.Kind {
 	case Alike:
-		x.book(celsius, now, of, d.Other.Node)
+		x.book(celsius, d.At, of, d.Other.Node)
 	case Elsewhere:
-		x.book(celsius, now, of, d.Celsius.Node)
+		x.book(celsius, d.At, of, d.Celsius.Node)
 	case Later:
 		x.book(celsius, d.Since, of, d.Celsius.Node)
 	}
