@@ -79,12 +79,12 @@ func newShadowCommand() *cobra.Command {
 			defer stop()
 			report, err := live.Beside(ctx, cfg, s.Options)
 			switch {
-			case err != nil:
-				return err
-			case report == nil:
+			case report != nil:
+				return errors.Join(s.tell(c.OutOrStdout(), report), err)
+			case err == nil:
 				return errors.New("it was interrupted before there was a cycle")
 			}
-			return s.tell(c.OutOrStdout(), report)
+			return err
 		},
 	}
 	flags.AddFlags(c.Flags())

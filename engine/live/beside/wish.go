@@ -163,6 +163,9 @@ func (w *wish) did(d *deed, cycle int, at time.Time, grace time.Duration) (same,
 func (x *Shadow) compare(did *deed, at time.Time) {
 	w := x.wishes[did.about]
 	delete(x.wishes, did.about)
+	if did.verb == Evict && x.drained(did.node) {
+		return
+	}
 	d := &Difference{Verb: did.verb, Object: x.title(did.about, did.key), Job: did.key, At: at, Other: Side{Node: did.node, Text: did.says}}
 	t := x.cluster.Tasks[did.key]
 	if did.verb != Admit && t != nil {
@@ -187,6 +190,12 @@ func (x *Shadow) compare(did *deed, at time.Time) {
 		d.Celsius = Side{Node: w.latest(), Text: w.why()}
 	}
 	x.settle(d, w, t)
+}
+
+// drained says whether a node is cordoned: what is evicted from it goes for who empties it.
+func (x *Shadow) drained(node string) bool {
+	row, there := x.cluster.Nodes.Index[node]
+	return there && x.cluster.Nodes.Rows[row].Unschedulable
 }
 
 // settle writes down what the other did, and what the policy says to that.
