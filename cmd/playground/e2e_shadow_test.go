@@ -85,6 +85,27 @@ func (w *world) shadow(t *testing.T, policy string, args ...string) *shadowing {
 	return s
 }
 
+// shadowUser lets a user do what the role of the page about security lets them.
+func (w *world) shadowUser() {
+	w.t.Helper()
+	page, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	role := shadowRole.FindSubmatch(page)
+	if role == nil {
+		w.t.Fatal("docs/security.md shows no ClusterRole")
+	}
+	w.Apply(strings.Replace(string(role[1]), "{name: celsius-shadow}", `{name: "${world}-shadow"}`, 1))
+	w.Apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: "${world}-shadow"}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "${world}-shadow"}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${world}-shadow"}]
+`)
+}
+
 // report interrupts it, and gives what it reports.
 func (s *shadowing) report() *beside.Report {
 	s.t.Helper()
@@ -112,22 +133,7 @@ func TestE2EShadow(t *testing.T) {
 	w.queue("a", 1)
 	w.Nodes(3, "cpu=8,memory=16Gi")
 	w.Apply(packsOrSpreads("${policy}", "binpack"))
-	page, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	role := shadowRole.FindSubmatch(page)
-	if role == nil {
-		t.Fatal("docs/security.md shows no ClusterRole")
-	}
-	w.Apply(strings.Replace(string(role[1]), "{name: celsius-shadow}", `{name: "${world}-shadow"}`, 1))
-	w.Apply(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: "${world}-shadow"}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "${world}-shadow"}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${world}-shadow"}]
-`)
+	w.shadowUser()
 	volcano := []string{"volcano"}
 	w.StartScheduler(func(o *live.Options) { o.SchedulerNames = volcano })
 	w.StartControllers(func(o *controller.Options) { o.SchedulerNames = volcano })
@@ -162,13 +168,17 @@ spec:
 		}
 	}
 	t.Logf("\n%s", r.Text())
-
-	// Who may not watch is told so.
 	w.Kubectl("delete", "clusterrolebinding", "${world}-shadow")
-	command := exec.CommandContext(w.Context, celsiusBinary(t), "shadow", "--as", w.Name+"-shadow")
+	w.checkShadowRefused()
+}
+
+// checkShadowRefused has who may not watch told so.
+func (w *world) checkShadowRefused() {
+	w.t.Helper()
+	command := exec.CommandContext(w.Context, celsiusBinary(w.t), "shadow", "--as", w.Name+"-shadow")
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig)
-	if r := runCommand(t, command); r.Code != 1 || !strings.Contains(r.Err, "forbidden") {
-		t.Errorf("it ends with %d, and says\n%s", r.Code, r.Err)
+	if r := runCommand(w.t, command); r.Code != 1 || !strings.Contains(r.Err, "forbidden") {
+		w.t.Errorf("it ends with %d, and says\n%s", r.Code, r.Err)
 	}
 }
 

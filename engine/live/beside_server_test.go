@@ -182,8 +182,8 @@ func (l *listed) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	}
 }
 
-// TestBesideOnlyReads has a shadow watch an API server for 1,000 cycles, while somebody binds pods there: it lists and watches, and asks for
-// nothing else.
+// TestBesideOnlyReads has a shadow watch an API server for 1,000 cycles, while somebody binds pods there: it lists and watches, and asks
+// for nothing else.
 func TestBesideOnlyReads(t *testing.T) {
 	t.Parallel()
 	p, issues := policy.Default()

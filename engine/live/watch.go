@@ -32,7 +32,7 @@ import (
 // newCache is a cache of what the scheduler looks at, each object stripped of what it does not look at. tell is told of each that cannot be
 // decoded; failed, where there is one, of lists and watches that fail.
 // It is the leader's own, so that what it holds was listed after the lease was taken.
-func (s *scheduler) newCache(strip toolscache.TransformFunc, tell func(o client.Object, why string),
+func (s *scheduler) newCache(transform toolscache.TransformFunc, tell func(o client.Object, why string),
 	failed toolscache.WatchErrorHandlerWithContext,
 ) (cache.Cache, error) {
 	selector, err := labels.Parse(s.o.NodeSelector)
@@ -47,7 +47,7 @@ func (s *scheduler) newCache(strip toolscache.TransformFunc, tell func(o client.
 	}
 	o := cache.Options{
 		Scheme: s.scheme, HTTPClient: lists, Mapper: s.manager.GetRESTMapper(),
-		DefaultTransform: strip, DefaultWatchErrorHandler: failed,
+		DefaultTransform: transform, DefaultWatchErrorHandler: failed,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Label: selector},
 		},

@@ -53,7 +53,7 @@ type Change struct {
 	Urgent bool // it can make another decision possible
 }
 
-// mostAnew is how often it is decided anew, at most, between the deeds that are seen at once, each time as long as a cycle takes; and of how
+// mostAnew is how often it is decided anew, at most, between the deeds that are seen at once: each time it takes as long as a cycle. Of as
 // many of them it is asked what the policy says to the other's node.
 const mostAnew = 50
 
