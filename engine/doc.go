@@ -77,8 +77,10 @@
 //	engine/live/asks         what plans would have answered by extenders, asked between cycles
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for
+//	engine/live/beside       what another scheduler does, compared with what a policy would have decided; nothing is written
 //	engine/live/load         the measured load of nodes, asked of Prometheus
 //	engine/live/lease        taking turns: until when a process may write
+//	engine/live/strip        objects without what no decision reads, before they are kept
 //	engine/live/scrape       metrics, for those who may read them
 //	statemachines          lifecycles as data; statemachines/controller obeys them, of JobFlows statemachines/controller/flows
 //	statemachines/cron     when the Jobs of a CronJob are due, and what they are

@@ -111,17 +111,21 @@ var mayImport = map[string]string{
 	"engine/sim/corpus":      "",
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
-	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
+	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
+		"engine/live/scrape engine/live/strip " +
 		"engine/live/questions engine/live/serving engine/live/shadow engine engine/explain engine/extender engine/proof engine/model " +
 		"engine/policy engine/recording engine/session crds/informers " +
 		"statemachines/objects " + allCRDs,
-	"engine/live/asks":      "engine/extender engine/model",
+	"engine/live/asks": "engine/extender engine/model",
+	"engine/live/beside": "engine engine/compare engine/explain engine/model engine/policy engine/session " +
+		"crds/scheduling/v1beta1",
 	"engine/live/lease":     "",
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/live/serving":   "engine/model engine/policy engine/policy/parts engine/policy/rollback rules/source crds/policy/v1alpha1",
 	"engine/live/shadow":    "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
+	"engine/live/strip":     "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"statemachines":         "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
 		"statemachines/controller/flows statemachines/jobplugin " +
@@ -226,6 +230,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/lease":         clients,
 	"engine/live/load": apiObjects + " " + loadAPI + " github.com/go-logr/logr" +
 		" github.com/prometheus/client_golang github.com/prometheus/common/model",
+	"engine/live/beside":       apiObjects + " k8s.io/client-go github.com/go-logr/logr",
 	"engine/live/outbox":       "",
 	"engine/live/serving":      clients + " github.com/go-logr/logr github.com/prometheus/client_golang github.com/prometheus/client_model",
 	"engine/live/shadow":       apiObjects + " github.com/go-logr/logr github.com/prometheus/client_golang",
@@ -247,10 +252,12 @@ var mayImportOthers = map[string]string{
 	"deploy/pages": "github.com/google/go-cmp github.com/prometheus/client_golang github.com/prometheus/client_model " +
 		"github.com/prometheus/common",
 	"engine/live/scrape": clients + " " + metricsLog,
+	"engine/live/strip":  apiObjects,
 	"docs":               "github.com/prometheus/client_golang",
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
-		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
+		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify golang.org/x/term k8s.io/cli-runtime sigs.k8s.io/yaml " +
+		"gopkg.in/yaml.v3",
 	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +

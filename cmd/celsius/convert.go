@@ -56,34 +56,44 @@ func newPolicyConvertCommand() *cobra.Command {
 }
 
 func convertPolicy(c *cobra.Command, file string, options volcano.Options) error {
-	data, err := fileOrInput(file, c.InOrStdin())
+	converted, _, err := convertedPolicy(c, file, options)
 	if err != nil {
 		return err
 	}
+	_, err = c.OutOrStdout().Write(converted.Policy)
+	return err
+}
+
+// convertedPolicy converts a configuration, and loads what comes out. What was dropped, and what mistakes there are, standard error tells.
+func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*volcano.Conversion, *policy.Policy, error) {
+	data, err := fileOrInput(file, c.InOrStdin())
+	if err != nil {
+		return nil, nil, err
+	}
 	conf, issues := volcano.Parse(file, data)
 	if len(issues.Errors()) > 0 {
-		return refuse(c.ErrOrStderr(), issues)
+		return nil, nil, refuse(c.ErrOrStderr(), issues)
 	}
 	converted, err := volcano.Convert(conf, options)
 	for _, n := range converted.Notes {
 		say(c.ErrOrStderr(), "%s\n", n.Error())
 	}
 	if errors.As(err, &issues) {
-		return refuse(c.ErrOrStderr(), issues)
+		return nil, nil, refuse(c.ErrOrStderr(), issues)
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	docs, issues := source.Parse("the policy", converted.Policy)
+	var p *policy.Policy
 	if len(issues) == 0 {
-		_, issues = policy.Load(docs[0])
+		p, issues = policy.Load(docs[0])
 	}
 	if len(issues.Errors()) > 0 {
 		say(c.ErrOrStderr(), "the plugins of the configuration do not go together:\n")
-		return refuse(c.ErrOrStderr(), issues.Errors())
+		return nil, nil, refuse(c.ErrOrStderr(), issues.Errors())
 	}
-	_, err = c.OutOrStdout().Write(converted.Policy)
-	return err
+	return converted, p, nil
 }
 
 // refuse tells all mistakes, each with its line.

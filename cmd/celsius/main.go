@@ -122,9 +122,9 @@ read, change and try before it runs.`,
 	})
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	root.SetVersionTemplate("celsius {{.Version}}\n")
-	root.AddCommand(newSimulateCommand(), newReplayCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(),
-		newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(), newSchemaCommand(),
-		newDocsCommand())
+	root.AddCommand(newSimulateCommand(), newReplayCommand(), newShadowCommand(), newSchedulerCommand(), newControllersCommand(),
+		newWebhookCommand(), newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(),
+		newSchemaCommand(), newDocsCommand())
 	root.AddCommand(cluster.Commands(cluster.Options{})...)
 	return root
 }

@@ -168,8 +168,15 @@ func without(these, those map[string]bool) (n int) {
 const mostTold = 30
 
 // Text tells of all that differs, for people; title gives the name by which people know a job.
-func (b *Book) Text(title func(key string) string) string {
-	all := b.Differences()
+func (b *Book) Text(title func(key string) string) string { return Told(b.Differences(), "", title) }
+
+// Told tells of jobs that fare otherwise, for people. newer is what the new side is called; "": the new.
+func Told(all []Difference, newer string, title func(key string) string) string {
+	by := ""
+	if newer != "" {
+		by = " by " + newer
+	}
+	all = slices.Clone(all)
 	var later, sooner, elsewhere, evicted int
 	rows := [][]string{{"JOB", "QUEUE", "STARTS", "PODS BOUND", "ELSEWHERE", "EVICTED"}}
 	slices.SortStableFunc(all, func(x, y Difference) int { return cmp.Compare(y.weight(), x.weight()) })
@@ -184,7 +191,9 @@ func (b *Book) Text(title func(key string) string) string {
 		elsewhere += d.Elsewhere
 		evicted += d.NewEvicted - d.OldEvicted
 		if i < mostTold {
-			rows = append(rows, []string{title(d.Job), d.Queue, d.starts(), arrow(d.OldBound, d.NewBound), number(d.Elsewhere), d.evictions()})
+			rows = append(rows, []string{
+				title(d.Job), d.Queue, d.starts(cmp.Or(newer, "the new")), arrow(d.OldBound, d.NewBound), number(d.Elsewhere), d.evictions(),
+			})
 		}
 	}
 	if len(all) == 0 {
@@ -193,7 +202,7 @@ func (b *Book) Text(title func(key string) string) string {
 	if more := len(all) - mostTold; more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
 	}
-	return fmt.Sprintf("%s otherwise: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", fare(len(all)), later, sooner,
+	return fmt.Sprintf("%s otherwise%s: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", fare(len(all)), by, later, sooner,
 		explain.Count(elsewhere, "pod"), evicted) + explain.Columns("  ", rows)
 }
 
@@ -220,14 +229,14 @@ func (d *Difference) weight() int {
 	return 4*min(d.NewEvicted+d.OldEvicted, 1) + 2*min(d.start()*d.start(), 1) + min(d.Elsewhere, 1)
 }
 
-func (d *Difference) starts() string {
+func (d *Difference) starts(newer string) string {
 	switch {
 	case d.OldStart.Equal(d.NewStart):
 		return "alike"
 	case d.NewStart.IsZero():
 		return "not"
 	case d.OldStart.IsZero():
-		return "only by the new"
+		return "only by " + newer
 	case d.NewStart.After(d.OldStart):
 		return d.NewStart.Sub(d.OldStart).Round(time.Millisecond).String() + " later"
 	}

@@ -209,7 +209,7 @@ func (x *Cycle) turnsAway(row int32) string {
 		}
 		asked++
 		why := reason{why: "it would take a pod of it"}
-		if r, refuses := x.whyNot(t, row); refuses {
+		if r, refuses := WhyNot(x.Session, t, row); refuses {
 			why = reason{model.RowName(r.Table, r.Rule), r.Text}
 		}
 		if by[why] == nil {

@@ -121,11 +121,11 @@ func (x *Cycle) typical(w *model.Wait, j *model.Job) (first *model.Task) {
 	return first
 }
 
-// whyNot is why a node does not take a pod, when what is being released is gone; false: it does.
-func (x *Cycle) whyNot(t *model.Task, row int32) (why model.Reason, refuses bool) {
-	class := x.Session.Class(t)
+// WhyNot is why a node does not take a pod, when what is being released is gone; false: it does.
+func WhyNot(s *session.Session, t *model.Task, row int32) (why model.Reason, refuses bool) {
+	class := s.Class(t)
 	switch {
-	case !x.cluster.Nodes.Rows[row].Ready:
+	case !s.Cluster().Nodes.Rows[row].Ready:
 		return report.Refused(report.NotReady()), true
 	case class.TakesLater(row):
 		return why, false
@@ -165,7 +165,7 @@ func (x *Cycle) counted(t *model.Task, row int32, counts []model.NodeCount) int 
 			return first
 		}
 	}
-	why, refuses := x.whyNot(t, row)
+	why, refuses := WhyNot(x.Session, t, row)
 	if !refuses {
 		return -1
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/celsius-scheduler/celsius/engine/live/strip"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -57,7 +58,7 @@ func TestChurn(t *testing.T) {
 // churn is a rig whose feed is told as informers tell it: of objects that are the feed's own, stripped.
 type churn struct {
 	*rig
-	strip *stripper
+	strip *strip.Stripper
 	tell  toolscache.ResourceEventHandler
 	known map[string]*corev1.Pod
 	now   time.Time
@@ -130,7 +131,7 @@ func (c *churn) cycle() {
 }
 
 func (c *churn) deliver(op model.Op, p *corev1.Pod) {
-	if _, err := c.strip.strip(p); err != nil {
+	if _, err := c.strip.Strip(p); err != nil {
 		c.server.t.Fatalf("%v", err)
 	}
 	key := model.Key(p.Namespace, p.Name)

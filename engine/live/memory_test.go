@@ -107,7 +107,7 @@ func BenchmarkMemory(b *testing.B) {
 			if err := o.Unmarshal(data); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := s.strip(o); err != nil {
+			if _, err := s.Strip(o); err != nil {
 				b.Fatal(err)
 			}
 			handle.OnAdd(o, true)

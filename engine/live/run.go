@@ -217,7 +217,9 @@ func (s *scheduler) lead(ctx context.Context) error {
 	all.Go(func() { out.Run(ctx) })
 	all.Go(func() { l.asks.Run(ctx) })
 
-	objects, err := s.newCache(said)
+	objects, err := s.newCache(newStripper().Strip, func(o client.Object, why string) {
+		said.Event(o, corev1.EventTypeWarning, eventInvalid, why)
+	}, nil)
 	if err != nil {
 		return err
 	}

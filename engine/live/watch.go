@@ -25,12 +25,16 @@ import (
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
+	"github.com/celsius-scheduler/celsius/engine/live/strip"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// newCache is a cache of what the scheduler looks at, each object without what it does not look at.
+// newCache is a cache of what the scheduler looks at, each object stripped of what it does not look at. tell is told of each that cannot be
+// decoded; failed, where there is one, of lists and watches that fail.
 // It is the leader's own, so that what it holds was listed after the lease was taken.
-func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
+func (s *scheduler) newCache(transform toolscache.TransformFunc, tell func(o client.Object, why string),
+	failed toolscache.WatchErrorHandlerWithContext,
+) (cache.Cache, error) {
 	selector, err := labels.Parse(s.o.NodeSelector)
 	if err != nil {
 		return nil, fmt.Errorf("node selector %q: %w", s.o.NodeSelector, err)
@@ -43,7 +47,7 @@ func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
 	}
 	o := cache.Options{
 		Scheme: s.scheme, HTTPClient: lists, Mapper: s.manager.GetRESTMapper(),
-		DefaultTransform: newStripper().strip,
+		DefaultTransform: transform, DefaultWatchErrorHandler: failed,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Label: selector},
 		},
@@ -52,12 +56,17 @@ func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
-	watches.Tell(func(o client.Object, why string) { said.Event(o, corev1.EventTypeWarning, eventInvalid, why) })
+	watches.Tell(tell)
 	c, err := watches.Cache(o)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// newStripper takes away what is not looked at.
+func newStripper() *strip.Stripper {
+	return strip.New(strip.Own{Manager: FieldManager, Annotation: WhyAnnotation})
 }
 
 // upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at

@@ -59,15 +59,20 @@ func Commands(o Options) []*cobra.Command {
 
 // flagged gives commands the flags by which they find a cluster.
 func (t *tool) flagged(all ...*cobra.Command) []*cobra.Command {
-	flags := genericclioptions.NewConfigFlags(true)
-	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil
-	flags.DisableCompression, flags.CacheDir, flags.BearerToken, flags.ImpersonateUID, flags.ImpersonateUserExtra = nil, nil, nil, nil, nil
-	t.flags = flags
+	t.flags = Flags()
 	for _, c := range all {
-		flags.AddFlags(c.PersistentFlags())
+		t.flags.AddFlags(c.PersistentFlags())
 		_ = c.RegisterFlagCompletionFunc("namespace", t.namespaces)
 	}
 	return all
+}
+
+// Flags are those of kubectl's by which a cluster is found, and the user.
+func Flags() *genericclioptions.ConfigFlags {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil
+	flags.DisableCompression, flags.CacheDir, flags.BearerToken, flags.ImpersonateUID, flags.ImpersonateUserExtra = nil, nil, nil, nil, nil
+	return flags
 }
 
 func (o Options) withDefaults() Options {

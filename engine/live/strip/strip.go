@@ -1,4 +1,5 @@
-package live
+// Package strip takes away from objects what no decision reads, before an informer keeps them.
+package strip
 
 import (
 	"bytes"
@@ -16,10 +17,11 @@ import (
 // maxTemplates is how many different pod specs are remembered: pods that are alike come together, or one soon after the other.
 const maxTemplates = 2000
 
-// stripper takes away what no decision reads, before an object is kept, and has amounts that nobody can add up saturate. Pods that are
+// Stripper takes away what no decision reads, before an object is kept, and has amounts that nobody can add up saturate. Pods that are
 // alike, as those of a job are, share one spec, which is most of what there is of a pod. It is for any goroutine.
-type stripper struct {
-	mu sync.Mutex
+type Stripper struct {
+	own Own
+	mu  sync.Mutex
 	// templates are by their encoding, without the node; older ones are those that were not met since there were half of the most.
 	templates, older map[string]*corev1.PodSpec
 	encoded          []byte
@@ -27,15 +29,22 @@ type stripper struct {
 	vouched []metav1.ManagedFieldsEntry
 }
 
-func newStripper() *stripper {
-	return &stripper{
-		templates: map[string]*corev1.PodSpec{},
-		vouched:   []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`)}},
+// Own are names of the scheduler's own.
+type Own struct {
+	Manager    string // as which it writes fields of statuses
+	Annotation string // of pods, that it writes for others only
+}
+
+// New is a stripper that knows of no pod yet.
+func New(own Own) *Stripper {
+	return &Stripper{
+		own: own, templates: map[string]*corev1.PodSpec{},
+		vouched: []metav1.ManagedFieldsEntry{{Manager: own.Manager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`)}},
 	}
 }
 
-// strip is a transformation of an informer.
-func (s *stripper) strip(o any) (any, error) {
+// Strip is a transformation of an informer.
+func (s *Stripper) Strip(o any) (any, error) {
 	object, ok := o.(metav1.Object)
 	if !ok {
 		return o, nil
@@ -48,7 +57,7 @@ func (s *stripper) strip(o any) (any, error) {
 		object.SetManagedFields(nil)
 	}
 	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-	delete(object.GetAnnotations(), WhyAnnotation)
+	delete(object.GetAnnotations(), s.own.Annotation)
 	switch o := o.(type) {
 	case *corev1.Pod:
 		model.TamePod(&o.Spec)
@@ -75,11 +84,11 @@ const volcanoManager = "vc-scheduler"
 
 // stripGroup takes a phase beyond Pending away that no scheduler wrote. Where one did, that is all that is kept of the field managers: an
 // informer may have an object stripped more than once.
-func (s *stripper) stripGroup(g *v1beta1.PodGroup) {
+func (s *Stripper) stripGroup(g *v1beta1.PodGroup) {
 	switch {
 	case g.Status.Phase == "" || g.Status.Phase == v1beta1.PodGroupPending:
 		g.ManagedFields = nil
-	case letIn(g):
+	case s.letIn(g):
 		g.ManagedFields = s.vouched
 	default:
 		g.ManagedFields, g.Status.Phase = nil, ""
@@ -89,9 +98,9 @@ func (s *stripper) stripGroup(g *v1beta1.PodGroup) {
 // letIn says whether a phase beyond Pending is a scheduler's word. The PodGroup has no status subresource, so whoever may
 // write the group may write a phase; of whom it is, the field managers say, and that nobody gives himself out for a scheduler
 // is seen to by deploy/guard. A group without that word is let in like any other.
-func letIn(g *v1beta1.PodGroup) bool {
+func (s *Stripper) letIn(g *v1beta1.PodGroup) bool {
 	for _, by := range g.ManagedFields {
-		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil &&
+		if (by.Manager == s.own.Manager || by.Manager == volcanoManager) && by.FieldsV1 != nil &&
 			bytes.Contains(by.FieldsV1.GetRawBytes(), []byte(`"f:phase"`)) {
 			return true
 		}
@@ -100,7 +109,7 @@ func letIn(g *v1beta1.PodGroup) bool {
 }
 
 // share gives a pod the spec that another one like it has.
-func (s *stripper) share(p *corev1.PodSpec) {
+func (s *Stripper) share(p *corev1.PodSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	node := p.NodeName
@@ -128,7 +137,7 @@ func (s *stripper) share(p *corev1.PodSpec) {
 
 // stripJob leaves of a Job which scheduler it is for, and of each task how many pods it is to have and what they request: before they
 // are made that is what is known of them. Jobs that are alike share it.
-func (s *stripper) stripJob(o *batchv1alpha1.Job) {
+func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 	o.Labels, o.Annotations = nil, nil
 	tasks := o.Spec.Tasks
 	o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}

@@ -1,0 +1,155 @@
+package beside
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Verbs of what schedulers decide.
+const (
+	Admit = "admit" // a job is let into its queue
+	Bind  = "bind"  // a pod goes to a node
+	Evict = "evict" // a pod leaves its node for another, or because of a rule
+)
+
+// about is what a decision is about: a job by its key, a pod by its UID.
+type about struct{ verb, id string }
+
+// deed is something that the other scheduler did.
+type deed struct {
+	about
+	key  string // of the pod, or of the job's PodGroup
+	node string // to which, or from which
+	says string // why, in the other's words; "": it does not say
+}
+
+// witness sees in the changes of objects what the other scheduler did. What was there before it began was not done before its eyes.
+type witness struct {
+	of    string // spec.schedulerName of its pods
+	began bool
+	pods  map[string]seen   // of the other, by UID
+	out   map[string]bool   // keys of the jobs that were not let in
+	lets  bool              // there are jobs that were: the other, or who was there before, tells so
+	said  map[string]string // by key: why a job is not scheduled, as its PodGroup tells
+	// missed is how many pods were bound when they were seen first: nobody can have decided on them here.
+	missed int
+}
+
+// seen is how a pod was seen last.
+type seen struct {
+	waits *corev1.Pod // nil: it has a node
+	going bool
+}
+
+func newWitness(of string) *witness {
+	return &witness{of: of, pods: map[string]seen{}, out: map[string]bool{}, said: map[string]string{}}
+}
+
+// see takes in a change, and gives what the other did by it; nil: nothing.
+func (w *witness) see(c *Change) *deed {
+	switch o := c.Object.(type) {
+	case *corev1.Pod:
+		if o.Spec.SchedulerName == w.of {
+			return w.pod(c.Op, o)
+		}
+	case *v1beta1.PodGroup:
+		return w.group(c.Op, o)
+	}
+	return nil
+}
+
+func (w *witness) pod(op model.Op, o *corev1.Pod) *deed {
+	uid, key := string(o.UID), model.Key(o.Namespace, o.Name)
+	was, known := w.pods[uid]
+	is := seen{going: op == model.Delete || o.DeletionTimestamp != nil}
+	if o.Spec.NodeName == "" {
+		is.waits = o
+	}
+	w.pods[uid] = is
+	if op == model.Delete {
+		delete(w.pods, uid)
+	}
+	switch {
+	case !w.began || is.waits != nil:
+	case !known:
+		w.missed++
+	case was.waits != nil:
+		return &deed{about: about{Bind, uid}, key: key, node: o.Spec.NodeName}
+	case is.going && !was.going && o.Status.Phase != corev1.PodSucceeded && o.Status.Phase != corev1.PodFailed:
+		if mark := slices.IndexFunc(o.Status.Conditions, isMark); mark >= 0 {
+			return &deed{about: about{Evict, uid}, key: key, node: o.Spec.NodeName, says: o.Status.Conditions[mark].Message}
+		}
+	}
+	return nil
+}
+
+func (w *witness) group(op model.Op, o *v1beta1.PodGroup) *deed {
+	key := model.Key(o.Namespace, o.Name)
+	out := op != model.Delete && (o.Status.Phase == "" || o.Status.Phase == v1beta1.PodGroupPending)
+	was := w.out[key]
+	delete(w.out, key)
+	delete(w.said, key)
+	if op == model.Delete {
+		return nil
+	}
+	for i := range o.Status.Conditions {
+		if c := &o.Status.Conditions[i]; c.Type == v1beta1.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			w.said[key] = c.Message
+		}
+	}
+	if out {
+		w.out[key] = true
+	}
+	w.lets = w.lets || !out
+	if was && !out && w.began {
+		return &deed{about: about{Admit, key}, key: key}
+	}
+	return nil
+}
+
+// silence is why a pod waits, as the other tells it, "" where it does not.
+func (w *witness) silence(what about, job string) string {
+	if what.verb == Bind {
+		if pod := w.pods[what.id].waits; pod != nil {
+			for i := range pod.Status.Conditions {
+				if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+					return c.Message
+				}
+			}
+		}
+	}
+	return w.said[job]
+}
+
+// isMark says whether a condition tells that a scheduler has a pod leave: Volcano's, which deletes it then, Kubernetes', or whoever asks
+// for it as the Eviction API has it.
+func isMark(c corev1.PodCondition) bool {
+	if c.Type == corev1.PodReady {
+		return c.Status == corev1.ConditionFalse && c.Reason == "Evict"
+	}
+	return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+		(c.Reason == corev1.PodReasonPreemptionByScheduler || c.Reason == "EvictionByEvictionAPI")
+}
+
+// KeepMarks has a transformation of an informer, which takes conditions of pods away, leave those by which it is told who was evicted.
+func KeepMarks(strip func(any) (any, error)) func(any) (any, error) {
+	return func(o any) (any, error) {
+		pod, ok := o.(*corev1.Pod)
+		if !ok {
+			return strip(o)
+		}
+		var marks []corev1.PodCondition
+		for _, c := range pod.Status.Conditions {
+			if isMark(c) {
+				marks = append(marks, c)
+			}
+		}
+		out, err := strip(o)
+		pod.Status.Conditions = append(pod.Status.Conditions, marks...)
+		return out, err
+	}
+}

@@ -1,0 +1,31 @@
+package beside
+
+import (
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// OnlyReads is a config whose clients refuse to send anything but what reads.
+func OnlyReads(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return reads{next} })
+	return cfg
+}
+
+type reads struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (r reads) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		if request.Body != nil {
+			_ = request.Body.Close() // as a RoundTripper has to
+		}
+		return nil, fmt.Errorf("%s %s: a shadow writes nothing", request.Method, request.URL.Path)
+	}
+	return r.next.RoundTrip(request) //nolint:wrapcheck // it is the next one's
+}
+
+// WrappedRoundTripper lets those see the transport who look for it, to break a request off.
+func (r reads) WrappedRoundTripper() http.RoundTripper { return r.next }

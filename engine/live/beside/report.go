@@ -1,0 +1,201 @@
+package beside
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/compare"
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Report is what came out of the comparison so far.
+type Report struct {
+	Of     string    `json:"of"`     // the other's spec.schedulerName
+	Policy string    `json:"policy"` // its name
+	Cycles int       `json:"cycles"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	// Decisions is how many were compared, Agreement the part of them that is alike.
+	Decisions int     `json:"decisions"`
+	Agreement float64 `json:"agreement"`
+	// Missed is how many pods could not be compared: they were bound when they were seen first.
+	Missed int `json:"missed,omitempty"`
+	// Unasked says that rows of the policy ask servers, which a shadow does not.
+	Unasked bool     `json:"unasked,omitempty"`
+	Queues  []Counts `json:"queues"`
+	// Jobs fare otherwise by the policy than by the other scheduler, which is the old side.
+	Jobs []compare.Difference `json:"jobs"`
+	// Differences are the first so many, in the order in which they were found; LeftOut is how many more there are.
+	Differences []Difference `json:"differences"`
+	LeftOut     int          `json:"leftOut,omitempty"`
+
+	titles explain.Titles
+}
+
+// Report says how things stand.
+func (x *Shadow) Report() *Report {
+	for _, w := range x.wishes {
+		if w.told != nil {
+			w.told.At, w.told.Other.Text = x.last, x.witness.silence(w.about, w.job)
+		}
+	}
+	sum := x.ledger.sum()
+	out := &Report{
+		Of: x.o.Of, Policy: x.o.Policy.Name, Cycles: x.cycle, First: x.first, Last: x.last, Decisions: sum.All(), Agreement: sum.Agreement(),
+		Missed: x.witness.missed, Unasked: x.unasked, Queues: x.ledger.rows(), Jobs: x.ledger.jobs.Differences(), Differences: []Difference{},
+		titles: x.ledger.titles,
+	}
+	for _, d := range x.ledger.kept {
+		out.Differences = append(out.Differences, *d)
+	}
+	out.LeftOut = sum.All() - sum.Alike - len(out.Differences)
+	return out
+}
+
+// Line is how things stand, in one line.
+func (x *Shadow) Line() string {
+	sum := x.ledger.sum()
+	return fmt.Sprintf("%s: %s", explain.Count(x.cycle, "cycle"), share(&sum))
+}
+
+func share(c *Counts) string {
+	text := fmt.Sprintf("%d of %s alike", c.Alike, explain.Count(c.All(), "decision"))
+	if c.All() > 0 {
+		text += ", " + percent(c)
+	}
+	return text
+}
+
+func percent(c *Counts) string { return fmt.Sprintf("%.1f %%", 100*c.Agreement()) }
+
+// mostTold is of how many differences people are told.
+const mostTold = 30
+
+// Text is the report for people.
+func (r *Report) Text() string {
+	var sum Counts
+	rows := [][]string{{"QUEUE", "DECISION", "ALIKE", "ELSEWHERE", "ALONE", "LATER", "NOT YET", "AGREES"}}
+	for i := range r.Queues {
+		c := &r.Queues[i]
+		row := []string{c.Queue, c.Verb}
+		for _, kind := range []string{Alike, Elsewhere, Alone, Later, NotYet} {
+			row = append(row, fmt.Sprint(*c.of(kind)))
+			*sum.of(kind) += *c.of(kind)
+		}
+		rows = append(rows, append(row, percent(c)))
+	}
+	text := fmt.Sprintf("%s beside %s by policy %s, %s to %s: %s\n", explain.Count(r.Cycles, "cycle"), r.Of, r.Policy,
+		r.First.UTC().Format(time.RFC3339), r.Last.UTC().Format(time.RFC3339), share(&sum))
+	if r.Missed > 0 {
+		text += explain.Count(r.Missed, "pod") + " could not be compared: bound when seen first\n"
+	}
+	if r.Unasked {
+		text += "rows of the policy ask servers, which was not done: they had no answer\n"
+	}
+	if len(r.Queues) > 0 {
+		text += explain.Columns("  ", rows)
+	}
+	if sum.All() == sum.Alike {
+		return text
+	}
+	return text + compare.Told(r.Jobs, "Celsius", r.titles.Of) + r.differences()
+}
+
+// differences tells of each what the other did and what the policy would have done.
+func (r *Report) differences() string {
+	type line struct{ object, queue, theirs, ours string }
+	var lines []line
+	for i := range r.Differences {
+		d := &r.Differences[i]
+		lines = append(lines, line{d.Object, d.Queue, d.theirs(), d.ours()})
+	}
+	name := func(l *line) string { return l.object }
+	same := func(a, b *line) bool { return a.queue == b.queue && a.theirs == b.theirs && a.ours == b.ours }
+	all := explain.Fold(lines, name, same, func(*line) bool { return false })
+	rows := [][]string{{"OBJECT", "QUEUE", strings.ToUpper(r.Of), "CELSIUS"}}
+	told := 0
+	for _, l := range all[:min(len(all), mostTold)] {
+		rows = append(rows, []string{explain.Range(l[0].object, l[len(l)-1].object), l[0].queue, l[0].theirs, l[0].ours})
+		told += len(l)
+	}
+	if more := len(lines) - told + r.LeftOut; more > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
+	}
+	return "what was decided otherwise\n" + explain.Columns("  ", rows)
+}
+
+// done are verbs in the past.
+func done(verb string) string {
+	switch verb {
+	case Admit:
+		return "let in"
+	case Bind:
+		return "bound to"
+	}
+	return "evicted from"
+}
+
+// String is the difference in one line.
+func (d *Difference) String() string {
+	return fmt.Sprintf("%s: %s; Celsius: %s", d.Object, d.theirs(), d.ours())
+}
+
+// theirs is what the other did.
+func (d *Difference) theirs() string {
+	text := done(d.Verb)
+	if d.Kind == NotYet {
+		switch d.Verb {
+		case Admit:
+			text = "not let in"
+		case Bind:
+			text = "waits"
+		default:
+			text = "stays"
+		}
+	} else if d.Other.Node != "" {
+		text += " " + d.Other.Node
+	}
+	if d.Other.Text != "" {
+		text += ": " + d.Other.Text
+	}
+	return text
+}
+
+// ours is what the policy would have done.
+func (d *Difference) ours() string {
+	if d.Kind == Alone {
+		return d.Celsius.Text
+	}
+	text := done(d.Verb)
+	if d.Celsius.Node != "" {
+		text += " " + d.Celsius.Node
+	}
+	if !d.Since.IsZero() {
+		text += ", " + d.At.Sub(d.Since).Round(time.Millisecond).String()
+		if d.Kind == NotYet {
+			text += " ago"
+		} else {
+			text += " sooner"
+		}
+	}
+	switch {
+	case d.Refused != nil:
+		return text + "; " + d.Other.Node + " is refused: " + d.Refused.String()
+	case d.Celsius.Scores != nil || d.Other.Scores != nil:
+		return text + ", which scores " + scored(&d.Celsius) + "; " + d.Other.Node + " scores " + scored(&d.Other)
+	case d.Celsius.Text != "":
+		return text + ": " + d.Celsius.Text
+	}
+	return text
+}
+
+// scored is what a node scores, in all and by row.
+func scored(s *Side) string {
+	b := &model.Bind{Scores: s.Scores}
+	for _, x := range s.Scores {
+		b.Score += x.Score
+	}
+	return model.Score(b.Score) + b.Why()
+}
