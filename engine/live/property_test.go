@@ -37,7 +37,7 @@ func TestRandomHistories(t *testing.T) {
 			f.t = t
 			h := &randomHistory{rig: newRigOf(f, p), t: t, bound: map[string]string{}}
 			if rapid.Bool().Draw(t, "shadow") {
-				shadowed(h.loop, packs)
+				decidingBeside(h.loop, packs)
 			}
 			folder := filepath.Join(folder, strconv.Itoa(played))
 			played++

@@ -41,8 +41,8 @@ spec:
 	return p
 }
 
-// shadowed has policies decide beside a loop, each time that there is a cycle; told has what was told last of each.
-func shadowed(l *loop, policies ...*policy.Policy) (told map[string]*policyv1alpha1.ShadowStatus) {
+// decidingBeside has policies decide beside a loop, each time that there is a cycle; told has what was told last of each.
+func decidingBeside(l *loop, policies ...*policy.Policy) (told map[string]*policyv1alpha1.ShadowStatus) {
 	told = map[string]*policyv1alpha1.ShadowStatus{}
 	l.shadow = &shadow.Player{
 		Policies: func() []*policy.Policy { return policies },
@@ -56,7 +56,7 @@ func shadowed(l *loop, policies ...*policy.Policy) (told map[string]*policyv1alp
 // recording of each bubble shows.
 func TestShadows(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
-		told := shadowed(r.loop,
+		told := decidingBeside(r.loop,
 			shadowOf(t, "alike", "{name: nodeorder}"),
 			shadowOf(t, "packs", "{name: binpack}"),
 			shadowOf(t, "refuses", "{name: own, inline: {predicates: [{name: no, expression: 'false', message: never here}]}}"),
@@ -114,7 +114,7 @@ func TestShadowsThatWouldBind(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		strict := shadowOf(t, "strict", "{name: own, inline: {predicates: [{name: no, expression: 'false', message: never here}]}}")
 		r.policy = func() *policy.Policy { return strict }
-		told := shadowed(r.loop, shadowOf(t, "lax", "{name: nodeorder}"))
+		told := decidingBeside(r.loop, shadowOf(t, "lax", "{name: nodeorder}"))
 		f := r.server
 		f.put(testNode("n1", "8"), testQueue("default"), testPod("a", "", "1"), testPod("b", "", "1"))
 		for range 20 {
