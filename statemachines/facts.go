@@ -30,6 +30,8 @@ type Job struct {
 	Tasks        []Task
 
 	Status JobStatus
+	// Pods makes the list of its pods for guards that read them; nil: there are none.
+	Pods func() []Pod
 }
 
 // JobStatus is what is counted of a Job.
@@ -92,6 +94,7 @@ type MadeJob struct {
 // Pod is a pod of a Job, as event rows read it.
 type Pod struct {
 	Name, UID, Node     string
+	Role                string // the task that it is of
 	Labels, Annotations map[string]string
 	// Phase is Pending, Running, Succeeded, Failed or Unknown; Reason and Message are those of the status.
 	Phase, Reason, Message string

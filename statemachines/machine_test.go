@@ -301,6 +301,36 @@ func TestGuardFails(t *testing.T) {
 	}
 }
 
+// TestPods: a guard reads the pods of a job one by one, and they are made only for who reads them.
+func TestPods(t *testing.T) {
+	m := edited(t, "when: job.replicas == 0, to", `when: "job.pods.filter(p, p.phase == 'Failed' && p.role == 'ps').size() > 1", to`)
+	made := 0
+	with := func(pods ...Pod) Facts {
+		return twoTasks(func(j *Job) { j.Pods = func() []Pod { made++; return pods } })
+	}
+	lost := Pod{Role: "ps", Phase: "Failed"}
+	for _, c := range []struct {
+		facts Facts
+		want  string
+	}{
+		{twoTasks(nil), "Running/*"},
+		{with(lost, Pod{Role: "ps", Phase: "Running"}, Pod{Role: "worker", Phase: "Failed"}), "Running/*"},
+		{with(lost, lost), "Running/*/no-pods-wanted"},
+	} {
+		if got := step(t, m, "Running", "SyncJob", c.facts); !strings.HasSuffix(got, " by "+c.want) {
+			t.Errorf("got %s, want it by %s", got, c.want)
+		}
+	}
+	if made != 2 {
+		t.Errorf("the list of pods was made %d times, want 2", made)
+	}
+	made = 0
+	step(t, machine(t, "job"), "Running", "SyncJob", with(lost))
+	if made != 0 {
+		t.Error("the list of pods was made for a machine that does not read it")
+	}
+}
+
 // edited is the machine of jobs that ships, changed in one place.
 func edited(t testing.TB, old, changed string) *Machine {
 	t.Helper()

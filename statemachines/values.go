@@ -188,6 +188,12 @@ func jobMembers() []*rules.Member {
 			return types.Int(sum)
 		}),
 		each("tasks", "Its tasks.", taskType, func(j *Job) []Task { return j.Tasks }),
+		each("pods", "Its pods, by name, those that are being deleted as well.", podType, func(j *Job) []Pod {
+			if j.Pods == nil {
+				return nil
+			}
+			return j.Pods()
+		}),
 	}
 }
 
@@ -226,6 +232,7 @@ func taskMembers() []*rules.Member {
 func podMembers() []*rules.Member {
 	return []*rules.Member{
 		text("name", "Its name.", func(p *Pod) string { return p.Name }),
+		text("role", "The name of the task that it is of.", func(p *Pod) string { return p.Role }),
 		text("node", `The node it is on; "" before it is bound.`, func(p *Pod) string { return p.Node }),
 		words("labels", "Its labels.", func(p *Pod) map[string]string { return p.Labels }),
 		words("annotations", "Its annotations.", func(p *Pod) map[string]string { return p.Annotations }),

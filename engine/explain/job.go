@@ -122,7 +122,7 @@ func (x *Cycle) task(t *model.Task) string {
 			out.WriteString(x.waiting("  ", w, t.Job, t))
 		}
 		for _, e := range of.evicts {
-			out.WriteString(x.eviction(e))
+			out.WriteString(x.eviction(e) + certificate(x, e))
 		}
 	}
 	for _, e := range x.decisions().goes[t.Key] {

@@ -25,6 +25,12 @@ func TestMasked(t *testing.T) {
 			t.Errorf("it is told\n%s", told)
 		}
 	}
+	c := model.NewCluster(model.Options{})
+	c.Tasks[e.Task], c.Tasks[e.For] = &model.Task{}, &model.Task{}
+	mine.cluster = c
+	if told := certificate(mine, &e); told != "" {
+		t.Errorf("what rows read of a pod that who asks may not know is told:\n%s", told)
+	}
 	all := &Cycle{}
 	if told := all.eviction(&e); !strings.Contains(told, "for theirs/secret-0") {
 		t.Errorf("who sees all is told\n%s", told)

@@ -200,6 +200,9 @@ func jobFields() []*rules.Member {
 		boolField("hasMinResources", FromSpec, rules.ByObject, "spec.minResources is there", func(j v) bool { return j.Of.HasMinResources }),
 		bounded(field("roles", cel.ListType(roleType()), ToParts, rules.ByStep, "tasks by role, in name order",
 			func(j v) ref.Val { return j.rolesNow() }), 64),
+		bounded(field("pods", cel.ListType(TaskType()), ToMembers, rules.ByStep, "its tasks, by name; expensive", func(j v) ref.Val {
+			return listOf(j.Of.Tasks, func(t *model.Task) ref.Val { return j.World.TaskView(t) })
+		}), 512),
 		count("roleMinTotal", "sum of minTaskMember", FromSpec, rules.ByObject, func(j *model.Job) int64 { return j.RoleMinTotal }),
 		count("taskCount", "all tasks", FromState, rules.ByObject, func(j *model.Job) int64 { return int64(len(j.Tasks)) }),
 		count("pendingTasks", "status Pending", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pending] }),

@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"cmp"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +36,7 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 			MinAvailable: job.Status.MinAvailable, RetryCount: job.Status.RetryCount, Version: job.Status.Version,
 		},
 	}
+	facts.Pods = sync.OnceValue(func() []statemachines.Pod { return podsFacts(pods, goes) })
 	restarts := restartsByTask(pods, goes)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
@@ -68,10 +72,22 @@ func restartsOf(containers []corev1.ContainerStatus) int32 {
 	return n
 }
 
+// podsFacts is pods as guards read them, by name. One that counts as terminating is being deleted.
+func podsFacts(pods []*corev1.Pod, goes func(*corev1.Pod) bool) []statemachines.Pod {
+	out := make([]statemachines.Pod, 0, len(pods))
+	for _, pod := range pods {
+		facts := *podFacts(pod)
+		facts.Deleting = goes(pod)
+		out = append(out, facts)
+	}
+	slices.SortFunc(out, func(a, b statemachines.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
 // podFacts is a pod as event rows read it.
 func podFacts(pod *corev1.Pod) *statemachines.Pod {
 	facts := &statemachines.Pod{
-		Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Role: pod.Annotations[batchv1alpha1.TaskSpecKey],
 		Labels: pod.Labels, Annotations: pod.Annotations,
 		Phase: string(pod.Status.Phase), Reason: pod.Status.Reason, Message: pod.Status.Message,
 		Deleting: deleting(pod), CreatedAt: pod.CreationTimestamp.Time, Version: podVersion(pod),

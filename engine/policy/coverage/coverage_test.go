@@ -85,7 +85,7 @@ func TestReport(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if report.Seen != 2 || report.Of != 14 || report.Percent != 14.2 {
+	if report.Seen != 2 || report.Of != 21 || report.Percent != 9.5 {
 		t.Errorf("%d of %d, %v %%", report.Seen, report.Of, report.Percent)
 	}
 	if all := r.Report(func(Place) bool { return true }); !slices.ContainsFunc(all.Rows, func(row Row) bool { return row.Table == "gang" }) {

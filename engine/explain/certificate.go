@@ -1,0 +1,73 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// certificate shows of an eviction of this cycle, beside why the pod cannot be spared, that it serves: where the other has its place once
+// all are gone who go for it, and of each row that permits it which values it read, with these still there. Who may not know the other is
+// told nothing.
+func certificate(x *Cycle, e *model.Evict) string {
+	victim := x.cluster.Tasks[e.Task]
+	if victim == nil || e.For != "" && (x.cluster.Tasks[e.For] == nil || !x.sees(e.For)) {
+		return ""
+	}
+	var out strings.Builder
+	if of := x.decisions().of[e.For]; of != nil && len(of.promised) > 0 {
+		who := "it"
+		if n := len(x.decisions().goes[e.For]); n > 1 {
+			who = fmt.Sprintf("all %d who go for it", n)
+		}
+		fmt.Fprintf(&out, "  with %s gone, %s has a place: %s\n", who, e.For, Place(of.promised[len(of.promised)-1]))
+	}
+	asBefore(x, e, func() {
+		for _, r := range x.Session.Policy().Rules(e.Reason.Site) {
+			if slices.Contains(e.Rows, model.RowName(r.Table, r.Name)) && !r.Expression.Constant() {
+				out.WriteString(permits(x, r, e, victim))
+			}
+		}
+	})
+	return out.String()
+}
+
+// permits tells which values a row read that lets a pod go; "" where it does not say so any more.
+func permits(x *Cycle, r *policy.Rule, e *model.Evict, victim *model.Task) string {
+	scope := policy.ScopeOtherQueues
+	switch {
+	case e.ForJob == e.Job:
+		scope = policy.ScopeJob
+	case e.ForQueue == e.Queue:
+		scope = policy.ScopeQueue
+	}
+	told, err := session.Tell(x.Session, r, session.Subject{Victim: victim, Preemptor: x.cluster.Tasks[e.For], Scope: scope})
+	if err != nil || told.Value != fmt.Sprint(!r.Site.DenyIs) {
+		return ""
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "  %s is %s:\n", model.RowName(r.Table, r.Name), told.Value)
+	write(&out, "    ", &told)
+	return out.String()
+}
+
+// asBefore looks at the cluster with all back who go for the same as an evicted pod. It is afterwards as it was.
+func asBefore(x *Cycle, e *model.Evict, do func()) {
+	back := x.decisions().goes[e.For]
+	if e.For == "" {
+		back = []*model.Evict{e}
+	}
+	txn := x.cluster.Begin()
+	defer txn.Rollback(0)
+	for _, other := range back {
+		if t := x.cluster.Tasks[other.Task]; t != nil && t.Status == model.Releasing {
+			txn.Leave(t)
+			txn.Return(t, model.Running)
+		}
+	}
+	do()
+}
