@@ -102,7 +102,7 @@ func usageError(format string, args ...any) error {
 }
 
 // helpColumns is how wide help is.
-const helpColumns = 80
+const helpColumns = cluster.HelpColumns
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -120,7 +120,7 @@ read, change and try before it runs.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError("%w; see %s --help", err, c.CommandPath())
 	})
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
+	cluster.NarrowHelp(root)
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newReplayCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(),
 		newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(), newSchemaCommand(),

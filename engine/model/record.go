@@ -41,10 +41,7 @@ type Record struct {
 func (t *Task) mayJoin(j *Job) bool { return t.boundIn == "" || t.boundIn == j.QueueName }
 
 // Group is the name of the PodGroup that the pod names; "" for none and for foreign pods.
-func (t *Task) Group() string {
-	_, name, _ := strings.Cut(t.group, "/")
-	return name
-}
+func (t *Task) Group() string { return t.group[strings.Index(t.group, "/")+1:] }
 
 // Record is what holds of a task that has a node.
 func (t *Task) Record() Record {
