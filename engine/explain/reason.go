@@ -46,7 +46,8 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 		out.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes, nil))
 	}
 	if t != nil && len(w.Nodes) > 0 && nobodyAsked(x.Session, t) {
-		fmt.Fprintf(&out, "%s  nobody of lower priority goes for it: no action of policy %s has others evicted\n", indent, x.Session.Policy().Name)
+		fmt.Fprintf(&out, "%s  nobody of lower priority goes for it: no action of policy %s has others evicted\n", indent,
+			x.Session.Policy().Name)
 	}
 	return out.String()
 }
