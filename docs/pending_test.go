@@ -9,7 +9,7 @@ import (
 )
 
 // TestPending holds the page of causes to the scenarios that it tells of: each has a section, whose lines are printed by it, and in each
-// the job that waited is told to start.
+// the job that waited starts, or is told that it would.
 func TestPending(t *testing.T) {
 	page, err := os.ReadFile("pending.md")
 	if err != nil {
@@ -42,14 +42,51 @@ func TestPending(t *testing.T) {
 				t.Errorf("%s does not print %q", link[1], line)
 			}
 		}
-		_, after, _ := strings.Cut(string(text), "-- remedied --\n")
-		if !regexp.MustCompile(`job default/train would start now|default/train .* \d pods? bound`).MatchString(after) {
+		_, after, _ := strings.Cut(string(text), "-- remedied --")
+		if !regexp.MustCompile(`job default/train would start (now|once)|default/train .* \d pods? bound|\nbind +default/train-`).MatchString(after) {
 			t.Errorf("%s: the job does not start:\n%s", link[1], after)
 		}
 	}
 	for _, name := range scenarios {
 		if !told[filepath.ToSlash(name)] {
 			t.Errorf("%s has no section", name)
+		}
+	}
+}
+
+// TestComplaints holds the table of what others were asked for to what it names: 25 complaints, each with a scenario, a test or a benchmark
+// that is there.
+func TestComplaints(t *testing.T) {
+	page, err := os.ReadFile("pending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "| complaint | asked there | seen here |\n| --- | --- | --- |\n")
+	if !found {
+		t.Fatal("there is no table of complaints")
+	}
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	if len(rows) != 25 {
+		t.Errorf("%d complaints, want 25", len(rows))
+	}
+	link := regexp.MustCompile(`\[([^]]+)\]\(\.\./([^)]+\.(?:txtar|go))\)`)
+	for _, row := range rows {
+		cells := strings.Split(strings.Trim(row, "| "), " | ")
+		if len(cells) != 3 || !strings.Contains(cells[1], "/issues/") {
+			t.Errorf("not a complaint with what was asked and where it is seen: %s", row)
+			continue
+		}
+		named := link.FindAllStringSubmatch(cells[2], -1)
+		if len(named) == 0 {
+			t.Errorf("%s: neither a scenario nor a test is named", cells[0])
+		}
+		for _, n := range named {
+			text, err := os.ReadFile("../" + n[2])
+			if err != nil {
+				t.Errorf("%s: %v", cells[0], err)
+			} else if strings.HasSuffix(n[2], ".go") && !strings.Contains(string(text), "\nfunc "+n[1]+"(") {
+				t.Errorf("%s: %s has no %s", cells[0], n[2], n[1])
+			}
 		}
 	}
 }

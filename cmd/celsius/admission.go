@@ -17,7 +17,7 @@ import (
 func newAdmissionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "admission",
-		Short: "Check a cluster's own rules of admission, and write rules for clusters without the webhook",
+		Short: "Check rules of admission, or write them for a bare API server",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -59,12 +59,12 @@ func newAdmissionRenderCommand() *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:   "render --as vap",
-		Short: "Write rules of admission as policies that the API server asks itself",
+		Short: "Write rules of admission as policies of the API server",
 		Long: `Render writes those rows of admission that refuse as ValidatingAdmissionPolicies
-with their bindings, for clusters in which no webhook serves. They need Kubernetes
-1.34. What the API server cannot ask is listed at the top, with the reason: what
-is filled in, warned of, looked up in the cluster, or computed by a function that
-Kubernetes does not have. Flags are those of celsius webhook.`,
+with their bindings, for clusters in which no webhook serves. They need
+Kubernetes 1.34. What the API server cannot ask is listed at the top, with the
+reason: what is filled in, warned of, looked up in the cluster, or computed by a
+function that Kubernetes does not have. Flags are those of celsius webhook.`,
 		Example: "  celsius admission render --as vap | kubectl apply -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -11,17 +11,17 @@ import (
 )
 
 const conformanceHelp = `Conformance replays cases that were recorded from Volcano and compares what is
-decided here with what was observed there. DIR holds cases/*.json, derived/*.jsonl
-with derived/profiles.json, and tables/scores.jsonl.
+decided here with what was observed there. DIR holds cases/*.json,
+derived/*.jsonl with derived/profiles.json, and tables/scores.jsonl.
 
-Configurations are converted as celsius policy convert does. A case is skipped where
-that loses something which matters to it; an action that evicts matters only where one
-evicted, or could have, and is left out elsewhere.
+Configurations are converted as celsius policy convert does. A case is skipped
+where that loses something which matters to it; an action that evicts matters
+only where one evicted, or could have, and is left out elsewhere.
 
-It prints how many cases of each package and plugin pass, why others are skipped,
-every case that fails with both outcomes, and the differences that are meant, each
-with the place that calls the recorded outcome a defect. Effective cases are those
-in which something is bound, evicted, refused or scored.
+It prints how many cases of each package and plugin pass, why others are
+skipped, every case that fails with both outcomes, and the differences that are
+meant, each with the place that calls the recorded outcome a defect. Effective
+cases are those in which something is bound, evicted, refused or scored.
 
 Exit codes:
   0  no case failed
@@ -36,8 +36,8 @@ func newConformanceCommand() *cobra.Command {
 		Use:   "conformance DIR",
 		Short: "Replay cases recorded from Volcano",
 		Long:  conformanceHelp,
-		Example: "  celsius simulate conformance DIR\n  celsius simulate conformance DIR --case " +
-			"derived.default.scheduler_actions_allocate.TestAllocate.000",
+		Example: "  celsius simulate conformance DIR\n  celsius simulate conformance DIR --case \\\n" +
+			"    derived.default.scheduler_actions_allocate.TestAllocate.000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("%s takes one folder, found %d arguments", c.CommandPath(), len(args))

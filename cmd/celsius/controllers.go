@@ -14,7 +14,7 @@ func newControllersCommand() *cobra.Command {
 	var plugins jobPluginsFlag
 	c := &cobra.Command{
 		Use:   "controllers",
-		Short: "Run the controllers of Jobs, CronJobs, JobFlows, Queues, Commands and bare pods",
+		Short: "Run the controllers of Jobs, CronJobs, JobFlows and Queues",
 		Long: `Run the controllers: they make the PodGroup and the pods of a Job, follow its
 life by the state machine, make the Jobs of CronJobs and JobFlows, keep the
 states and counts of Queues, take Commands, and give a PodGroup to pods that

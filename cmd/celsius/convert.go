@@ -13,16 +13,17 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-const convertHelp = `Convert reads a Volcano scheduler's configuration, or a ConfigMap that holds it under
-a key that ends in .conf, from a file or (-) standard input, and prints the
-SchedulingPolicy that does what it does: a table for each plugin, without the
-sections that its flags switch off, with params from its arguments.
+const convertHelp = `Convert reads a Volcano scheduler's configuration, or a ConfigMap that holds it
+under a key that ends in .conf, from a file or (-) standard input, and prints
+the SchedulingPolicy that does what it does: a table for each plugin, without
+the sections that its flags switch off, with params from its arguments.
 
 Standard error says what was dropped and what follows, each with its line. What
-Volcano ignores in silence is refused: unknown keys, actions, plugins and arguments.
+Volcano ignores in silence is refused: unknown keys, actions, plugins and
+arguments.
 
---flags says what a flag means that is not written: "default", on, as Volcano reads
-its ConfigMap; "explicit", off, as Volcano's own tests write it.
+--flags says what a flag means that is not written: "default", on, as Volcano
+reads its ConfigMap; "explicit", off, as Volcano's own tests write it.
 
 Exit codes:
   0  converted
@@ -36,7 +37,7 @@ func newPolicyConvertCommand() *cobra.Command {
 		Short: "Make a Volcano configuration a SchedulingPolicy",
 		Long:  convertHelp,
 		Example: "  celsius policy convert volcano-scheduler.conf > policy.yaml\n  kubectl get configmap -n volcano-system " +
-			"volcano-scheduler-configmap -o yaml | celsius policy convert --name default -",
+			"volcano-scheduler-configmap -o yaml |\n    celsius policy convert --name default -",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			options := volcano.Options{Name: name}

@@ -13,11 +13,11 @@ import (
 func newLSPCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lsp",
-		Short: "Help editors with policies, tables and other files of rules, by the Language Server Protocol",
-		Long: `Lsp speaks the Language Server Protocol over standard input and output: an editor
-starts it, and shows mistakes at their places, completions, documentation and where
-names are declared, while a policy is being written. docs/authoring.md says how
-VS Code, Neovim and Helix start it.`,
+		Short: "Help editors with policies, tables and other files of rules",
+		Long: `Lsp speaks the Language Server Protocol over standard input and output: an
+editor starts it, and shows mistakes at their places, completions, documentation
+and where names are declared, while a policy is being written. docs/authoring.md
+says how VS Code, Neovim and Helix start it.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cache, err := os.UserCacheDir()

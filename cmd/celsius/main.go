@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -102,7 +103,7 @@ func usageError(format string, args ...any) error {
 }
 
 // helpColumns is how wide help is.
-const helpColumns = 80
+const helpColumns = cluster.HelpColumns
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -117,16 +118,32 @@ read, change and try before it runs.`,
 		Args:          unknownCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError("%w; see %s --help", err, c.CommandPath())
-	})
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
+	root.SetFlagErrorFunc(flagError)
+	cluster.NarrowHelp(root)
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newReplayCommand(), newShadowCommand(), newSchedulerCommand(), newControllersCommand(),
 		newWebhookCommand(), newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(),
 		newSchemaCommand(), newDocsCommand())
-	root.AddCommand(cluster.Commands(cluster.Options{})...)
+	for _, c := range cluster.Commands(cluster.Options{}) {
+		if c.RunE == nil {
+			c.Args, c.RunE = unknownCommand, root.RunE
+		}
+		root.AddCommand(c)
+	}
 	return root
+}
+
+// flagError refuses flags, with the name of the near one where there is none of a name.
+func flagError(c *cobra.Command, err error) error {
+	var none *pflag.NotExistError
+	if errors.As(err, &none) {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := source.Nearest(none.GetSpecifiedName(), names); near != "" {
+			return usageError("%w; did you mean --%s?", err, near)
+		}
+	}
+	return usageError("%w; see %s --help", err, c.CommandPath())
 }
 
 // unknownCommand refuses arguments of a command that has only subcommands.

@@ -18,7 +18,7 @@ import (
 func newPolicyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, test, lint, format, measure, show and convert SchedulingPolicies",
+		Short: "Check, test, lint, format, measure, show and convert policies",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -32,9 +32,9 @@ func newPolicyCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Compile policies and print every mistake at its place",
-		Long: `Check compiles every SchedulingPolicy of the files (- is standard input; default is
-the policy that ships) and prints all mistakes, each at its line and column. The
-exit code is 0 if there are none, else 1.`,
+		Long: `Check compiles every SchedulingPolicy of the files (- is standard input; default
+is the policy that ships) and prints all mistakes, each at its line and column.
+The exit code is 0 if there are none, else 1.`,
 		Example: "  celsius policy check policy.yaml",
 		Args:    atLeastOneFile,
 		RunE: func(c *cobra.Command, files []string) error {
@@ -115,7 +115,7 @@ func newPolicyShowCommand() *cobra.Command {
 	var resolved bool
 	c := &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Print a policy, with --resolved everything that it names written out",
+		Short:   "Print a policy; with --resolved, all that it names written out",
 		Example: "  celsius policy show --resolved default",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -142,7 +142,7 @@ func newPolicyShowCommand() *cobra.Command {
 func newPolicyFactsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "facts FILE",
-		Short: "Print what the compiler knows of each row: type, cost, what it reads, for how long it holds",
+		Short: "Print what the compiler knows of each row: type, cost, reads",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			doc, err := onePolicy(args[0], c.InOrStdin())

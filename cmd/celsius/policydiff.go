@@ -36,17 +36,18 @@ type policyDiff struct {
 func newPolicyDiffCommand() *cobra.Command {
 	var d policyDiff
 	c := &cobra.Command{
-		Use:   "diff OLD NEW FILE... | OLD NEW --recording FOLDER",
-		Short: "Show who fares otherwise by another policy, in a world or since yesterday",
-		Long: `Compare what two policies decide, of a world of files (a snapshot of a cluster, for
-one), or of the cycles that a scheduler recorded: who is placed elsewhere, starts
-later or sooner, or is evicted. OLD and NEW are files, or default; with --recording
-OLD may be "recorded", which is what was decided.
+		Use:                   "diff OLD NEW FILE... | OLD NEW --recording FOLDER",
+		DisableFlagsInUseLine: true,
+		Short:                 "Show who fares otherwise by another policy",
+		Long: `Compare what two policies decide, of a world of files (a snapshot of a cluster,
+for one), or of the cycles that a scheduler recorded: who is placed elsewhere,
+starts later or sooner, or is evicted. OLD and NEW are files, or default; with
+--recording OLD may be "recorded", which is what was decided.
 
 In a world both decide for --cycles seconds, each in a world of its own. Of a
-recording each cycle is decided by both from the state that was, so that what the
-new one would have led to later is not seen: a job counts as started later where
-it was started, and would not have been then.
+recording each cycle is decided by both from the state that was, so that what
+the new one would have led to later is not seen: a job counts as started later
+where it was started, and would not have been then.
 
 The smallest world that is found in which both decide otherwise is printed as a
 scenario, for celsius simulate, or written to the file that --keep names.`,

@@ -39,7 +39,7 @@ func newPolicyLintCommand() *cobra.Command {
 	var strict bool
 	c := &cobra.Command{
 		Use:     "lint FILE...",
-		Short:   "Find rows, tables and names that decide nothing, and conditions that contradict each other",
+		Short:   "Find rows that decide nothing, and those that contradict others",
 		Long:    policyLintHelp,
 		Example: "  celsius policy lint policy.yaml\n  celsius policy lint --error -o json policies/*.yaml",
 		Args:    atLeastOneFile,

@@ -59,7 +59,7 @@ func newPolicyTestCommand() *cobra.Command {
 	var t policyTest
 	c := &cobra.Command{
 		Use:   "test SCENARIO.txtar|DIR...",
-		Short: "Run scenarios with what they expect, and say which rows they never asked",
+		Short: "Run scenarios, and say which rows they never asked",
 		Long:  policyTestHelp,
 		Example: `  celsius policy test --policy policy.yaml tests/
   celsius policy test --policy policies/ --min-coverage 80 tests/`,

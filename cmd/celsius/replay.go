@@ -33,11 +33,12 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay FOLDER|FILE...",
 		Short: "Decide again what a scheduler decided and recorded, and compare",
 		Long: `Decide again the cycles that a scheduler recorded (celsius scheduler
---record-cycles FOLDER), by the same code from the same objects, and compare each
-plan with the one of then, byte for byte. The exit code is 1 where one differs.
+--record-cycles FOLDER), by the same code from the same objects, and compare
+each plan with the one of then, byte for byte. The exit code is 1 where one
+differs.
 
-With --explain it is told of a pod, a job, a queue or a node what a cycle decided
-of it, and why: the one that --cycle names, or the last.`,
+With --explain it is told of a pod, a job, a queue or a node what a cycle
+decided of it, and why: the one that --cycle names, or the last.`,
 		Example: `  celsius replay /var/lib/celsius/cycles
   celsius replay /var/lib/celsius/cycles --cycle 1042 --explain train`,
 		Args: atLeastOneFile,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
+// queriesOfLoad are those that Prometheus is asked where flags say no others, for help.
+func queriesOfLoad() string {
+	queries := []string{nodeload.DefaultCPU, nodeload.DefaultMemory, nodeload.DefaultTime}
+	return strings.ReplaceAll("  "+strings.Join(queries, "\n  "), " - ", "\n    - ")
+}
+
 func newSchedulerCommand() *cobra.Command {
 	var clients clientFlags
 	var o live.Options
@@ -19,8 +26,8 @@ func newSchedulerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Schedule the pods of a cluster",
-		Long: `Schedule the pods of a cluster, by the SchedulingPolicy that --policy names; where
-there is none, by the policy that comes with Celsius.
+		Long: `Schedule the pods of a cluster, by the SchedulingPolicy that --policy names;
+where there is none, by the policy that comes with Celsius.
 
 Several may run at once: one of them holds the lease and schedules, the others
 stand by. It runs until it is told to stop, or loses the lease. One that was
@@ -31,7 +38,11 @@ thirds of it (20 s of 15), and at once where the lease was given back.
 It collects garbage when there is some 96 MiB of it: more rarely than other Go
 programs while it is small, to spare the processor, and more often when it is
 large, to spare memory. The environment variables GOGC and GOMEMLIMIT change
-that.`,
+that.
+
+With --prometheus-url the load of nodes is asked of Prometheus, by the queries
+` + queriesOfLoad() + `
+where the flags say no others.`,
 		Example: `  # place the pods of schedulerName celsius and volcano
   celsius scheduler
 
@@ -72,22 +83,22 @@ that.`,
 	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,
 		"how often the measured load of nodes is read, if the policy reads it; 0: never")
 	flags.StringVar(&o.Prometheus.URL, "prometheus-url", "",
-		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus.monitoring:9090")
+		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus:9090")
 	flags.StringVar(&o.Prometheus.CAFile, "prometheus-ca-file", "",
 		"certificates, as PEM, of who may vouch for Prometheus; default: as the system has it")
 	flags.StringVar(&o.Prometheus.TokenFile, "prometheus-token-file", "",
 		"a file with a bearer token for Prometheus, which is read for each query")
 	flags.StringVar(&o.Prometheus.Label, "prometheus-node-label", nodeload.DefaultLabel,
 		"the label of Prometheus' answers that has the name of the node; a port behind it is taken off")
-	flags.StringVar(&o.Prometheus.CPU, "prometheus-cpu-query", nodeload.DefaultCPU, "what gives the cores that are used of each node")
-	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", nodeload.DefaultMemory,
+	flags.StringVar(&o.Prometheus.CPU, "prometheus-cpu-query", "", "what gives the cores that are used of each node")
+	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", "",
 		"what gives the bytes of memory that are used of each node")
-	flags.StringVar(&o.Prometheus.Time, "prometheus-time-query", nodeload.DefaultTime, "what gives the second at which that was measured")
+	flags.StringVar(&o.Prometheus.Time, "prometheus-time-query", "", "what gives the second at which that was measured")
 	flags.StringToStringVar(&o.Extenders.TLS, "extender-tls", nil,
 		"HOST:PORT=FOLDER: what TLS with an extender at that address needs, in files as a Secret of the type kubernetes.io/tls has them: ca.crt "+
 			"(who may vouch for it), and tls.crt with tls.key (who the scheduler is); one may do without the other; repeatable")
 	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
-		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")
+		"count what does not hold, as a metric: say 100ms; 0: never")
 	flags.StringVar(&o.Recording.Folder, "record-cycles", "", "keep in this folder what cycles are decided from, for celsius replay: "+
 		"the objects that the scheduler reads, with no Secrets, commands or environments; \"\": nowhere")
 	flags.Var(&size, "record-size", "how many bytes are kept of that, at most: of the newest cycles")

@@ -23,10 +23,10 @@ func newSchemaCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schema [KIND] [--to FOLDER]",
 		Short: "Print JSON Schemas of all kinds, for editors",
-		Long: `Schema prints the JSON Schema (draft-07) of a kind, or lists the kinds. With --to it
-writes KIND.json into a folder for each kind, and all.json, which looks at a
-document's apiVersion and kind and holds of any of them. docs/authoring.md says how
-editors are told of them.`,
+		Long: `Schema prints the JSON Schema (draft-07) of a kind, or lists the kinds. With
+--to it writes KIND.json into a folder for each kind, and all.json, which looks
+at a document's apiVersion and kind and holds of any of them. docs/authoring.md
+says how editors are told of them.`,
 		Example: "  celsius schema Job\n  celsius schema --to ~/.config/celsius/schemas",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

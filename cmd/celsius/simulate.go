@@ -22,8 +22,9 @@ import (
 
 const simulateHelp = `Simulate shows what the scheduler would decide, and why, without a cluster.
 
-FILES are YAML or JSON files, folders of them, or - for standard input. They hold
-what kubectl prints (kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -o yaml), manifests
+FILES are YAML or JSON files, folders of them, or - for standard input. They
+hold what kubectl prints (kubectl get
+nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -o yaml), manifests
 as you would apply them (a Job of batch.volcano.sh stands for its PodGroup, and
 for its pods once it was let in), or the short format:
 
@@ -38,18 +39,19 @@ Known kinds are Node, Pod, PodGroup, Queue, PriorityClass, Namespace,
 SchedulingPolicy, Job, JobPlugin, World, and lists of them. Pods of other
 schedulers only take up room. The queues root and default are always there.
 
-Cycles are a second apart. With --until a clock runs instead: it goes from event to
-event, as pods end that say how long they run (run: 30s in the short format, or the
-annotation celsius.dev/sim: '{run: 30s}' on any pod) and jobs come (comes: 1h).
+Cycles are a second apart. With --until a clock runs instead: it goes from event
+to event, as pods end that say how long they run (run: 30s in the short format,
+or the annotation celsius.dev/sim: '{run: 30s}' on any pod) and jobs come
+(comes: 1h).
 
-A FILE.txtar is a scenario: a script with its files and what it must print. It is
-run, and what differs is shown.
+A FILE.txtar is a scenario: a script with its files and what it must print. It
+is run, and what differs is shown.
 
 Exit codes:
   0  the simulation ran, even if pods wait
   1  the input has mistakes; all of them are printed. With --strict warnings are
-     mistakes, and so are rows that erred; with --verify evictions are that do not
-     hold; the report is printed all the same
+     mistakes, and so are rows that erred; with --verify evictions are that do
+     not hold; the report is printed all the same
   2  the command line is wrong
   3  skipped: what it should run on is not there
   4  a scenario printed something else than it expects`
@@ -59,7 +61,8 @@ const simulateExamples = `  celsius simulate cluster.yaml jobs/
   celsius simulate --watch cluster.yaml policy.yaml
   celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
   celsius simulate --what-if job.yaml cluster.yaml
-  kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -A -o yaml | celsius simulate -
+  kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -A \
+    -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
 
 // asked is what is asked after the last cycle, in place of a report.

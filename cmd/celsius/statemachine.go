@@ -18,7 +18,7 @@ import (
 func newStateMachineCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "statemachine",
-		Short: "Check and draw the lifecycles of Jobs, Queues, CronJobs and JobFlows",
+		Short: "Check and draw lifecycles of Jobs, Queues, CronJobs and flows",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -30,10 +30,10 @@ func newStateMachineCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE|FOLDER...",
 		Short: "Verify state machines and print every mistake at its place",
-		Long: `Check verifies state machines and prints all mistakes, each at its line and column.
-A folder is read as --state-machines of celsius controllers reads it. job and
-queue are the machines that ship; - is standard input. The exit code is 0 if
-there are no mistakes, else 1.`,
+		Long: `Check verifies state machines and prints all mistakes, each at its line and
+column. A folder is read as --state-machines of celsius controllers reads it.
+job and queue are the machines that ship; - is standard input. The exit code is
+0 if there are no mistakes, else 1.`,
 		Example: "  celsius statemachine check job.yaml\n  celsius statemachine check /etc/celsius/machines",
 		Args:    atLeastOneFile,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -16,10 +16,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/openb"
 )
 
-const traceHelp = `Openb replays the Alibaba GPU cluster trace of 2023 (1213 nodes, 6212 GPUs) under
-scheduling policies: pods arrive in an order that the seed draws, each is placed
-or dropped for good, until 130 % of the GPUs have been asked for. It prints how
-much of the GPUs is allocated when 100 and 130 % have arrived.
+const traceHelp = `Openb replays the Alibaba GPU cluster trace of 2023 (1213 nodes, 6212 GPUs)
+under scheduling policies: pods arrive in an order that the seed draws, each is
+placed or dropped for good, until 130 % of the GPUs have been asked for. It
+prints how much of the GPUs is allocated when 100 and 130 % have arrived.
 
 A policy that carries the annotation celsius.dev/published, such as 05-BestFit,
 is compared with the curves that were published under that name
@@ -40,8 +40,10 @@ Exit codes:
   3  skipped: the trace is not at DIR`
 
 const traceExamples = `  celsius simulate trace openb --trace DIR --verify
-  celsius simulate trace openb --trace DIR --policy mine.yaml --workload default --seeds 1-3 --each --svg mine.svg
-  celsius simulate trace openb --trace DIR --policy mine.yaml --policy fgd.yaml --workload default --mix multi=50 --mix cpu=25`
+  celsius simulate trace openb --trace DIR --policy mine.yaml \
+    --workload default --seeds 1-3 --each --svg mine.svg
+  celsius simulate trace openb --trace DIR --policy mine.yaml \
+    --policy fgd.yaml --workload default --mix multi=50 --mix cpu=25`
 
 // verifiedPolicies are replayed where --policy names none, read from where the command runs.
 func verifiedPolicies() []string {

@@ -14,19 +14,18 @@ func newWebhookCommand() *cobra.Command {
 	var plugins jobPluginsFlag
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Fill in and check Jobs, CronJobs, JobFlows, PodGroups, Queues and SchedulingPolicies before they are stored",
-		Long: `Fill in what Jobs, PodGroups and Queues leave open, and refuse those, and CronJobs,
-JobFlows, JobTemplates, SchedulingPolicies, Commands and Pods that cannot work,
-before they are stored.
---admission-rules adds rules of this cluster's own, and says which pods go to
-which nodes.
+		Short: "Fill in and check Jobs, Queues, policies before they are stored",
+		Long: `Fill in what Jobs, PodGroups and Queues leave open, and refuse those, and
+CronJobs, JobFlows, JobTemplates, SchedulingPolicies, Commands and Pods that
+cannot work, before they are stored. --admission-rules adds rules of this
+cluster's own, and says which pods go to which nodes.
 
 It serves, then tells the API server to ask it: it writes a
-MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they are
-there and nobody serves, no Job is taken. In a cluster they ship with it, and it
-may only patch them. Certificates are made and renewed, and kept in the Secret
-celsius-webhook-certs, unless --cert-dir gives some; the key that signs one is
-kept nowhere. Any number of replicas may serve at once.`,
+MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they
+are there and nobody serves, no Job is taken. In a cluster they ship with it,
+and it may only patch them. Certificates are made and renewed, and kept in the
+Secret celsius-webhook-certs, unless --cert-dir gives some; the key that signs
+one is kept nowhere. Any number of replicas may serve at once.`,
 		Example: `  # in a cluster, behind the Service celsius-webhook
   celsius webhook
 

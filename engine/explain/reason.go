@@ -45,7 +45,18 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 	for _, v := range w.InVain {
 		out.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes, nil))
 	}
+	if t != nil && len(w.Nodes) > 0 && nobodyAsked(x.Session, t) {
+		fmt.Fprintf(&out, "%s  nobody of lower priority goes for it: no action of policy %s has others evicted\n", indent,
+			x.Session.Policy().Name)
+	}
 	return out.String()
+}
+
+// nobodyAsked says that pods run in a task's queue whose jobs have a lower priority, and that the policy has nobody go for others.
+func nobodyAsked(s *session.Session, t *model.Task) bool {
+	return len(s.Policy().Displacing()) == 0 && slices.ContainsFunc(s.Cluster().JobsByKey(), func(j *model.Job) bool {
+		return j.QueueName == t.Job.QueueName && j.Priority < t.Job.Priority && j.Counts[model.Running] > 0 && !j.Orphan
+	})
 }
 
 // nodes tells on which nodes a pod that waits is refused, by what, and what would help. Of pods that fared alike it is found out once, and

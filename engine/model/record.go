@@ -40,6 +40,9 @@ type Record struct {
 // it: a group that stands in another one now, or was made there anew, has none of it.
 func (t *Task) mayJoin(j *Job) bool { return t.boundIn == "" || t.boundIn == j.QueueName }
 
+// Group is the name of the PodGroup that the pod names; "" for none and for foreign pods.
+func (t *Task) Group() string { return t.group[strings.Index(t.group, "/")+1:] }
+
 // Record is what holds of a task that has a node.
 func (t *Task) Record() Record {
 	r := Record{
@@ -47,7 +50,7 @@ func (t *Task) Record() Record {
 		RevocableZone: t.RevocableZone, GPUKind: t.GPUKind, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory,
 		GPUPercent: t.GPUPercent, CPUs: t.CPUs.String(),
 	}
-	_, r.Group, _ = strings.Cut(t.group, "/")
+	r.Group = t.Group()
 	if t.knownGPUs {
 		r.GPUs = t.GPUs
 	}

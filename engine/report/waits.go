@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -143,8 +144,9 @@ func (w *Waits) Untried(j *model.Job, unasked model.Reason, feasible func(*model
 	if w.jobs[j] != nil || j.Counts[model.Pending] == 0 && (j.Phase != model.PhasePending || j.TaskCount() > 0) {
 		return
 	}
+	none := Waits{} // of no action
 	if unasked.Rule != "" && !j.Orphan {
-		w.Set(j, nil, w.ForJob(j, unasked))
+		w.Set(j, nil, none.ForJob(j, unasked))
 		return
 	}
 	for _, t := range j.Tasks {
@@ -152,14 +154,14 @@ func (w *Waits) Untried(j *model.Job, unasked model.Reason, feasible func(*model
 		case t.Status != model.Pending || w.tasks[t] != nil:
 		case j.Orphan:
 			if !t.Foreign {
-				w.Set(j, t, w.ForTask(t, Builtin("podgroup", "its PodGroup is not there"), nil))
+				w.Set(j, t, none.ForTask(t, Builtin("podgroup", "there is no PodGroup "+strconv.Quote(t.Group())), nil))
 			}
 		default:
 			why, ok := feasible(t)
 			if ok {
 				why = Builtin("turn", "not tried: its job's turn ended, or no action of the pipeline takes it")
 			}
-			w.Set(j, t, w.ForTask(t, why, nil))
+			w.Set(j, t, none.ForTask(t, why, nil))
 		}
 	}
 }

@@ -47,21 +47,22 @@ func (t *tool) bundleCommand() *cobra.Command {
 	var anonymous, overwrite bool
 	c := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Collect what somebody needs who looks at a problem, without secrets",
+		Short: "Collect what helps to understand a problem, without secrets",
 		Long: `Collect what a maintainer needs to look at a problem, with your own rights, as a
-tar.gz: versions and flags of the parts, their pods, logs, events, metrics, leases
-and webhook configurations, versions of the CRDs, SchedulingPolicies with what is
-said of them, counts, and what celsius snapshot writes. summary.txt says what was
-collected, and what could not be, and why.
+tar.gz: versions and flags of the parts, their pods, logs, events, metrics,
+leases and webhook configurations, versions of the CRDs, SchedulingPolicies with
+what is said of them, counts, and what celsius snapshot writes. summary.txt says
+what was collected, and what could not be, and why.
 
 No Secret or ConfigMap is read, no environment, and no command of a user's pod.
-Passwords in addresses of flags are left out. -n is where Celsius is installed, and
-celsius-system where it is not given. Of each container the last 2,000 lines are
-kept, of each file 32 MiB.
+Passwords in addresses of flags are left out. -n is where Celsius is installed,
+and celsius-system where it is not given. Of each container the last 2,000 lines
+are kept, of each file 32 MiB.
 
 With --anonymize the snapshot has numbers in place of names, as celsius snapshot
---anonymize has; logs, events and metrics, which name namespaces, Jobs and Queues,
-are left out, and of what is told of the parts nodes, hosts and registries are.
+--anonymize has; logs, events and metrics, which name namespaces, Jobs and
+Queues, are left out, and of what is told of the parts nodes, hosts and
+registries are.
 
 Look through it before you send it to anybody.`,
 		Example: `  celsius support-bundle

@@ -36,7 +36,7 @@ const jobName = "job.batch.volcano.sh"
 func (t *tool) jobCommand() *cobra.Command {
 	c := &cobra.Command{Use: "job", Aliases: []string{"jobs", "vcjob"}, Short: "Run, list, view, suspend, resume and delete Jobs"}
 	c.AddCommand(t.runCommand(), t.listJobsCommand(), t.viewCommand(),
-		t.commandCommand("suspend", abortJob, "Suspend Jobs: their pods go, and the Jobs stay until they are resumed"),
+		t.commandCommand("suspend", abortJob, "Suspend Jobs: their pods go, the Jobs stay until resumed"),
 		t.commandCommand("resume", resumeJob, "Resume Jobs that were suspended or have failed"),
 		t.deleteCommand(&batchv1alpha1.Job{}, "Job", jobName, batchv1alpha1.GroupVersion.String(), true))
 	return c
@@ -233,7 +233,7 @@ func optionsOf(namespace, selector string) (*client.ListOptions, error) {
 
 func (t *tool) viewCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "view NAME", Aliases: []string{"describe"}, Short: "Tell all of a Job: what it asks for, where it stands and why, and its events",
+		Use: "view NAME", Aliases: []string{"describe"}, Short: "Tell all of a Job: what it asks for, where it stands, and why",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: t.named(batchv1alpha1.GroupVersion.String(), "Job", true),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, namespace, err := t.reach(false)

@@ -24,6 +24,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// HelpColumns is how wide help is.
+const HelpColumns = 80
+
+// NarrowHelp has the help of a program tell of flags, and of where there is more help, in that many columns.
+func NarrowHelp(root *cobra.Command) {
+	root.SetUsageTemplate(strings.NewReplacer(
+		".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", HelpColumns), " for more information about a command.", " to read about one.",
+	).Replace(root.UsageTemplate()))
+}
+
 // column is one column of a list of T.
 type column[T any] struct {
 	name string

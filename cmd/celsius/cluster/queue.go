@@ -206,8 +206,9 @@ func (t *tool) operateCommand() *cobra.Command {
 	var weight int32
 	c := &cobra.Command{
 		Use: "operate NAME --action open|close|update [--weight N]", Short: "Open or close a Queue, or change its weight",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.named(schedulingv1beta1.GroupVersion.String(), "Queue", false),
+		DisableFlagsInUseLine: true,
+		Args:                  cobra.ExactArgs(1),
+		ValidArgsFunction:     t.named(schedulingv1beta1.GroupVersion.String(), "Queue", false),
 		Long: `Open or close a Queue, or change its weight. A queue that is closed takes no new
 Jobs; those in it go on. Open and close are asked for by a Command in the
 namespace default, which the controllers obey.`,

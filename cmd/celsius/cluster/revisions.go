@@ -84,9 +84,9 @@ func (t *tool) revisionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revisions [POLICY]",
 		Short: "List the policies that served a cluster, or print one of them",
-		Long: `List the policies that served a cluster, the newest first: the scheduler keeps the
-last ten, as ControllerRevisions in its own namespace (celsius-system, or that of
--n). With --revision one is printed as a SchedulingPolicy, to compare it
+		Long: `List the policies that served a cluster, the newest first: the scheduler keeps
+the last ten, as ControllerRevisions in its own namespace (celsius-system, or
+that of -n). With --revision one is printed as a SchedulingPolicy, to compare it
 (celsius policy diff) or to apply it again (celsius policy rollback does that).`,
 		Example: `  celsius policy revisions
   celsius policy revisions default --revision 3 > before.yaml`,
@@ -153,9 +153,9 @@ func (t *tool) rollbackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback POLICY",
 		Short: "Have a SchedulingPolicy be again what it was when it served before",
-		Long: `Have a SchedulingPolicy be again what it was in the last revision in which it was
-another one, or in the one of --to-revision; celsius policy revisions lists them.
-It is checked like any change, and served from the next cycle on.`,
+		Long: `Have a SchedulingPolicy be again what it was in the last revision in which it
+was another one, or in the one of --to-revision; celsius policy revisions lists
+them. It is checked like any change, and served from the next cycle on.`,
 		Example: `  celsius policy rollback default
   celsius policy rollback default --to-revision 3`,
 		Args:              cobra.ExactArgs(1),

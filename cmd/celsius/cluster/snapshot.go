@@ -51,18 +51,19 @@ func (t *tool) snapshotCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Write what a scheduler reads of a cluster, for simulate",
-		Long: `Write all that a scheduler reads of a cluster as YAML, for celsius simulate: to try
-another policy on it, to look at a decision again, or to send it to somebody.
+		Long: `Write all that a scheduler reads of a cluster as YAML, for celsius simulate: to
+try another policy on it, to look at a decision again, or to send it to
+somebody.
 
-No Secret or ConfigMap is read. Of pods and of templates of Jobs only that is kept
-which places them: no environment, commands, probes or volumes but claims. Labels
-and annotations stay.
+No Secret or ConfigMap is read. Of pods and of templates of Jobs only that is
+kept which places them: no environment, commands, probes or volumes but claims.
+Labels and annotations stay.
 
-With --anonymize names of namespaces, nodes, pods, Jobs, PodGroups, Queues, classes,
-claims and volumes, values of labels that are not Kubernetes' or Volcano's, and
-images become numbers, in the order of what they stand for, so that the same is
-decided; annotations but those that a scheduler reads, and messages, are left out.
-Names within expressions of policies stay as they are.`,
+With --anonymize names of namespaces, nodes, pods, Jobs, PodGroups, Queues,
+classes, claims and volumes, values of labels that are not Kubernetes' or
+Volcano's, and images become numbers, in the order of what they stand for, so
+that the same is decided; annotations but those that a scheduler reads, and
+messages, are left out. Names within expressions of policies stay as they are.`,
 		Example: `  celsius snapshot --to cluster.yaml
   celsius snapshot | celsius simulate --policy new.yaml -
   celsius snapshot --anonymize --to report.yaml`,

@@ -26,7 +26,9 @@ func (t *tool) topQueuesCommand() *cobra.Command {
 	var bare bool
 	c := &cobra.Command{
 		Use: "queues", Aliases: []string{"queue"}, Args: cobra.NoArgs,
-		Short: "Show what each Queue holds of each resource, is due, and may have at most; queues below queues are indented",
+		Short: "Show what each Queue holds, is due, and may have at most",
+		Long: `Show what each Queue holds of each resource, is due, and may have at most;
+queues below queues are indented.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, _, err := t.reach(true)
 			if err != nil {

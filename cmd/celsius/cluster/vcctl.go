@@ -52,6 +52,7 @@ func New(program string, o Options) *cobra.Command {
 		return nil
 	}
 	root.SilenceErrors, root.SilenceUsage = true, true
+	NarrowHelp(root)
 	for _, c := range withRun(root) {
 		f := c.Flags()
 		f.StringVarP(t.flags.APIServer, "master", "s", "", "address of the API server")

@@ -29,22 +29,23 @@ type whatIfFlags struct {
 func (t *tool) whatIfCommand() *cobra.Command {
 	var f whatIfFlags
 	c := &cobra.Command{
-		Use:   "what-if [-f FILE] [--delete job/NAME] [--add-nodes COUNTxNODE] [--policy FILE]",
-		Short: "Say what would be decided if something were otherwise: a job more or less, more nodes, another policy",
+		Use:   "what-if",
+		Short: "Say what would be decided if something were otherwise",
 		Long: `Ask the scheduler that leads what its next cycle would decide if a job came, or
-were gone, if there were more nodes, or if another policy served: whether a new job
-would start at once, and where; or once which pods are gone that would be evicted
-for it, and by which rows; or why it would wait, and what would help. And what else
-would be decided otherwise than as things are. Nothing is changed.
+were gone, if there were more nodes, or if another policy served: whether a new
+job would start at once, and where; or once which pods are gone that would be
+evicted for it, and by which rows; or why it would wait, and what would help.
+And what else would be decided otherwise than as things are. Nothing is changed.
 
 Jobs, PodGroups and pods of -f are filled in and checked by the API server as if
-they were made (a dry run), as you: who may not make them is told so. Of pods that
-run nobody knows when they end, so that of a job that would wait it is not told for
-how long.
+they were made (a dry run), as you: who may not make them is told so. Of pods
+that run nobody knows when they end, so that of a job that would wait it is not
+told for how long.
 
-One must be allowed to create whatifs of the API group explain.celsius.dev in the
-namespace, as roles edit and admin let their users; for nodes, queues, policies and
-objects of several namespaces clusterwhatifs, as celsius-explain-cluster does.`,
+One must be allowed to create whatifs of the API group explain.celsius.dev in
+the namespace, as roles edit and admin let their users; for nodes, queues,
+policies and objects of several namespaces clusterwhatifs, as
+celsius-explain-cluster does.`,
 		Example: `  celsius what-if -f job.yaml -n team
   celsius what-if --delete job/train -n team
   celsius what-if -f job.yaml --add-nodes 4xgpu-1
