@@ -20,13 +20,13 @@ const (
 	// logger, which is always the one that discards.
 	podMath = "k8s.io/component-helpers github.com/go-logr/logr"
 	// podClass tells the class of a pod's quality of service.
-	podClass = "k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	podClass = "k8s.io/kubectl/pkg/util/qos"
 	clients  = apiObjects + " k8s.io/client-go sigs.k8s.io/controller-runtime"
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
 	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology " +
-		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
+		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session engine/whatif rules/source " +
@@ -71,7 +71,7 @@ var mayImport = map[string]string{
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
-		"engine/slab engine/topology engine/volume rules rules/eval",
+		"engine/slab engine/topology rules rules/eval",
 	"engine/policy":          ofPolicy,
 	"engine/policy/text":     "engine/policy rules/source",
 	"engine/policy/facts":    "engine/language engine/policy rules rules/eval",
@@ -88,9 +88,9 @@ var mayImport = map[string]string{
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
 	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest " +
+	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
 		"rules/source " + allCRDs,
-	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session " + allCRDs,
+	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session engine/volume " + allCRDs,
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
@@ -104,11 +104,11 @@ var mayImport = map[string]string{
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
 	"engine/sim/corpus":      "",
-	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
+	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
 		"engine/live/questions engine/live/serving engine engine/explain engine/extender engine/proof engine/model engine/policy " +
-		"engine/recording engine/session crds/informers " +
+		"engine/recording engine/session engine/volume crds/informers " +
 		"statemachines/objects " + allCRDs,
 	"engine/live/asks":      "engine/extender engine/model",
 	"engine/live/lease":     "",
@@ -227,7 +227,7 @@ var mayImportOthers = map[string]string{
 	"statemachines/flow":      apiObjects,
 	"statemachines/jobplugin": apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
 	"statemachines/cron":      apiObjects + " github.com/robfig/cron/v3",
-	"statemachines/objects":   apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
+	"statemachines/objects":   apiObjects + " k8s.io/component-helpers/resource",
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
 		" k8s.io/apiextensions-apiserver k8s.io/kubernetes gomodules.xyz/jsonpatch/v2",
