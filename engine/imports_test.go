@@ -104,6 +104,7 @@ var mayImport = map[string]string{
 	"engine/sim":                simOurs + " engine/page engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
+	"engine/try":             "engine/policy engine/sim engine/sim/manifest rules/source",
 	"engine/sim/corpus":      "",
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
@@ -139,6 +140,7 @@ var mayImport = map[string]string{
 	"engine/live/events":  "",
 	"cmd/celsius":         allOurs,
 	"cmd/celsius/cluster": "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
+	"cmd/celsius/try":     "engine/page",
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/sim/manifest rules rules/source rules/typed statemachines " +
@@ -209,6 +211,7 @@ var mayImportOthers = map[string]string{
 	"engine":                    "",
 	"engine/sim":                simOthers,
 	"engine/sim/manifest":       apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml",
+	"engine/try":                "golang.org/x/tools/txtar",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOthers,
 	"engine/sim/openb":          simOthers,
@@ -241,6 +244,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/events": apiObjects + " k8s.io/client-go",
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
+	"cmd/celsius/try":     "github.com/andybalholm/brotli golang.org/x/tools/txtar",
 	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +

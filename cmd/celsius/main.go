@@ -123,7 +123,7 @@ read, change and try before it runs.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newReplayCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(),
-		newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(), newSchemaCommand(),
+		newTryCommand(), newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(), newSchemaCommand(),
 		newDocsCommand())
 	root.AddCommand(cluster.Commands(cluster.Options{})...)
 	return root

@@ -72,6 +72,9 @@ type Issue struct {
 func Ask(q Question, now time.Time) (a Answer) {
 	a.Scenario = len(txtar.Parse([]byte(q.World)).Files) > 0
 	err := a.answer(q, now)
+	if err != nil {
+		a.Plan = ""
+	}
 	var issues source.Issues
 	switch {
 	case errors.As(err, &issues):
