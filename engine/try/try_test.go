@@ -34,12 +34,16 @@ func TestAsk(t *testing.T) {
 		in    string // of the first issue, with its line
 		line  int
 	}{
-		"the default policy":      {q: Question{World: world}, plan: "policy default (built in)"},
-		"a policy":                {q: Question{World: world, Policy: policyNamed("mine")}, plan: "policy mine (from policy.yaml)"},
-		"a policy in the world":   {q: Question{World: world + "---\n" + policyNamed("mine")}, plan: "policy mine (from world.yaml)"},
-		"by the clock":            {q: Question{World: world, Until: "idle"}, plan: "3 cycles in 1h"},
-		"two policies":            {q: Question{World: world + "---\n" + policyNamed("a"), Policy: policyNamed("b")}, wrong: "2 policies, b, a; leave one"},
-		"a mistake in a policy":   {q: Question{World: world, Policy: policyNamed("a") + "  pipelin: []\n"}, wrong: "policy.yaml:7:3: ", in: "policy", line: 7},
+		"the default policy":    {q: Question{World: world}, plan: "policy default (built in)"},
+		"a policy":              {q: Question{World: world, Policy: policyNamed("mine")}, plan: "policy mine (from policy.yaml)"},
+		"a policy in the world": {q: Question{World: world + "---\n" + policyNamed("mine")}, plan: "policy mine (from world.yaml)"},
+		"by the clock":          {q: Question{World: world, Until: "idle"}, plan: "3 cycles in 1h"},
+		"two policies": {
+			q: Question{World: world + "---\n" + policyNamed("a"), Policy: policyNamed("b")}, wrong: "2 policies, b, a; leave one",
+		},
+		"a mistake in a policy": {
+			q: Question{World: world, Policy: policyNamed("a") + "  pipelin: []\n"}, wrong: "policy.yaml:7:3: ", in: "policy", line: 7,
+		},
 		"a mistake in a world":    {q: Question{World: world + "job: []\n"}, wrong: "world.yaml:5:1: ", in: "world", line: 5},
 		"a scenario that differs": {q: Question{World: scenario}, plan: "bind", wrong: "- nothing"},
 		"a mistake in a scenario": {q: Question{World: scenario + "job: []\n"}, wrong: "scenario.txtar:12:1: ", in: "world", line: 12},

@@ -184,7 +184,8 @@ func sampleScenarios(root fs.FS) ([]Example, error) {
 		if err != nil {
 			return err
 		}
-		e := Example{Group: path.Dir(file), Name: strings.ReplaceAll(strings.TrimSuffix(path.Base(file), ".txtar"), "_", " "), World: string(text)}
+		name := strings.ReplaceAll(strings.TrimSuffix(path.Base(file), ".txtar"), "_", " ")
+		e := Example{Group: path.Dir(file), Name: name, World: string(text)}
 		holds := func(name string) bool {
 			return slices.ContainsFunc(txtar.Parse(text).Files, func(f txtar.File) bool { return f.Name == name })
 		}

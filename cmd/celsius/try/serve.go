@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Handler serves the page from its folder. It expects paths that begin at the folder: who mounts it elsewhere strips the prefix. The program
-// goes compressed, as the browser takes it; nothing is allowed but what the folder holds.
+// Handler serves the page from its folder. It expects paths that begin at the folder: who mounts it elsewhere strips the prefix. The
+// program goes compressed, as the browser takes it; the page may load nothing but what the folder holds.
 func Handler(folder fs.FS) http.Handler {
 	files := http.FileServerFS(folder)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

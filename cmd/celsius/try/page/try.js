@@ -219,7 +219,8 @@ if (values) {
   choose.selectedIndex = -1;
   fill(values);
 } else {
-  const e = examples[0];
+  choose.value = Math.max(0, examples.findIndex((e) => e.policy)); // one with something to edit on both sides
+  const e = examples[choose.value];
   if (!by("about").textContent) by("about").textContent = e.command ? "As " + e.command : "";
   fill(e);
 }
