@@ -70,6 +70,7 @@ type Issue struct {
 
 // Ask answers a question; now is what the clock shows.
 func Ask(q Question, now time.Time) (a Answer) {
+	a.Issues = []Issue{} // the page reads a list, and JSON has null for none
 	a.Scenario = len(txtar.Parse([]byte(q.World)).Files) > 0
 	err := a.answer(q, now)
 	if err != nil {

@@ -2,7 +2,7 @@
 const by = (id) => document.getElementById(id);
 const fields = { policy: by("policy"), world: by("world"), cycles: by("cycles"), until: by("until"), now: by("now") };
 const pause = 250; // milliseconds without a key before it is simulated
-const patience = 20000; // milliseconds after which a simulation is ended
+const patience = 60000; // milliseconds after which a simulation is ended
 
 let worker, waiting = null, asked = 0, began = 0, timer = 0, ending = 0, last = null, shows = "plan";
 
@@ -53,7 +53,7 @@ function send() {
   waiting = null;
   ending = setTimeout(() => {
     restart();
-    fail(`The simulation was ended after ${patience / 1000} seconds. Ask for fewer cycles, or a smaller world.`);
+    fail(`The simulation was ended after a minute. Ask for fewer cycles, or a smaller world.`);
   }, patience);
 }
 
