@@ -284,11 +284,18 @@ func sameInBrowser(l look, all []site.Example) {
 }
 
 func tryIsText(l look) {
-	l.write("policy", strings.Replace(hostilePolicy, " {{job.annotations['x']}}", "", 1))
-	l.write("world", pageWorld)
+	l.write("policy", strings.Replace(trialPolicy, "        scores:\n", `        predicates:
+        - {name: never, expression: "false", message: "`+hostile+`"}
+        scores:
+`, 1))
 	l.answered("done")
-	if got := l.text(planText); !strings.Contains(got, "<img src=x onerror='window.harmed = 1'>") {
+	if got := l.text(planText); !strings.Contains(got, hostile) {
 		l.t.Errorf("the message is not shown as it is: %s", got)
+	}
+	l.write("policy", "apiVersion: v1\nkind: \""+hostile+"\"\n")
+	l.answered("mistakes")
+	if got := l.text(`document.querySelector("#issues").textContent`); !strings.Contains(got, hostile) {
+		l.t.Errorf("the mistake is not shown as it is: %s", got)
 	}
 	if n := l.number(`document.querySelectorAll("main img, main script").length + (window.harmed ? 1 : 0)`); n != 0 {
 		l.t.Error("user data became elements")
