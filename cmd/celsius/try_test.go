@@ -23,7 +23,7 @@ import (
 const trialNow = "2026-03-02T10:00:00Z"
 
 // mostCompressed is how large the program may be that is sent to a browser.
-const mostCompressed = 6 << 20
+const mostCompressed = 6_000_000
 
 func examples(t *testing.T) []site.Example {
 	t.Helper()
