@@ -25,6 +25,11 @@ help: ## list the targets
 build: ## build bin/celsius
 	go build -o bin/celsius ./cmd/celsius
 
+.PHONY: web
+web: build ## build the page on which policies are tried, into bin/web; bin/celsius try serves it
+	bin/celsius try build bin/web
+	@wc -c bin/web/celsius.wasm.*
+
 # From which seed the properties draw, so that what failed fails again; 0 is another one each time.
 RAPID_SEED ?= 2449522028
 

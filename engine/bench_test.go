@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -24,7 +25,7 @@ type scene struct {
 
 func newScene(tb testing.TB, p *policy.Policy, deltas []model.Delta) *scene {
 	tb.Helper()
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	if errs := c.Apply(deltas...); len(errs) > 0 {
 		tb.Fatal(errs[0])
 	}

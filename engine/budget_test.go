@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // dear is a policy with one row beside those that ship.
@@ -22,7 +23,7 @@ func dear(t *testing.T, row string) *policy.Policy {
 // crowd is nodes, and jobs of one pod each, of which none is like another.
 func crowd(t *testing.T, nodes, pods int) *model.Cluster {
 	t.Helper()
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	deltas := []model.Delta{upsert(benchQueue("default"))}
 	for i := range nodes {
 		deltas = append(deltas, upsert(benchNode(i, "64")))

@@ -69,6 +69,7 @@
 //	engine/proof           evictions checked after they were decided, without what finds them
 //	engine/page            the look and the components of the pages that are shown in a browser
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
+//	engine/try             what the page asks on which policies are tried in a browser: simulate from two texts, without volumes
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
 //	engine/live/questions    who may ask about the last cycle, and the answers, as an API behind the API server
@@ -95,6 +96,7 @@
 //	deploy/pages           what the parts serve at /metrics after some work, on which tests try queries
 //	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows; cmd/celsius/lsp
 //	                       helps those who write rules in their editors, cmd/celsius/schemas writes JSON Schemas of all kinds
+//	cmd/celsius/try        the page on which policies are tried in a browser, and the making of it; cmd/celsius/try/wasm is what runs there
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
 // Arrows go to plainer things; a test holds the table of who imports whom, another how large packages and types may be.

@@ -20,13 +20,13 @@ const (
 	// logger, which is always the one that discards.
 	podMath = "k8s.io/component-helpers github.com/go-logr/logr"
 	// podClass tells the class of a pod's quality of service.
-	podClass = "k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	podClass = "k8s.io/kubectl/pkg/util/qos"
 	clients  = apiObjects + " k8s.io/client-go sigs.k8s.io/controller-runtime"
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
 	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/policy/params engine/quota " +
-		"engine/report engine/topology engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
+		"engine/report engine/topology rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/explain engine/extender engine/model engine/policy engine/session engine/whatif rules/source " +
@@ -72,7 +72,7 @@ var mayImport = map[string]string{
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
-		"engine/slab engine/topology engine/volume rules rules/eval",
+		"engine/slab engine/topology rules rules/eval",
 	"engine/policy":          ofPolicy + " engine/policy/kinds engine/policy/parts engine/policy/rollback",
 	"engine/policy/params":   "engine/language rules rules/source",
 	"engine/policy/kinds":    "rules rules/eval rules/source",
@@ -93,9 +93,9 @@ var mayImport = map[string]string{
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
 	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest " +
+	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
 		"rules/source " + allCRDs,
-	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session " + allCRDs,
+	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session engine/volume " + allCRDs,
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
@@ -108,13 +108,14 @@ var mayImport = map[string]string{
 	"engine/sim":                simOurs + " engine/page engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
+	"engine/try":             "engine/policy engine/sim engine/sim/manifest rules/source",
 	"engine/sim/corpus":      "",
-	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
+	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
 		"engine/live/scrape engine/live/strip " +
 		"engine/live/questions engine/live/serving engine/live/shadow engine engine/explain engine/extender engine/proof engine/model " +
-		"engine/policy engine/recording engine/session crds/informers " +
+		"engine/policy engine/recording engine/session engine/volume crds/informers " +
 		"statemachines/objects " + allCRDs,
 	"engine/live/asks": "engine/extender engine/model",
 	"engine/live/beside": "engine engine/compare engine/explain engine/model engine/policy engine/session " +
@@ -148,6 +149,7 @@ var mayImport = map[string]string{
 	"engine/live/events":  "",
 	"cmd/celsius":         allOurs,
 	"cmd/celsius/cluster": "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
+	"cmd/celsius/try":     "engine/page",
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/policy/kinds engine/sim/manifest rules rules/source rules/typed statemachines " +
@@ -222,6 +224,7 @@ var mayImportOthers = map[string]string{
 	"engine":                    "",
 	"engine/sim":                simOthers,
 	"engine/sim/manifest":       apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml",
+	"engine/try":                "golang.org/x/tools/txtar",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOthers,
 	"engine/sim/openb":          simOthers,
@@ -244,7 +247,7 @@ var mayImportOthers = map[string]string{
 	"statemachines/flow":      apiObjects,
 	"statemachines/jobplugin": apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
 	"statemachines/cron":      apiObjects + " github.com/robfig/cron/v3",
-	"statemachines/objects":   apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
+	"statemachines/objects":   apiObjects + " k8s.io/component-helpers/resource",
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
 		" k8s.io/apiextensions-apiserver k8s.io/kubernetes gomodules.xyz/jsonpatch/v2",
@@ -258,6 +261,7 @@ var mayImportOthers = map[string]string{
 	"cmd/celsius": clients + " " + metricsLog +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify golang.org/x/term k8s.io/cli-runtime sigs.k8s.io/yaml " +
 		"gopkg.in/yaml.v3",
+	"cmd/celsius/try":     "github.com/andybalholm/brotli golang.org/x/tools/txtar",
 	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +

@@ -26,6 +26,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -54,7 +55,7 @@ func pauses() []time.Duration {
 // plans goes through the history, some cycles after each step of it, and gives the plans as they are written. What is
 // bound runs in the next cycle.
 func (r run) plans(t *rapid.T) []string {
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	var out []string
 	var d *engine.Decider
 	now := time.Unix(1_700_000_100, 0).UTC()
@@ -696,7 +697,7 @@ func (j *judge) again() {
 // pod is held, too.
 func TestHeldTasksWaitForTheirGang(t *testing.T) {
 	t.Parallel()
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	pod := func(name, requests string, edit func(p *corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", Annotations: map[string]string{model.GroupAnnotation: "g"}}}
 		p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{

@@ -17,11 +17,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // byReference goes through a world's history as run.plans does, decided by the reference.
 func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	var out []string
 	decide := new(proof.Run).Checked(new(reference.Run).Decide, func(plan *model.Plan, wrong []proof.Violation) {
 		for _, v := range wrong {

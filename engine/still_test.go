@@ -14,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 func stillNode(allocatable string) *corev1.Node {
@@ -26,7 +27,7 @@ func stillNode(allocatable string) *corev1.Node {
 // stillWorld has three jobs too large for its node, of which the youngest is urgent, and the queues that they take in turns.
 func stillWorld(t *testing.T, queues ...string) *model.Cluster {
 	t.Helper()
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	apply := func(o any) {
 		for _, err := range c.Apply(model.Delta{Object: o}) {
 			t.Fatal(err)

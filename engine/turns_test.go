@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // elastic is a job of pods of one core each, of which so many must start together.
@@ -24,7 +25,7 @@ func TestTurnsOfElasticGangs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		jobs := make([]elastic, rapid.IntRange(1, 5).Draw(t, "jobs"))
 		room := rapid.IntRange(1, 20).Draw(t, "room")
-		c := model.NewCluster(model.Options{})
+		c := model.NewCluster(model.Options{Volumes: volume.New})
 		add := func(o any) {
 			for _, err := range c.Apply(model.Delta{Object: o}) {
 				t.Fatal(err)

@@ -65,22 +65,30 @@ spec:
 // browser is a headless browser; the test is skipped where there is none.
 func browser(t *testing.T) context.Context {
 	t.Helper()
-	var path string
+	return started(t, browserPath(t), time.Minute)
+}
+
+// browserPath is where the browser is; the test is skipped where there is none.
+func browserPath(t *testing.T) string {
+	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"} {
 		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
+			return found
 		}
 	}
-	if path == "" {
-		t.Skip("SKIPPED: there is no chromium in PATH; make browser installs one")
-	}
+	t.Skip("SKIPPED: there is no chromium in PATH; make browser installs one")
+	return ""
+}
+
+// started is a browser that ends with the test, or when its time is over.
+func started(t *testing.T, path string, within time.Duration) context.Context {
+	t.Helper()
 	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), o...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, within)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -243,7 +244,7 @@ type benchWorld struct {
 func (b *policyBench) world(p *policy.Policy, sources []manifest.Source) (*benchWorld, error) {
 	w := &benchWorld{}
 	var d *engine.Decider
-	w.World = sim.NewWorld(sim.Options{Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+	w.World = sim.NewWorld(sim.Options{Volumes: volume.New, Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 		if d == nil {
 			s := session.New(c, p)
 			s.Spread(session.Split{Cores: 1})

@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // asRecorded is the old policy where each recorded cycle is compared with what was decided.
@@ -152,7 +153,7 @@ func (d *policyDiff) world(old, other *policy.Policy, files []string) (*compare.
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // it names the file
 	}
-	book, issues, err := compare.Worlds(old, other, sim.Options{Now: now}, sim.RunOptions{Cycles: d.cycles}, sources...)
+	book, issues, err := compare.Worlds(old, other, sim.Options{Now: now, Volumes: volume.New}, sim.RunOptions{Cycles: d.cycles}, sources...)
 	if issues.Err() != nil {
 		return nil, nil, exitError{exitMistakes, issues}
 	}

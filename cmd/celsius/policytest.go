@@ -21,6 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -179,7 +180,9 @@ func (t *policyTest) one(file string) (tested, error) {
 		return tested{}, usageError("%w", err)
 	}
 	start := time.Now()
-	o := sim.ScenarioOptions{Update: t.update, Policies: t.given, Otherwise: t.otherwise}
+	o := sim.ScenarioOptions{
+		Update: t.update, Policies: t.given, Otherwise: t.otherwise, World: sim.Options{Volumes: volume.New},
+	}
 	r, err := sim.RunScenario(file, data, o)
 	out := tested{file: file, heading: r.Heading, took: time.Since(start), failure: failureOf(r, err)}
 	if t.update && out.failure == "" && string(r.Archive) != string(data) {

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/recording"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // arrivals are what comes before each cycle of a recording.
@@ -63,7 +64,8 @@ func recordCycles(t *testing.T) (folder string) {
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	c, d, now := model.NewCluster(model.Options{SchedulerNames: names}), engine.Decider{}, time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	c := model.NewCluster(model.Options{Volumes: volume.New, SchedulerNames: names})
+	d, now := engine.Decider{}, time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for n, text := range arrivals() {
 		objects, issues := manifest.Load(manifest.Options{Now: now, SchedulerNames: names}, manifest.Source{Name: "arrivals", Data: []byte(text)})
 		if text != "" && issues.Err() != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -190,6 +191,11 @@ func (s *simulation) decide(where string) engine.DecideFunc {
 	})
 }
 
+// world is what the flags say of the world that is simulated from now on; what --verify finds there is told of where.
+func (s *simulation) world(now time.Time, where string) sim.Options {
+	return sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(where), Volumes: volume.New}
+}
+
 // proven is an error where something was found by --verify.
 func (s *simulation) proven() error {
 	if len(s.unproven) == 0 {
@@ -204,7 +210,7 @@ func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.
 	if err != nil {
 		return nil, choice{}, err
 	}
-	w := sim.NewWorld(sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide("")})
+	w := sim.NewWorld(s.world(now, ""))
 	policies, issues := w.Load(sources...)
 	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
 		return nil, choice{}, err
@@ -227,7 +233,7 @@ func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.
 
 // span is how long the run is that the flags ask for.
 func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, error) {
-	o := sim.RunOptions{Cycles: s.cycles, Every: s.every, Idle: s.until == "idle"}
+	o := sim.RunOptions{Cycles: s.cycles, Every: s.every}
 	if s.until != "" && !c.Flags().Changed("cycles") {
 		o.Cycles = 0
 	}
@@ -236,19 +242,12 @@ func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, erro
 		return o, usageError("--every must not be negative")
 	case s.until == "" && s.every > 0:
 		return o, usageError("--every is for a run by the clock: add --until")
-	case s.until == "" || o.Idle:
+	case s.until == "":
 		return o, nil
 	}
-	if d, err := time.ParseDuration(s.until); err == nil && d > 0 {
-		o.Until = now.Add(d)
-		return o, nil
+	if err := o.SetUntil(s.until, now); err != nil {
+		return o, usageError("--until %w", err)
 	}
-	t, err := time.Parse(time.RFC3339, s.until)
-	if err != nil || !t.After(now) {
-		return o, usageError("--until %s is neither a duration, as 8h, nor a time after the first cycle, as 2026-01-31T12:00:00Z, nor idle",
-			s.until)
-	}
-	o.Until = t
 	return o, nil
 }
 
@@ -388,9 +387,7 @@ func (s *simulation) scenarios(c *cobra.Command, files []string) error {
 		if err != nil {
 			return fmt.Errorf("read scenario: %w", err)
 		}
-		o := sim.ScenarioOptions{
-			Update: s.update, World: sim.Options{Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(file + " ")},
-		}
+		o := sim.ScenarioOptions{Update: s.update, World: s.world(time.Time{}, file+" ")}
 		r, err := sim.RunScenario(file, data, o)
 		switch {
 		case err != nil:

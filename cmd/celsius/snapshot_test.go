@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // snapshotFiles are a cluster in the objects of which it is made.
@@ -105,7 +106,7 @@ func decidedOf(t *testing.T, files ...[]byte) []string {
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	w := sim.NewWorld(sim.Options{Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)})
+	w := sim.NewWorld(sim.Options{Volumes: volume.New, Now: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)})
 	w.Policy = p
 	var sources []manifest.Source
 	for i, data := range files {

@@ -23,6 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -218,7 +219,7 @@ func (s *same) simulate(o sim.RunOptions) (*sim.World, *sim.Report) {
 		}
 		text += "\n---\n" + string(node)
 	}
-	simulated := sim.NewWorld(sim.Options{SchedulerNames: []string{s.SchedulerName}})
+	simulated := sim.NewWorld(sim.Options{Volumes: volume.New, SchedulerNames: []string{s.SchedulerName}})
 	policies, issues := simulated.Load(manifest.Source{Name: "world.yaml", Data: []byte(text)})
 	if issues.Err() != nil || len(policies) != 1 {
 		s.t.Fatalf("%d policies, %v", len(policies), issues)

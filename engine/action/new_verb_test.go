@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -91,7 +92,7 @@ func reviewed(t *testing.T, step string, v policy.Verb, memory func(*session.Ses
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	deltas := []model.Delta{{Object: &v1beta1.Queue{
 		ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}, Status: v1beta1.QueueStatus{State: "Open"},
 	}}}

@@ -25,6 +25,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -84,7 +85,8 @@ func least(docs []document, unit func(*document) string, holds func([]document) 
 
 // otherwise says whether both policies decide otherwise in a world; in one that cannot be read they do not.
 func otherwise(m *Moment, other *policy.Policy, cycles int, docs []document) bool {
-	b, issues, err := Worlds(m.Old, other, sim.Options{Now: m.Now.UTC().Truncate(time.Second)}, sim.RunOptions{Cycles: cycles},
+	world := sim.Options{Now: m.Now.UTC().Truncate(time.Second), Volumes: volume.New}
+	b, issues, err := Worlds(m.Old, other, world, sim.RunOptions{Cycles: cycles},
 		manifest.Source{Name: "world", Data: join(docs)})
 	return err == nil && issues.Err() == nil && b.Otherwise > 0
 }
@@ -115,12 +117,14 @@ func scenario(m *Moment, other *policy.Policy, cycles int, docs []document) ([]b
 			m.Now.UTC().Truncate(time.Second).Format(time.RFC3339), cycles),
 		Files: []txtar.File{{Name: "policy.yaml", Data: text}, {Name: "world.yaml", Data: join(docs)}, {Name: "decided"}},
 	}
-	done, err := sim.RunScenario("counterexample.txtar", txtar.Format(archive), sim.ScenarioOptions{Update: true})
+	done, err := sim.RunScenario("counterexample.txtar", txtar.Format(archive), sim.ScenarioOptions{
+		Update: true, World: sim.Options{Volumes: volume.New},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("run the counterexample: %w", err)
 	}
 	was, err := sim.RunScenario("counterexample.txtar", txtar.Format(archive), sim.ScenarioOptions{
-		Compile: func(*source.Document) (*policy.Policy, source.Issues) { return m.Old, nil },
+		Compile: func(*source.Document) (*policy.Policy, source.Issues) { return m.Old, nil }, World: sim.Options{Volumes: volume.New},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("run the counterexample by the old policy: %w", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -34,7 +33,7 @@ func volumeFields() []*rules.Member {
 // VolumeFunctions are those that ask about volumes.
 func VolumeFunctions() []*rules.Function {
 	const volumes = "{0}.volumes"
-	ofTask := func(name, doc string, result *cel.Type, f func(t *TaskView, v *volume.Volumes) ref.Val) *rules.Function {
+	ofTask := func(name, doc string, result *cel.Type, f func(t *TaskView, v model.Volumes) ref.Val) *rules.Function {
 		return Method(name, doc, []*cel.Type{TaskType()}, result, func(args ...ref.Val) ref.Val {
 			t, ok := args[0].(*TaskView)
 			if !ok {
@@ -47,7 +46,7 @@ func VolumeFunctions() []*rules.Function {
 			return f(t, v)
 		}, volumes)
 	}
-	onNode := func(name, doc string, f func(v *volume.Volumes, t *model.Task, row int32) (bool, error), reads ...string) *rules.Function {
+	onNode := func(name, doc string, f func(v model.Volumes, t *model.Task, row int32) (bool, error), reads ...string) *rules.Function {
 		return taskNode(name, doc, cel.BoolType, func(t *TaskView, n *NodeView) ref.Val {
 			if !t.Of.HasVolumes {
 				return types.True
@@ -65,11 +64,11 @@ func VolumeFunctions() []*rules.Function {
 	}
 	return []*rules.Function{
 		ofTask("claimsExist", "Every claim that the pod's volumes name is there, an ephemeral volume's too.", cel.BoolType,
-			func(t *TaskView, v *volume.Volumes) ref.Val {
+			func(t *TaskView, v model.Volumes) ref.Val {
 				return types.Bool(v.Missing(t.Of) == "")
 			}),
 		ofTask("volumeTrouble", "Why the pod's claims let it go to no node at all, \"\" if they do not: one is missing, being deleted, lost, "+
-			"another pod's, or unbound though its storage class binds at once.", cel.StringType, func(t *TaskView, v *volume.Volumes) ref.Val {
+			"another pod's, or unbound though its storage class binds at once.", cel.StringType, func(t *TaskView, v model.Volumes) ref.Val {
 			trouble, err := v.Trouble(t.Of)
 			if err != nil {
 				return types.NewErr("volumes of pod %s: %v", t.Of.Key, err)
@@ -78,22 +77,26 @@ func VolumeFunctions() []*rules.Function {
 		}),
 		onNode("volumesFit", "Every bound claim's volume reaches the node, and every other claim finds a volume there that nobody else was "+
 			"promised, or can be provisioned: Kubernetes' VolumeBinding. It looks at each volume of the claims' storage classes.",
-			(*volume.Volumes).Fits, "{1}.name", "{1}.labels"),
+			model.Volumes.Fits, "{1}.name", "{1}.labels"),
 		onNode("volumeZonesFit", "The node is in the zone and the region that the labels of the bound claims' volumes name: Kubernetes' "+
-			"VolumeZone.", (*volume.Volumes).ZoneFits, "{1}.labels"),
+			"VolumeZone.", model.Volumes.ZoneFits, "{1}.labels"),
 		onNode("volumeLimitsFit", "The node can attach the pod's volumes beside those of its tasks and VolumeAttachments, by the limits of "+
 			"its CSINode: Kubernetes' NodeVolumeLimits.",
-			(*volume.Volumes).LimitsFit, "{1}.name", "{1}.tasks.claims"),
+			model.Volumes.LimitsFit, "{1}.name", "{1}.tasks.claims"),
 		onNode("volumesFree", "No other pod uses a claim of mode ReadWriteOncePod that the pod has, and none on the node a disk of it that "+
 			"cannot be shared: Kubernetes' VolumeRestrictions.",
-			(*volume.Volumes).Free, "{1}.name", "{1}.tasks.claims"),
+			model.Volumes.Free, "{1}.name", "{1}.tasks.claims"),
 	}
 }
 
-// Storage is Kubernetes' volume plugins beside the cluster, made when they are first asked.
-func (w *World) Storage() (*volume.Volumes, error) {
+// Storage is what the cluster's library of volumes made, when it was first asked. Without a library it finds trouble with every task.
+func (w *World) Storage() (model.Volumes, error) {
 	if w.volumes == nil {
-		v, err := volume.New(w.c)
+		if w.c.Storage.Library == nil {
+			w.volumes = unasked{}
+			return w.volumes, nil
+		}
+		v, err := w.c.Storage.Library(w.c)
 		if err != nil {
 			return nil, err
 		}
@@ -119,4 +122,33 @@ func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 		return nil, errors.New(trouble)
 	}
 	return v.Bindings(t, row)
+}
+
+// unasked are the volumes of a cluster without a library. Nobody knows where a pod with volumes could go, so it goes nowhere, and is told
+// why. Nothing but Missing and Trouble is worth asking then.
+type unasked struct{}
+
+const notLookedAt = "volumes are not looked at here: this program was built without Kubernetes' volume plugins"
+
+// Missing implements model.Volumes.
+func (unasked) Missing(*model.Task) string { return "" }
+
+// Trouble implements model.Volumes.
+func (unasked) Trouble(*model.Task) (string, error) { return notLookedAt, nil }
+
+// Fits implements model.Volumes.
+func (unasked) Fits(*model.Task, int32) (bool, error) { return false, nil }
+
+// ZoneFits implements model.Volumes.
+func (unasked) ZoneFits(*model.Task, int32) (bool, error) { return false, nil }
+
+// LimitsFit implements model.Volumes.
+func (unasked) LimitsFit(*model.Task, int32) (bool, error) { return false, nil }
+
+// Free implements model.Volumes.
+func (unasked) Free(*model.Task, int32) (bool, error) { return false, nil }
+
+// Bindings implements model.Volumes.
+func (unasked) Bindings(*model.Task, int32) ([]model.VolumeBind, error) {
+	return nil, errors.New(notLookedAt)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/topology"
-	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
@@ -26,7 +25,7 @@ type World struct {
 	kept
 
 	ClusterView *ClusterView
-	volumes     *volume.Volumes
+	volumes     model.Volumes
 	Topology    *topology.Counts
 	budgets     *disruption.Budgets
 	// Shared says that several goroutines evaluate at once: what is not of one node is only read. It begins by Share.

@@ -22,6 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // fakeServer is as much of an API server as the loop sees, kept in memory. What changes goes into a
@@ -334,7 +335,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	out, m, nodes := outbox.New(8), newMetrics(), &nodeBook{}
 	said := newRecorder(newScheme(), f, out, m, log)
 	names := []string{"celsius", "volcano"}
-	cluster := model.NewCluster(model.Options{SchedulerNames: names})
+	cluster := model.NewCluster(model.Options{Volumes: volume.New, SchedulerNames: names})
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
 		cluster: cluster,

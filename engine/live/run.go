@@ -39,6 +39,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/recording"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.
@@ -308,7 +309,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 		metrics: s.metrics, log: s.log,
 	}
 	b.scheduled, b.sentAway = scheduledEvents(said, s.metrics, s.o.BindingEvents), evictedEvents(said)
-	cluster := model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames})
+	cluster := model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames, Volumes: volume.New})
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
 		cluster: cluster,

@@ -11,6 +11,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 func TestStrip(t *testing.T) {
@@ -137,7 +138,7 @@ func TestStripJob(t *testing.T) {
 		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j-u", Namespace: "a", OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job")),
 		}}}
-		c := model.NewCluster(model.Options{})
+		c := model.NewCluster(model.Options{Volumes: volume.New})
 		for _, err := range c.Apply(model.Delta{Object: j}, model.Delta{Object: g}) {
 			t.Error(err)
 		}
@@ -189,7 +190,7 @@ func TestStripKeepsWhatAResizeHasLeft(t *testing.T) {
 		if _, err := newStripper().Strip(p); err != nil {
 			t.Fatal(err)
 		}
-		c := model.NewCluster(model.Options{})
+		c := model.NewCluster(model.Options{Volumes: volume.New})
 		if errs := c.Apply(model.Delta{Object: p}); len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -29,6 +29,8 @@ type Options struct {
 	SchedulerNames []string
 	// Workload is Cluster.Workload.
 	Workload []Shape
+	// Volumes is Storage.Library.
+	Volumes VolumeLibrary
 }
 
 // NewCluster makes a cluster without any object.
@@ -64,6 +66,7 @@ func NewCluster(o Options) *Cluster {
 			templates: map[string]*Template{},
 		},
 	}
+	c.Storage.Library = o.Volumes
 	for _, slots := range []*follow.Slots{&c.Slots.Tasks, &c.Slots.Jobs, &c.Slots.Queues} {
 		slots.Take() // that of objects which no cluster has
 	}

@@ -35,6 +35,8 @@ type Storage struct {
 	// Version is bumped by every change of an object, of a promise, and of who uses a claim; Log names what changed.
 	Version uint64
 	Log     follow.Log[StorageID]
+	// Library makes what is asked which nodes volumes let their tasks go to. nil: nothing is, and tasks with volumes go nowhere.
+	Library VolumeLibrary
 
 	promised map[StorageID]map[string]int // to what, and by how many tasks
 	users    map[string]int               // claim -> tasks that have a node, or are promised one
@@ -46,6 +48,29 @@ type VolumeBind struct {
 	Claim string `json:"claim"`
 	// Volume is the PersistentVolume that gets bound to the claim. "": one has to be provisioned for the task's node.
 	Volume string `json:"volume,omitempty"`
+}
+
+// VolumeLibrary makes Volumes for a cluster: that of engine/volume is the one there is. It is given to a cluster from outside, because
+// it links much of Kubernetes, which a program that is sent to a browser has to do without.
+type VolumeLibrary func(*Cluster) (Volumes, error)
+
+// Volumes says which nodes a task's volumes let it go to, and what must be done for them there. The cluster's owner owns it; it may be
+// thrown away at any time.
+type Volumes interface {
+	// Missing is the first of a task's claims that is not there, as namespace/name; "" if none is missing.
+	Missing(t *Task) string
+	// Trouble is why a task's claims let it go nowhere at all; "" if they do not. An error is of a mistake in an object.
+	Trouble(t *Task) (string, error)
+	// Fits says whether all claims of a task can be used on a node.
+	Fits(t *Task, row int32) (bool, error)
+	// ZoneFits says whether a node is in the zone and region of every bound volume that names one.
+	ZoneFits(t *Task, row int32) (bool, error)
+	// LimitsFit says whether a node can attach as many more volumes as a task brings.
+	LimitsFit(t *Task, row int32) (bool, error)
+	// Free says whether no other pod has what a task must have for itself.
+	Free(t *Task, row int32) (bool, error)
+	// Bindings is what has to be done for a task's claims on a node that Fits.
+	Bindings(t *Task, row int32) ([]VolumeBind, error)
 }
 
 func newStorage() Storage {

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -51,7 +52,7 @@ pods: [{name: other, scheduler: default-scheduler, node: n3}]
 // newWorld is a world of these texts, at the beginning of its first cycle.
 func newWorld(t *testing.T, policyText, worldText string) (*model.Cluster, *policy.Policy) {
 	t.Helper()
-	w := sim.NewWorld(sim.Options{})
+	w := sim.NewWorld(sim.Options{Volumes: volume.New})
 	_, issues := w.Load(manifest.Source{Name: "world.yaml", Data: []byte(worldText)})
 	if issues.Err() != nil {
 		t.Fatal(issues)

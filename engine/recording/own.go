@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/rivals"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // own is what a cluster has of what was decided and its objects do not show.
@@ -72,7 +73,7 @@ func ownOf(c *model.Cluster) *own {
 
 // restored is the cluster of a checkpoint.
 func restored(names []string, objects []model.Delta, o *own) (*model.Cluster, error) {
-	c := model.NewCluster(model.Options{SchedulerNames: names})
+	c := model.NewCluster(model.Options{SchedulerNames: names, Volumes: volume.New})
 	var first, again []model.Delta // as they were when it was decided, and as they became since
 	for _, d := range objects {
 		before, since := o.before(d.Object)

@@ -22,6 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/recording"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // recorded is a recording of three cycles: a job comes to a node, another waits for it.
@@ -33,7 +34,7 @@ func recorded(tb testing.TB) (folder string) {
 	if issues.Err() != nil {
 		tb.Fatal(issues)
 	}
-	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
+	c := model.NewCluster(model.Options{Volumes: volume.New, SchedulerNames: []string{"celsius"}})
 	apply := func(objects ...any) {
 		var deltas []model.Delta
 		for _, o := range objects {

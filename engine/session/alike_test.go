@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // told is all that a node tells in amounts, in words.
@@ -25,7 +26,7 @@ func told(c *model.Cluster, row int32) string {
 func TestNodesAlikeHaveOneNumber(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := model.NewCluster(model.Options{})
+		c := model.NewCluster(model.Options{Volumes: volume.New})
 		var deltas []model.Delta
 		add := func(o any) { deltas = append(deltas, model.Delta{Object: o}) }
 		add(aQueue("q"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // erringTable has rows that err on some nodes: in guards and expressions, of what is static and of what moves, with every
@@ -133,7 +134,7 @@ func erringWorlds(t *rapid.T, p *policy.Policy) (many, each *side) {
 	}))
 	sides := [2]*side{{}, {}}
 	for _, x := range sides {
-		x.c = model.NewCluster(model.Options{})
+		x.c = model.NewCluster(model.Options{Volumes: volume.New})
 		if err := x.c.Apply(deltas...); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -124,7 +125,7 @@ func TestWhatIsSpread(t *testing.T) {
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
-		s, q := New(model.NewCluster(model.Options{}), p), verdict.QueryOf(e)
+		s, q := New(model.NewCluster(model.Options{Volumes: volume.New}), p), verdict.QueryOf(e)
 		s.Spread(test.by)
 		if got := s.ask.cores(&q, test.nodes); got != test.want {
 			t.Errorf("%s on %d nodes with %+v: spread over %d, want %d", test.expression, test.nodes, test.by, got, test.want)

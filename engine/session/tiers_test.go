@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -88,7 +89,7 @@ func (l layout) policy(rows map[string]map[string][]string) string {
 
 // tierWorld is two jobs, a and b, with a pod each, and a node.
 func tierWorld(t *rapid.T) *model.Cluster {
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	deltas := []model.Delta{
 		{Op: model.Upsert, Object: &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}}},
 		{Op: model.Upsert, Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{

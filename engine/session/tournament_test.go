@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // tournamentRows score nodes so that ranges move, stay, and lose their extremes, and so that many nodes are equal.
@@ -45,7 +46,7 @@ func newTournamentWorld(t *rapid.T, p *policy.Policy) *tournamentWorld {
 		pod.Labels["kind"] = drawOf(t, "kind", "a", "b")
 		deltas = append(deltas, model.Delta{Object: pod})
 	}
-	w.c = model.NewCluster(model.Options{})
+	w.c = model.NewCluster(model.Options{Volumes: volume.New})
 	for _, err := range w.c.Apply(deltas...) {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // twins are two clusters that go through the same: beside one is a session that remembers, beside the other
@@ -66,7 +67,7 @@ func (x *side) walk() {
 func newTwins(p *policy.Policy, look func(x *side) any) *twins {
 	w := &twins{now: noon(), look: look}
 	for _, x := range w.sides() {
-		x.c = model.NewCluster(model.Options{})
+		x.c = model.NewCluster(model.Options{Volumes: volume.New})
 		x.txn = x.c.Begin()
 		x.s = New(x.c, p)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -157,7 +158,7 @@ func aQueue(name string, edits ...func(*v1beta1.Queue)) *v1beta1.Queue {
 // aCluster holds the objects, all of which are right.
 func aCluster(t testing.TB, objects ...any) *model.Cluster {
 	t.Helper()
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	apply(t, c, objects...)
 	return c
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits.
@@ -132,7 +133,7 @@ func TestEveryWayIsTried(t *testing.T) {
 }
 
 func (w *small) cycle(t *rapid.T, p *policy.Policy) *model.Plan {
-	world := NewWorld(Options{Decide: new(engine.Decider).Decide})
+	world := NewWorld(Options{Volumes: volume.New, Decide: new(engine.Decider).Decide})
 	world.Policy = p
 	if _, issues := world.Load(manifest.Source{Name: "world.yaml", Data: []byte(w.text)}); issues.Err() != nil {
 		t.Fatalf("%s\n%v", w.text, issues)

@@ -56,7 +56,7 @@ func TestScenarioCoverage(t *testing.T) {
 	rows, actions := map[shippedRow]bool{}, map[string]bool{}
 	for _, name := range scenarioFiles(t) {
 		path, data := scenarioFile(t, name)
-		r, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+		r, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // TestToExplainChangesNothing runs every scenario twice, once with everything explained after each cycle, by the session that decided and
@@ -21,12 +22,13 @@ func TestToExplainChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+			plain, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var d engine.Decider
 			explained, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: Options{
+				Volumes: volume.New,
 				Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 					plan := d.Decide(c, p, now)
 					explainAll(t, explain.New(d.Session(), plan), c)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -46,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 		if len(data) > 1<<14 {
 			t.Skip("takes only time")
 		}
-		w := NewWorld(Options{MaxObjects: few})
+		w := NewWorld(Options{Volumes: volume.New, MaxObjects: few})
 		_, issues := w.Load(manifest.Source{Name: "fuzz.yaml", Data: data})
 		inside(t, issues, "fuzz.yaml", data)
 		check(t, w)
@@ -97,7 +98,7 @@ func FuzzScenario(f *testing.F) {
 		if len(data) > 1<<12 {
 			t.Skip("takes only time")
 		}
-		r, err := RunScenario("fuzz.txtar", data, ScenarioOptions{Update: true, World: Options{MaxObjects: few}})
+		r, err := RunScenario("fuzz.txtar", data, ScenarioOptions{Update: true, World: Options{Volumes: volume.New, MaxObjects: few}})
 		var issues source.Issues
 		switch {
 		case errors.As(err, &issues):
@@ -105,7 +106,7 @@ func FuzzScenario(f *testing.F) {
 		case err != nil && !strings.HasPrefix(err.Error(), "fuzz.txtar:"):
 			t.Errorf("an error does not name the scenario: %v", err)
 		case err == nil:
-			again, err := RunScenario("fuzz.txtar", r.Archive, ScenarioOptions{World: Options{MaxObjects: few}})
+			again, err := RunScenario("fuzz.txtar", r.Archive, ScenarioOptions{World: Options{Volumes: volume.New, MaxObjects: few}})
 			if err != nil || again.Diff != "" {
 				t.Errorf("after -update: %v\n%s", err, again.Diff)
 			}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // studied runs a world of samples/literature under a policy of samples/policies/literature. edit may change the policy's text.
 func studied(t *testing.T, world, policyName string, o RunOptions, now time.Time, edit func(string) string) *Report {
 	t.Helper()
-	w := NewWorld(Options{Now: now})
+	w := NewWorld(Options{Volumes: volume.New, Now: now})
 	sources, err := manifest.Read(nil, samplesDir+"/literature/"+world+".yaml", samplesDir+"/policies/literature/"+policyName+".yaml")
 	if err != nil {
 		t.Fatal(err)

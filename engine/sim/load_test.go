@@ -16,6 +16,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -38,7 +39,7 @@ func TestIssues(t *testing.T) {
 			if archive.Files[last].Name != "want" {
 				t.Fatal("the last section must be want")
 			}
-			w, got := NewWorld(Options{}), ""
+			w, got := NewWorld(Options{Volumes: volume.New}), ""
 			for _, f := range archive.Files[:last] {
 				data := f.Data
 				if strings.HasSuffix(f.Name, ".crlf") {
@@ -70,7 +71,7 @@ func TestKubectlOutputIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorld(Options{})
+	w := NewWorld(Options{Volumes: volume.New})
 	_, issues := w.Load(sources...)
 	if len(issues) > 0 {
 		t.Fatal(issues)

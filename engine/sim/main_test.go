@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 func TestMain(m *testing.M) {
@@ -40,7 +41,7 @@ func golden(t *testing.T, name, got string) {
 // newTestWorld is a world that holds what text says. It fails on mistakes, not on warnings.
 func newTestWorld(t *testing.T, text string) *World {
 	t.Helper()
-	w := NewWorld(Options{})
+	w := NewWorld(Options{Volumes: volume.New})
 	if _, issues := w.Load(manifest.Source{Name: "test.yaml", Data: []byte(text)}); issues.Err() != nil {
 		t.Fatal(issues)
 	}
@@ -54,3 +55,6 @@ func check(t *testing.T, w *World) {
 		t.Fatalf("the cluster broke a promise: %v", err)
 	}
 }
+
+// withVolumes are the options of a world in which volumes are looked at.
+func withVolumes() Options { return Options{Volumes: volume.New} }

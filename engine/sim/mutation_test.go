@@ -270,7 +270,7 @@ func runs(t *testing.T) []*run {
 			return p, issues
 		}
 		var err error
-		if r.plain, err = RunScenario(path, data, ScenarioOptions{Compile: compile}); err != nil {
+		if r.plain, err = RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: compile}); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, r)
@@ -284,7 +284,7 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if c.table != "" && !r.tables[c.table] || c.table == "" && !r.actions[c.action] {
 		return false, nil
 	}
-	options, wrong := ScenarioOptions{}, false
+	options, wrong := ScenarioOptions{World: withVolumes()}, false
 	if c.site == policy.BeyondDue {
 		options.World.Decide = new(proof.Run).Checked(new(engine.Decider).Decide, func(*model.Plan, []proof.Violation) { wrong = true })
 	}

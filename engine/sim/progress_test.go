@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // claimants are policies by which jobs take from each other: pipelines, and tables by tier.
@@ -199,7 +200,7 @@ func play(t *rapid.T, p *policy.Policy, world string, cycles int) *played {
 			}
 		}
 	})
-	w := NewWorld(Options{Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+	w := NewWorld(Options{Volumes: volume.New, Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 		plan := decide(c, p, now)
 		out.states.add(c)
 		for _, e := range plan.Evicts {
@@ -298,7 +299,7 @@ func TestQueuesGetTheirDue(t *testing.T) {
 		w, due, wants := drawDues(t)
 		taken := 0
 		var last *model.Cluster
-		world := NewWorld(Options{Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+		world := NewWorld(Options{Volumes: volume.New, Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 			held := holding(c)
 			plan := new(engine.Decider).Decide(c, p, now)
 			last, taken = c, taken+len(plan.Evicts)

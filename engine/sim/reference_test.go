@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy/coverage"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // TestScenariosByReference runs every scenario once by the engine and once by the reference: the plans are the same, to the byte.
@@ -20,14 +21,14 @@ func TestScenariosByReference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			engine, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+			engine, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if slices.ContainsFunc(engine.Plans, usedUp) {
 				t.Skip("a row had no steps left in a cycle, on which what is remembered does not draw: the reference has no such budget (decision 31)")
 			}
-			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: Options{Decide: (&reference.Run{}).Decide}})
+			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: byReference()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,12 +47,12 @@ func TestWatchedScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+			plain, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var r coverage.Recorder
-			watched, err := RunScenario(path, data, ScenarioOptions{Compile: r.Load, World: Options{Decide: (&reference.Run{}).Decide}})
+			watched, err := RunScenario(path, data, ScenarioOptions{Compile: r.Load, World: byReference()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,4 +86,9 @@ func writtenPlans(t *testing.T, plans []*model.Plan) []string {
 // usedUp says that a row had no steps left for all that it was asked in a cycle.
 func usedUp(plan *model.Plan) bool {
 	return slices.ContainsFunc(plan.Errors, func(e model.RuleError) bool { return e.OverBudget > 0 && strings.Contains(e.Text, "a cycle") })
+}
+
+// byReference are the options of a world in which the definition decides.
+func byReference() Options {
+	return Options{Volumes: volume.New, Decide: (&reference.Run{}).Decide}
 }

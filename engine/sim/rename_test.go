@@ -76,12 +76,12 @@ func TestRenameScenarios(t *testing.T) {
 	renamed := map[string]bool{}
 	for i, name := range scenarioFiles(t) {
 		path, data := scenarioFile(t, name)
-		plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+		plain, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a := newAliases(uint64(i))
-		r, err := RunScenario(path, data, ScenarioOptions{Compile: a.compile})
+		r, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: a.compile})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

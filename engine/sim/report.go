@@ -79,7 +79,7 @@ func (r *Report) finish(last *model.Plan) {
 func (r *Report) Write(format string) ([]byte, error) {
 	switch format {
 	case "table", "wide":
-		return []byte(r.text(format == "wide")), nil
+		return []byte(r.Text(format == "wide")), nil
 	case "json":
 		var out bytes.Buffer
 		e := json.NewEncoder(&out)
@@ -101,7 +101,8 @@ func (r *Report) Write(format string) ([]byte, error) {
 	return nil, fmt.Errorf("%q is no format; there are %s", format, strings.Join(Formats(), ", "))
 }
 
-func (r *Report) text(wide bool) string {
+// Text gives the report as table or wide. Who has no use for the other formats calls this: it leaves their templates out of a program.
+func (r *Report) Text(wide bool) string {
 	var out strings.Builder
 	for _, c := range r.cycles {
 		switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -144,7 +145,7 @@ func TestTakingBackComesToRest(t *testing.T) {
 }
 
 func runCrowd(t *rapid.T, world string, p *policy.Policy, decide engine.DecideFunc) *Report {
-	w := NewWorld(Options{Decide: decide})
+	w := NewWorld(Options{Volumes: volume.New, Decide: decide})
 	w.Policy = p
 	if _, issues := w.Load(manifest.Source{Name: "world.yaml", Data: []byte(world)}); issues.Err() != nil {
 		t.Fatalf("%s\n%v", world, issues)

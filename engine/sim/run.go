@@ -26,6 +26,24 @@ type RunOptions struct {
 	Every time.Duration
 }
 
+// SetUntil has the clock run from now on: for a duration, as 8h, to a time, as 2026-01-31T12:00:00Z, or until nothing happens any more,
+// as idle. An error says what it is that is none of these.
+func (o *RunOptions) SetUntil(text string, now time.Time) error {
+	if o.Idle = text == "idle"; o.Idle {
+		return nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		o.Until = now.Add(d)
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || !t.After(now) {
+		return fmt.Errorf("%s is neither a duration, as 8h, nor a time after the first cycle, as 2026-01-31T12:00:00Z, nor idle", text)
+	}
+	o.Until = t
+	return nil
+}
+
 // maxCycles is the default of the most cycles of a run by the clock.
 const maxCycles = 10_000
 

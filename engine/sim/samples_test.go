@@ -14,6 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -55,7 +56,7 @@ func samplePolicy(t *testing.T, path string) *policy.Policy {
 // sampleWorld is samples/cluster with the queues and jobs.
 func sampleWorld(t *testing.T, now time.Time) *World {
 	t.Helper()
-	w := NewWorld(Options{Now: now})
+	w := NewWorld(Options{Volumes: volume.New, Now: now})
 	sources, err := manifest.Read(nil, samplesDir+"/cluster", samplesDir+"/queues", samplesDir+"/jobs")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func TestSamplesAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := NewWorld(Options{})
+		w := NewWorld(Options{Volumes: volume.New})
 		policies, issues := w.Load(sources...)
 		if issues.Err() != nil {
 			t.Errorf("%s: %v", path, issues)
@@ -220,7 +221,7 @@ func TestSampleScenarios(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := RunScenario(path, data, ScenarioOptions{Update: updating(), AfterCycle: checked, Policies: policies})
+		r, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Update: updating(), AfterCycle: checked, Policies: policies})
 		if err != nil || r.Diff != "" || r.Heading == "" || len(r.Unused) > 0 {
 			t.Errorf("%s: %v, heading %q, unused %v, %s", path, err, r.Heading, r.Unused, r.Diff)
 		}

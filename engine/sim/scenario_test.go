@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/proof"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -45,7 +46,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			o := ScenarioOptions{Update: updating(), AfterCycle: checked, World: Options{Decide: proven(t)}}
+			o := ScenarioOptions{Update: updating(), AfterCycle: checked, World: Options{Volumes: volume.New, Decide: proven(t)}}
 			r, err := RunScenario(path, data, o)
 			if err != nil {
 				t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -110,7 +109,7 @@ func volumeRows(w *World) [][]string {
 	for _, id := range w.sorted(model.VolumeClaim) {
 		claim := w.objects[id].(*corev1.PersistentVolumeClaim)
 		if claim.Spec.VolumeName == "" {
-			rows = append(rows, []string{"-", cmp.Or(storagehelpers.GetPersistentVolumeClaimClass(claim), "-"), objectKey(claim)})
+			rows = append(rows, []string{"-", cmp.Or(storageClassOf(claim), "-"), objectKey(claim)})
 		}
 	}
 	return rows

@@ -8,11 +8,35 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
+
+// The annotations of the volume controller and the provisioner, and two of their questions, as in component-helpers/storage/volume. That
+// package links a client of the API server, with the types of all its APIs.
+const (
+	annBindCompleted = "pv.kubernetes.io/bind-completed"
+	annProvisionedBy = "pv.kubernetes.io/provisioned-by"
+	annSelectedNode  = "volume.kubernetes.io/selected-node"
+)
+
+// storageClassOf is the class of storage that a claim asks for; "" for none.
+func storageClassOf(claim *corev1.PersistentVolumeClaim) string {
+	if class, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return class
+	}
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *claim.Spec.StorageClassName
+}
+
+// isMeantFor says whether a volume names the claim as its own.
+func isMeantFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
+}
 
 // completeStorage gives objects of storage what the API server, its admission and the volume controller give them: a claim
 // without a class has the default one, and a claim that names its volume is bound to it, if that is nobody else's.
@@ -34,7 +58,7 @@ func (c *completion) completeStorage(object metav1.Object) {
 			o.Status.Phase = corev1.ClaimPending
 		}
 		pv, ok := c.find(model.PersistentVolume, "", o.Spec.VolumeName).(*corev1.PersistentVolume)
-		if ok && o.Status.Phase == corev1.ClaimPending && (pv.Spec.ClaimRef == nil || storagehelpers.IsVolumeBoundToClaim(pv, o)) {
+		if ok && o.Status.Phase == corev1.ClaimPending && (pv.Spec.ClaimRef == nil || isMeantFor(pv, o)) {
 			bound := pv.DeepCopy()
 			bindVolume(bound, o)
 			*pv = *bound
@@ -60,7 +84,7 @@ func bindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	}
 	pv.Status.Phase = corev1.VolumeBound
 	claim.Spec.VolumeName = pv.Name
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storagehelpers.AnnBindCompleted, "yes")
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, annBindCompleted, "yes")
 	claim.Status.Phase, claim.Status.Capacity, claim.Status.AccessModes = corev1.ClaimBound, pv.Spec.Capacity, pv.Spec.AccessModes
 }
 
@@ -97,16 +121,16 @@ func (w *World) volumeFor(claim *corev1.PersistentVolumeClaim, name, node string
 		}
 		return pv.DeepCopy(), nil
 	}
-	className := storagehelpers.GetPersistentVolumeClaimClass(claim)
+	className := storageClassOf(claim)
 	class, ok := w.objects[manifest.ID{Kind: model.StorageClass, Name: className}].(*storagev1.StorageClass)
 	if !ok {
 		return nil, fmt.Errorf("there is no storage class %s", className)
 	}
-	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storagehelpers.AnnSelectedNode, node)
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, annSelectedNode, node)
 	pv := &corev1.PersistentVolume{}
 	pv.Name = "pvc-" + claim.Namespace + "-" + claim.Name
 	pv.CreationTimestamp = metav1.NewTime(w.now)
-	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, storagehelpers.AnnDynamicallyProvisioned, class.Provisioner)
+	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, annProvisionedBy, class.Provisioner)
 	pv.Spec.StorageClassName, pv.Spec.AccessModes, pv.Spec.VolumeMode = class.Name, claim.Spec.AccessModes, claim.Spec.VolumeMode
 	pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]}
 	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: pv.Name}

@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -38,7 +39,7 @@ func TestScenarioVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+			plain, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,12 +83,14 @@ func loadOnce(doc *source.Document) (*policy.Policy, source.Issues) {
 }
 
 func shuffled(seed int64) func() ScenarioOptions {
-	return func() ScenarioOptions { return ScenarioOptions{Compile: loadOnce, World: Options{Shuffle: seed}} }
+	return func() ScenarioOptions {
+		return ScenarioOptions{Compile: loadOnce, World: Options{Volumes: volume.New, Shuffle: seed}}
+	}
 }
 
 // renewed has each cycle begin with nothing remembered.
 func renewed() ScenarioOptions {
-	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
+	return ScenarioOptions{World: withVolumes(), Compile: loadOnce, BeforeCycle: func(w *World) error {
 		w.decider.Decider = *engine.NewDecider(session.New(w.Cluster(), w.Policy), action.Forgetful())
 		return nil
 	}}
@@ -95,7 +98,7 @@ func renewed() ScenarioOptions {
 
 // forgetful has every job be tried in every cycle, by sessions that remember all else.
 func forgetful() ScenarioOptions {
-	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
+	return ScenarioOptions{World: withVolumes(), Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
 			w.decider.Decider = *engine.NewDecider(session.New(w.Cluster(), w.Policy), action.Forgetful())
 		}
@@ -105,7 +108,7 @@ func forgetful() ScenarioOptions {
 
 // spread has every row that can be asked by several goroutines be asked so, in one session.
 func spread() ScenarioOptions {
-	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
+	return ScenarioOptions{World: withVolumes(), Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
 			s = session.New(w.Cluster(), w.Policy)
 			s.Spread(session.Split{Cores: 3, From: 1})
@@ -123,7 +126,7 @@ func reloading() ScenarioOptions {
 		sources[p] = doc
 		return p, issues
 	}
-	return ScenarioOptions{Compile: compile, BeforeCycle: func(w *World) error {
+	return ScenarioOptions{World: withVolumes(), Compile: compile, BeforeCycle: func(w *World) error {
 		doc := sources[w.Policy]
 		if doc == nil {
 			return fmt.Errorf("policy %s was not compiled here", w.Policy.Name)

@@ -14,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
@@ -25,13 +26,14 @@ func TestToAskChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
+			plain, err := RunScenario(path, data, ScenarioOptions{World: withVolumes(), Compile: loadOnce})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var d engine.Decider
 			var asker whatif.Asker
 			asked, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: Options{
+				Volumes: volume.New,
 				Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 					if s := d.Session(); s != nil && s.Cluster() == c && s.Policy() == p {
 						askAll(t, &asker, whatif.Asked{Session: s, Now: now}, c)
@@ -60,6 +62,7 @@ func TestWhatIfAgrees(t *testing.T) {
 		path, data := scenarioFile(t, name)
 		var d engine.Decider
 		_, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: Options{
+			Volumes: volume.New,
 			Decide: func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 				said := map[string]*whatif.Outcome{}
 				if s := d.Session(); s != nil && s.Cluster() == c && s.Policy() == p {

@@ -35,6 +35,8 @@ type Options struct {
 	Shuffle int64
 	// Decide decides; nil: an engine.Decider does.
 	Decide engine.DecideFunc
+	// Volumes answers about volumes, which engine/volume does; nil: nobody, and pods with volumes go nowhere.
+	Volumes model.VolumeLibrary
 	// MaxObjects is manifest.Options.MaxObjects of what Load reads.
 	MaxObjects int
 }
@@ -80,12 +82,14 @@ func NewWorld(o Options) *World {
 		now:        o.Now,
 		schedulers: manifest.OurSchedulers(o.SchedulerNames),
 		maxObjects: o.MaxObjects,
-		cluster:    model.NewCluster(model.Options{Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames)}),
-		store:      store{objects: map[manifest.ID]metav1.Object{}},
-		agenda:     agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}},
-		history:    history{of: map[manifest.ID]*span{}},
-		counted:    map[manifest.ID]bool{},
-		afresh:     newAfresh(),
+		cluster: model.NewCluster(model.Options{
+			Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames), Volumes: o.Volumes,
+		}),
+		store:   store{objects: map[manifest.ID]metav1.Object{}},
+		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}},
+		history: history{of: map[manifest.ID]*span{}},
+		counted: map[manifest.ID]bool{},
+		afresh:  newAfresh(),
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)

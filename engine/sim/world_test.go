@@ -88,7 +88,7 @@ func TestWorldObeysThePlan(t *testing.T) {
 func TestLeavingMember(t *testing.T) {
 	t.Parallel()
 	path, data := scenarioFile(t, "lifecycle/a_gang_whose_member_is_leaving")
-	r, err := RunScenario(path, data, ScenarioOptions{})
+	r, err := RunScenario(path, data, ScenarioOptions{World: withVolumes()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,8 +63,8 @@ type question struct {
 	zone, limits, restrictions *fwk.Status
 }
 
-// New makes the plugins for a cluster.
-func New(c *model.Cluster) (*Volumes, error) {
+// New makes the plugins for a cluster: it is the model.VolumeLibrary of all programs that run where Kubernetes' code fits in.
+func New(c *model.Cluster) (model.Volumes, error) {
 	v := &Volumes{c: c, ctx: klog.NewContext(context.Background(), logr.Discard()), book: &notebook{}}
 	factory, indexers := newInformers(v)
 	v.indexers = indexers

@@ -145,7 +145,11 @@ func asked(t testing.TB, c *model.Cluster) *Volumes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v
+	p, ok := v.(*Volumes)
+	if !ok {
+		t.Fatalf("the library gives %T", v)
+	}
+	return p
 }
 
 // answers is what is said of a task: its trouble, then by node which of the four questions are answered no.

@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
-	"k8s.io/utils/clock"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	podresource "k8s.io/component-helpers/resource"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -80,10 +81,7 @@ func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 	for i := range pod.Spec.InitContainers {
 		defaultRequests(&pod.Spec.InitContainers[i].Resources)
 	}
-	usage, err := core.PodUsageFunc(pod, clock.RealClock{})
-	if err != nil { // only for what is not a pod
-		return corev1.ResourceList{}
-	}
+	usage := quotaUsage(pod)
 	for name, amount := range usage {
 		own, ok := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 		if ok && strings.Contains(own, "/") {
@@ -91,4 +89,42 @@ func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 		}
 	}
 	return usage
+}
+
+// quotaUsage is what Kubernetes' quotas count of a pod that has not ended, as PodUsageFunc of k8s.io/kubernetes/pkg/quota/v1/evaluator/core
+// does. That package links a client of the API server, with the types of all its APIs.
+func quotaUsage(pod *corev1.Pod) corev1.ResourceList {
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	usage := corev1.ResourceList{"count/pods": one, corev1.ResourcePods: one}
+	for name, amount := range podresource.PodRequests(pod, podresource.PodResourcesOptions{}) {
+		own := name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+		if own {
+			usage[name] = amount
+		}
+		if own || isExtended(name) {
+			usage[corev1.DefaultResourceRequestsPrefix+name] = amount
+		}
+	}
+	for name, amount := range podresource.PodLimits(pod, podresource.PodResourcesOptions{}) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage {
+			usage["limits."+name] = amount
+		}
+	}
+	return usage
+}
+
+// deviceClassPrefix is that of resources which stand for a class of devices, resourcev1.ResourceDeviceClassPrefix: that package brings the
+// types of its API along.
+const deviceClassPrefix = "deviceclass.resource.kubernetes.io/"
+
+// isExtended says whether a resource is none of Kubernetes' own, and can be counted by a quota.
+func isExtended(name corev1.ResourceName) bool {
+	if strings.HasPrefix(string(name), deviceClassPrefix) {
+		return true
+	}
+	text := string(name)
+	own := !strings.Contains(text, "/") || strings.Contains(text, corev1.ResourceDefaultNamespacePrefix)
+	return !own && !strings.HasPrefix(text, corev1.DefaultResourceRequestsPrefix) &&
+		len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+text)) == 0
 }

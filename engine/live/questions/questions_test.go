@@ -23,6 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // cycleOf is a cycle over a small cluster: jobs a/one and b/two wait in queue q for more than its only node has.
@@ -32,7 +33,7 @@ func cycleOf(t *testing.T) *explain.Cycle {
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
+	c := model.NewCluster(model.Options{Volumes: volume.New, SchedulerNames: []string{"celsius"}})
 	amounts := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("4Gi"), "pods": resource.MustParse("10")}
 	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	objects := []any{

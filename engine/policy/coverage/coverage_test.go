@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -55,7 +56,7 @@ func TestReport(t *testing.T) {
 	if _, issues := r.Load(parse()); issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	c := model.NewCluster(model.Options{})
+	c := model.NewCluster(model.Options{Volumes: volume.New})
 	for range 2 {
 		new(reference.Run).Decide(c, first, time.Unix(0, 0))
 	}

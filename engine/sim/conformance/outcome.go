@@ -15,6 +15,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // volcanosName is the scheduler of pods that name none, and the one that served unless the case says otherwise.
@@ -52,7 +53,7 @@ func (c *Case) cluster() (*model.Cluster, error) {
 		}
 		add(pod)
 	}
-	state := model.NewCluster(model.Options{SchedulerNames: served})
+	state := model.NewCluster(model.Options{SchedulerNames: served, Volumes: volume.New})
 	if err := errors.Join(state.Apply(deltas...)...); err != nil {
 		return nil, fmt.Errorf("objects of the case: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -54,11 +53,14 @@ func NodesWith(match []corev1.NodeSelectorRequirement) *corev1.VolumeNodeAffinit
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: match}}}}
 }
 
+// noProvisioner is the provisioner of classes whose volumes somebody makes beforehand.
+const noProvisioner = "kubernetes.io/no-provisioner"
+
 func (c *converter) storageClass(v source.Value, name string, s *ShortStorageClass) {
 	class := &storagev1.StorageClass{Provisioner: s.Provisioner}
 	class.Name = name
 	if class.Provisioner == "" {
-		class.Provisioner = storagehelpers.NotSupportedProvisioner
+		class.Provisioner = noProvisioner
 	}
 	if s.Wait {
 		class.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)

@@ -1,0 +1,142 @@
+package try
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+
+	"github.com/celsius-scheduler/celsius/engine/page"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// The program in a folder, without the ending that says how it is compressed.
+const program = "celsius.wasm"
+
+// Build makes the page's folder: the program compiled and compressed, and all that the page loads beside it. root is the repository; it
+// takes Go.
+func Build(ctx context.Context, root, dir string) error {
+	examples, err := Examples(os.DirFS(root))
+	if err != nil {
+		return err
+	}
+	list, err := json.Marshal(examples)
+	if err != nil {
+		return fmt.Errorf("write the examples: %w", err)
+	}
+	goroot, err := output(ctx, root, nil, "env", "GOROOT")
+	if err != nil {
+		return err
+	}
+	glue, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(goroot)), "lib", "wasm", "wasm_exec.js"))
+	if err != nil {
+		return fmt.Errorf("what comes with Go for WebAssembly: %w", err)
+	}
+	files := map[string][]byte{"examples.json": list, "wasm_exec.js": glue, "style.css": []byte(page.Style())}
+	own, err := fs.Sub(pageFiles, "page")
+	if err != nil {
+		return fmt.Errorf("files of the page: %w", err)
+	}
+	names, err := fs.Glob(own, "*")
+	if err != nil {
+		return fmt.Errorf("files of the page: %w", err)
+	}
+	for _, name := range names {
+		if files[name], err = fs.ReadFile(own, name); err != nil {
+			return fmt.Errorf("files of the page: %w", err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the page's folder: %w", err)
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return fmt.Errorf("write the page: %w", err)
+		}
+	}
+	return buildProgram(ctx, root, dir)
+}
+
+// buildProgram compiles the program and compresses it. What is compressed already stays: that takes minutes.
+func buildProgram(ctx context.Context, root, dir string) error {
+	temp, err := os.MkdirTemp("", "celsius-try")
+	if err != nil {
+		return fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(temp) //nolint:errcheck // it lies where temporary files do
+	raw := filepath.Join(temp, program)
+	// Without inlining the program is a sixth smaller. What it then lacks in speed is not felt: see docs/decisions/0067.
+	_, err = output(ctx, root, []string{"GOOS=js", "GOARCH=wasm"},
+		"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-l", "-ldflags=-s -w", "-o", raw, "./cmd/celsius/try/wasm")
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(raw)
+	if err != nil {
+		return fmt.Errorf("read what was compiled: %w", err)
+	}
+	if same(dir, data) {
+		return nil
+	}
+	for ending, to := range map[string]func(io.Writer) io.WriteCloser{
+		".br": func(w io.Writer) io.WriteCloser {
+			return brotli.NewWriterOptions(w, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24})
+		},
+		".gz": func(w io.Writer) io.WriteCloser {
+			z, _ := gzip.NewWriterLevel(w, gzip.BestCompression) // it errs for levels that there are not
+			return z
+		},
+	} {
+		var small bytes.Buffer
+		w := to(&small)
+		if _, err := w.Write(data); err != nil {
+			return fmt.Errorf("compress the program: %w", err)
+		}
+		if err := w.Close(); err != nil {
+			return fmt.Errorf("compress the program: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, program+ending), small.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("write the program: %w", err)
+		}
+	}
+	return nil
+}
+
+// same says whether a folder holds a program compressed in both ways.
+func same(dir string, data []byte) bool {
+	if _, err := os.Stat(filepath.Join(dir, program+".gz")); err != nil {
+		return false
+	}
+	small, err := os.Open(filepath.Join(dir, program+".br"))
+	if err != nil {
+		return false
+	}
+	defer small.Close() //nolint:errcheck // it was only read
+	have, err := io.ReadAll(brotli.NewReader(small))
+	return err == nil && bytes.Equal(have, data)
+}
+
+// output runs Go in the repository.
+func output(ctx context.Context, root string, environment []string, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Dir, c.Env = root, append(os.Environ(), environment...)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, &errs)
+	}
+	return out, nil
+}

@@ -1,0 +1,54 @@
+package try
+
+import (
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Handler serves the page from its folder. It expects paths that begin at the folder: who mounts it elsewhere strips the prefix. The
+// program goes compressed, as the browser takes it; the page may load nothing but what the folder holds.
+func Handler(folder fs.FS) http.Handler {
+	files := http.FileServerFS(folder)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; "+
+			"worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-cache") // it is asked whether a file changed, and sent again only then
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)
+		case path.Base(r.URL.Path) == program:
+			serveProgram(w, r, folder)
+		default:
+			files.ServeHTTP(w, r)
+		}
+	})
+}
+
+// serveProgram sends the program in the best form that the browser takes.
+func serveProgram(w http.ResponseWriter, r *http.Request, folder fs.FS) {
+	w.Header().Set("Vary", "Accept-Encoding")
+	w.Header().Set("Content-Type", "application/wasm")
+	for _, form := range []struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}} {
+		if takes(r, form.name) {
+			w.Header().Set("Content-Encoding", form.name)
+			http.ServeFileFS(w, r, folder, program+form.ending)
+			return
+		}
+	}
+	http.Error(w, "the program is only sent compressed, by br or gzip", http.StatusNotAcceptable)
+}
+
+// takes says whether whoever asks takes an encoding. A browser refuses none by q=0.
+func takes(r *http.Request, encoding string) bool {
+	named := strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",")
+	return slices.ContainsFunc(named, func(n string) bool {
+		name, quality, _ := strings.Cut(n, ";")
+		return strings.TrimSpace(name) == encoding && strings.TrimSpace(quality) != "q=0"
+	})
+}

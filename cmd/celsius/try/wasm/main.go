@@ -1,0 +1,30 @@
+//go:build js && wasm
+
+// Command wasm is the core of celsius simulate as WebAssembly. It gives the worker of the page a function: a try.Question as JSON in, a
+// try.Answer as JSON out.
+package main
+
+import (
+	"encoding/json"
+	"syscall/js"
+	"time"
+	_ "time/tzdata" // a browser has no files to read time zones from
+
+	"github.com/celsius-scheduler/celsius/engine/try"
+)
+
+func main() {
+	js.Global().Set("celsiusAsk", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		var q try.Question
+		if err := json.Unmarshal([]byte(args[0].String()), &q); err != nil {
+			return `{"error": "the page asked something else than this program answers"}`
+		}
+		out, err := json.Marshal(try.Ask(q, time.Now()))
+		if err != nil {
+			return `{"error": "the answer could not be written"}`
+		}
+		return string(out)
+	}))
+	js.Global().Call("celsiusReady")
+	select {} // the page calls from now on
+}

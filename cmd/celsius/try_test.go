@@ -1,0 +1,370 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	site "github.com/celsius-scheduler/celsius/cmd/celsius/try"
+	"github.com/celsius-scheduler/celsius/engine/try"
+)
+
+// trialNow is when examples begin that do not say when.
+const trialNow = "2026-03-02T10:00:00Z"
+
+// mostCompressed is how large the program may be that is sent to a browser.
+const mostCompressed = 6_000_000
+
+func examples(t *testing.T) []site.Example {
+	t.Helper()
+	out, err := site.Examples(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// questionOf is what the page asks of an example.
+func questionOf(e site.Example) try.Question {
+	q := try.Question{Policy: e.Policy, World: e.World, Cycles: e.Cycles, Until: e.Until, Now: e.Now}
+	if q.Now == "" {
+		q.Now = trialNow
+	}
+	return q
+}
+
+// TestTryExamples asks what the page asks of every example, and compares the answers with what celsius simulate prints, and with what the
+// documents show.
+func TestTryExamples(t *testing.T) {
+	shown, scenarios := 0, 0
+	all := examples(t)
+	for _, e := range all {
+		t.Run(e.Group+"/"+e.Name, func(t *testing.T) {
+			q := questionOf(e)
+			a := try.Ask(q, time.Time{})
+			if a.Error != "" || len(a.Issues) > 0 || a.Differs != "" {
+				t.Fatalf("error %q, issues %v, differs %s", a.Error, a.Issues, a.Differs)
+			}
+			if a.Scenario {
+				scenarios++
+				return // it holds what it must print
+			}
+			t.Chdir(t.TempDir())
+			args := []string{"simulate", "--now", q.Now}
+			if q.Until != "" {
+				args = append(args, "--until", q.Until)
+			}
+			if q.Cycles > 0 {
+				args = append(args, "--cycles", strconv.Itoa(q.Cycles))
+			}
+			for name, text := range map[string]string{try.PolicyFile: q.Policy, try.WorldFile: q.World} {
+				if text == "" {
+					continue
+				}
+				if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, name)
+			}
+			if diff := cmp.Diff(simulated(t, args), a.Plan); diff != "" {
+				t.Errorf("the plan is another (- celsius simulate, + the page)\n%s", diff)
+			}
+			if diff := cmp.Diff(simulated(t, append(args, "--explain", "all")), a.Reasons); diff != "" {
+				t.Errorf("the reasons are others (- celsius simulate, + the page)\n%s", diff)
+			}
+			if e.Shown == "" {
+				return
+			}
+			shown++
+			want, got := e.Shown, a.Plan
+			if strings.HasPrefix(want, "policy ") { // the first line names the policy and its file, which is another here
+				_, want, _ = strings.Cut(want, "\n")
+				_, got, _ = strings.Cut(got, "\n")
+			}
+			if !prints(strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")) {
+				t.Errorf("%s shows otherwise (-)\n%s", e.Group, cmp.Diff(want, got))
+			}
+		})
+	}
+	if shown < 10 || scenarios < 5 || len(all) < 25 {
+		t.Errorf("%d examples, %d with what a document shows, %d scenarios: they are no longer found", len(all), shown, scenarios)
+	}
+}
+
+func simulated(t *testing.T, args []string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(args, nil, &out, &errs); code != exitOK || errs.Len() > 0 {
+		t.Fatalf("%v: exit code %d: %s", args, code, &errs)
+	}
+	return out.String()
+}
+
+// tryFolder is the page's folder. It is kept between runs, because compressing what did not change takes minutes for nothing.
+func tryFolder(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(cache, "celsius-tests", "web")
+	if err := site.Build(t.Context(), "../..", dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "celsius.wasm.br"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the program is %.2f MB compressed", float64(info.Size())/1e6)
+	if info.Size() > mostCompressed {
+		t.Errorf("the program is %d bytes compressed, more than %d", info.Size(), mostCompressed)
+	}
+	return dir
+}
+
+// TestTryPage loads the page in a browser, edits a policy, makes a mistake, and asks the program some of the examples.
+func TestTryPage(t *testing.T) {
+	t.Parallel()
+	found := browserPath(t)
+	dir := tryFolder(t)
+	server := httptest.NewServer(site.Handler(os.DirFS(dir)))
+	t.Cleanup(server.Close)
+	l := look{t, started(t, found, 4*time.Minute)}
+	began := time.Now()
+	l.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL))
+	l.answered("done")
+	t.Logf("the first answer was there after %s", time.Since(began).Round(10*time.Millisecond))
+	if got := l.text(`document.querySelector("#out").textContent`); !strings.Contains(got, "DECISION") || !strings.Contains(got, "bind") {
+		t.Errorf("the first answer is %q", got)
+	}
+	t.Run("a policy is edited", func(t *testing.T) { editPolicy(look{t, l.ctx}) })
+	t.Run("a mistake has its place", func(t *testing.T) { mistakeHasPlace(look{t, l.ctx}) })
+	t.Run("the same bytes", func(t *testing.T) { sameInBrowser(look{t, l.ctx}, examples(t)) })
+	t.Run("user data is text", func(t *testing.T) { tryIsText(look{t, l.ctx}) })
+	t.Run("a link holds it all", func(t *testing.T) { linkHolds(look{t, l.ctx}) })
+	t.Run("width and themes", func(t *testing.T) { tryFits(look{t, l.ctx}) })
+}
+
+// answered waits until the page has its answer.
+func (l look) answered(state string) {
+	l.t.Helper()
+	got := ""
+	for deadline := time.Now().Add(90 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if got = l.text(`document.querySelector("#state")?.textContent ?? ""`); got == state &&
+			l.number(`document.querySelector("#out").classList.contains("old") ? 1 : 0`) == 0 {
+			return
+		}
+		if got == "mistakes" && state == "mistakes" {
+			return
+		}
+	}
+	l.t.Fatalf("the page says %q, want %q: %s", got, state, l.text(`document.querySelector("main").innerText`))
+}
+
+// write puts text into a field as typing does.
+func (l look) write(field, text string) {
+	l.t.Helper()
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.do(script(`(() => { const f = document.getElementById("` + field + `"); f.value = ` + string(quoted) +
+		`; f.dispatchEvent(new Event("input")); document.querySelector("#state").textContent = "typed"; })()`))
+}
+
+const trialWorld = `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 4}, {name: n2, cpu: 8}]
+jobs: [{name: small, cpu: 1}]
+`
+
+const trialPolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: mine}
+spec:
+  pipeline: [enqueue, allocate]
+  tiers:
+  - name: only
+    tables:
+    - name: house
+      inline:
+        scores:
+        - name: wanted
+          expression: "node.name == 'n1' ? 100.0 : 0.0"
+`
+
+const planText = `document.querySelector("#out").textContent`
+
+func editPolicy(l look) {
+	l.write("world", trialWorld)
+	l.write("policy", trialPolicy)
+	l.answered("done")
+	if got := l.text(planText); !strings.Contains(got, "policy mine") || !strings.Contains(got, "default/small-0  n1") {
+		l.t.Errorf("by the policy the pod goes to n1: %s", got)
+	}
+	l.write("policy", strings.Replace(trialPolicy, "'n1'", "'n2'", 1))
+	l.answered("done")
+	if got := l.text(planText); !strings.Contains(got, "default/small-0  n2") {
+		l.t.Errorf("by the edited policy the pod goes to n2: %s", got)
+	}
+	l.do(chromedp.Click(chromedp.CSS("[data-shows=reasons]")))
+	if got := l.text(planText); !strings.Contains(got, "small") || strings.Contains(got, "DECISION") {
+		l.t.Errorf("the reasons are %s", got)
+	}
+	l.do(chromedp.Click(chromedp.CSS("[data-shows=plan]")))
+}
+
+func mistakeHasPlace(l look) {
+	l.write("policy", strings.Replace(trialPolicy, "node.name", "node.nam", 1))
+	l.answered("mistakes")
+	got := l.text(`document.querySelector("#issues").textContent`)
+	if !strings.Contains(got, "policy.yaml:13:") || !strings.Contains(got, "nam") {
+		l.t.Errorf("the mistake is told as %q", got)
+	}
+	l.want(`document.querySelector(".lines .bad").textContent`, "13")
+	l.do(chromedp.Click(chromedp.CSS("#issues button")))
+	l.want(`document.activeElement.id`, "policy")
+	const line = `(() => {
+		const f = document.querySelector("#policy");
+		return f.value.slice(0, f.selectionStart).split("\n").length + "";
+	})()`
+	l.want(line, "13")
+	l.write("policy", trialPolicy)
+	l.answered("done")
+	if n := l.number(visible("#issues")); n != 0 {
+		l.t.Error("the mistake is still told when it is mended")
+	}
+}
+
+// sameInBrowser asks the program in the browser what the same code says here.
+func sameInBrowser(l look, all []site.Example) {
+	asked, groups := 0, map[string]int{}
+	for _, e := range all {
+		if groups[e.Group]++; groups[e.Group] > 1 {
+			continue
+		}
+		asked++
+		q := questionOf(e)
+		question, err := json.Marshal(q)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		value, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](`(async () => {
+			window.asking ??= await new Promise((ready) => {
+				const w = new Worker("worker.js");
+				w.onmessage = () => ready(w);
+			});
+			return new Promise((done) => {
+				asking.onmessage = (m) => done(JSON.stringify(m.data.answer));
+				asking.postMessage({ number: 1, question: `+string(question)+` });
+			});
+		})()`, chromedp.EvalAwaitPromise))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		var got try.Answer
+		if err := json.Unmarshal([]byte(value), &got); err != nil {
+			l.t.Fatal(err)
+		}
+		if diff := cmp.Diff(try.Ask(q, time.Time{}), got); diff != "" {
+			l.t.Errorf("%s %s: (- here, + in the browser)\n%s", e.Group, e.Name, diff)
+		}
+	}
+	l.t.Logf("%d examples were asked in the browser", asked)
+}
+
+func tryIsText(l look) {
+	l.write("policy", strings.Replace(trialPolicy, "        scores:\n", `        predicates:
+        - {name: never, expression: "false", message: "`+hostile+`"}
+        scores:
+`, 1))
+	l.answered("done")
+	if got := l.text(planText); !strings.Contains(got, hostile) {
+		l.t.Errorf("the message is not shown as it is: %s", got)
+	}
+	l.write("policy", "apiVersion: v1\nkind: \""+hostile+"\"\n")
+	l.answered("mistakes")
+	if got := l.text(`document.querySelector("#issues").textContent`); !strings.Contains(got, hostile) {
+		l.t.Errorf("the mistake is not shown as it is: %s", got)
+	}
+	if n := l.number(`document.querySelectorAll("main img, main script").length + (window.harmed ? 1 : 0)`); n != 0 {
+		l.t.Error("user data became elements")
+	}
+}
+
+func linkHolds(l look) {
+	l.write("policy", trialPolicy)
+	l.write("world", trialWorld)
+	l.answered("done")
+	l.do(chromedp.Click(chromedp.CSS("#share")))
+	hash := ""
+	for range 100 {
+		if hash = l.text(`location.hash`); hash != "" {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	l.do(chromedp.Reload())
+	l.answered("done")
+	if l.text(`document.querySelector("#policy").value`) != trialPolicy || l.text(`document.querySelector("#world").value`) != trialWorld {
+		l.t.Errorf("the link %q gives other texts", hash)
+	}
+}
+
+// tryFits measures the page on a phone and on a desk, light and dark. With PAGE_SHOTS it leaves pictures in that folder.
+func tryFits(l look) {
+	for _, width := range []int64{360, 1280} {
+		for _, theme := range []string{"light", "dark"} {
+			l.do(chromedp.EmulateViewport(width, 900))
+			l.theme(theme)
+			if n := l.number(`document.documentElement.scrollWidth`); n > float64(width) {
+				l.t.Errorf("at %d the page is %v wide", width, n)
+			}
+			if dir := os.Getenv("PAGE_SHOTS"); dir != "" {
+				picture, err := chromedp.Run(l.ctx, chromedp.FullScreenshot(100))
+				if err != nil {
+					l.t.Fatal(err)
+				}
+				name := filepath.Join(dir, "try-"+theme+"-"+strconv.FormatInt(width, 10)+".png")
+				if err := os.WriteFile(name, picture, 0o644); err != nil {
+					l.t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// TestTryProgramIsCompressed asks for the program as browsers do, and as what takes no compressed answer.
+func TestTryProgramIsCompressed(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"celsius.wasm.br": "B", "celsius.wasm.gz": "G", "index.html": "<p>page"})
+	h := site.Handler(os.DirFS(dir))
+	for _, c := range []struct{ accept, encoding, body string }{
+		{"gzip, deflate, br, zstd", "br", "B"},
+		{"gzip;q=1.0, br;q=0", "gzip", "G"},
+		{"", "", "the program is only sent compressed, by br or gzip\n"},
+	} {
+		r := httptest.NewRequestWithContext(context.Background(), "GET", "/celsius.wasm", nil)
+		r.Header.Set("Accept-Encoding", c.accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding"); got != c.encoding || w.Body.String() != c.body {
+			t.Errorf("%q: %q %q, want %q %q", c.accept, got, w.Body, c.encoding, c.body)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "POST", "/", nil))
+	if w.Code != 405 {
+		t.Errorf("POST gives %d", w.Code)
+	}
+}
