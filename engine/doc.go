@@ -86,7 +86,8 @@
 //	deploy                 the manifests of the parts, the admission policies that guard them, and what watches over them
 //	deploy/pages           what the parts serve at /metrics after some work, on which tests try queries
 //	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows; cmd/celsius/lsp
-//	                       helps those who write rules in their editors, cmd/celsius/schemas writes JSON Schemas of all kinds
+//	                       helps those who write rules in their editors, cmd/celsius/schemas writes JSON Schemas of all kinds,
+//	                       cmd/celsius/dashboard shows a cluster on a live page
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
 // Arrows go to plainer things; a test holds the table of who imports whom, another how large packages and types may be.
