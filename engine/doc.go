@@ -63,6 +63,7 @@
 //	engine/reference       the same cycle as plainly as it can be said: the definition. reference/values says what expressions give,
 //	                       reference/answers what sites answer, reference/devices which devices are given, reference/eviction who goes
 //	engine/proof           evictions checked after they were decided, without what finds them
+//	engine/page            the look and the components of the pages that are shown in a browser
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:

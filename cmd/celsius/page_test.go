@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -310,11 +308,8 @@ func fits(l look) {
 	l.do(script(`document.querySelectorAll("details").forEach(d => d.open = true)`))
 	for _, width := range []int64{400, 1280} {
 		for _, theme := range []string{"light", "dark"} {
-			feature := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
-			l.do(chromedp.EmulateViewport(width, 900), func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
-				_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: feature})
-				return chromedp.Void{}, err
-			})
+			l.do(chromedp.EmulateViewport(width, 900))
+			l.theme(theme)
 			for _, view := range []string{"nodes", "jobs"} {
 				l.do(chromedp.Click(chromedp.CSS(`[data-view=` + view + `]`)))
 				if n := l.number(`document.documentElement.scrollWidth`); n > float64(width) {
