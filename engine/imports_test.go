@@ -139,7 +139,7 @@ var mayImport = map[string]string{
 	"engine/live/events":  "",
 	"cmd/celsius":         allOurs,
 	"cmd/celsius/cluster": "cmd/celsius/dashboard engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
-	"cmd/celsius/dashboard": "crds/informers engine/explain engine/live engine/live/questions engine/live/scrape engine/model engine/policy " +
+	"cmd/celsius/dashboard": "crds/informers engine/explain engine/live engine/live/questions engine/live/scrape engine/model engine/page engine/policy " +
 		allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",

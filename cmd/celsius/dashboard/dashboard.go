@@ -20,7 +20,7 @@ import (
 )
 
 //go:embed page
-var page embed.FS
+var pageFiles embed.FS
 
 // Options say what is shown, and to whom.
 type Options struct {
@@ -109,7 +109,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 
 // guarded serves data to those who may see it. url is what to open, by the address that is listened on.
 func (o *Options) guarded(cfg *rest.Config, data http.Handler) (h http.Handler, url func(address string) string, err error) {
-	files, err := fs.Sub(page, "page")
+	files, err := fs.Sub(pageFiles, "page")
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the page: %w", err)
 	}

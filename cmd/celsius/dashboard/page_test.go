@@ -2,16 +2,19 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +62,7 @@ func opened(t testing.TB, s *state, c cluster) look {
 	t.Cleanup(cancel)
 	l := look{t, ctx, server.URL, s}
 	l.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate(server.URL+"/#key=secret"))
-	l.await(`document.querySelectorAll("#queue-table tbody tr").length > 0 && document.querySelector("#live").textContent === "live"`)
+	l.await(`document.querySelectorAll("#queue-tree tbody tr").length > 0 && document.querySelector("#live").textContent === "live"`)
 	return l
 }
 
@@ -168,11 +171,11 @@ func TestPage(t *testing.T) {
 func sectionsShown(l look) {
 	for js, want := range map[string]string{
 		`document.querySelector("#cluster").textContent`: "test",
-		`[...document.querySelectorAll("#queue-table tbody tr")].map(r => [...r.cells].filter(c => !c.matches(".bar-column")).map(c => c.innerText.trim()).join(" ")).join("|")`: "root 30 –   |batch 2 40   1|research 28 24 4  1|vision 8 –   ",
-		`[...document.querySelectorAll("#line-table tbody a:not(.plain)")].map(a => a.textContent).join()`:                                        "sweep,big",
-		`document.querySelector("#policy-list tbody th").firstChild.textContent`:                                                                  "house/no-night",
-		`[...document.querySelectorAll("#policy-list tbody tr:first-child td")].map(c => c.textContent).join("|")`:                                "predicates|3||4|1,200||<cost>|9",
-		`document.querySelector("#heat-sum").textContent`: "4 nodes have cpu: 0 at least 95 % taken, 2 idle; 1 node not ready, 1 cordoned",
+		`[...document.querySelectorAll("#queue-tree tbody tr")].map(r => [...r.cells].filter(c => !c.matches(".bar-column")).map(c => c.innerText.trim()).join(" ")).join("|")`: "root 30 –   |batch 2 40   1|research 28 24 4  1|vision 8 –   ",
+		`[...document.querySelectorAll("#line-table tbody a:not(.plain)")].map(a => a.textContent).join()`:                                                                      "sweep,big",
+		`document.querySelector("#policy-list tbody th").firstChild.textContent`:                                                                                                "house/no-night",
+		`[...document.querySelectorAll("#policy-list tbody tr:first-child td")].map(c => c.textContent).join("|")`:                                                              "predicates|3||4|1,200||<cost>|9",
+		`document.querySelector("#heat-sum").textContent`:                                                                                                                       "4 nodes have cpu: 0 at least 95 % taken, 2 idle; 1 node not ready, 1 cordoned",
 	} {
 		if cost := evaluated[string](l, `[...document.querySelectorAll("#policy-list tbody tr:first-child td")][6].textContent`); strings.Contains(want, "<cost>") {
 			want = strings.Replace(want, "<cost>", cost, 1)
@@ -181,7 +184,7 @@ func sectionsShown(l look) {
 			l.Errorf("%s\n is %q\nwant %q", js, got, want)
 		}
 	}
-	held := l.number(`document.querySelector("[data-key=research] .held").getBoundingClientRect().width / document.querySelector("[data-key=research] .bar").getBoundingClientRect().width`)
+	held := l.number(`document.querySelector("[data-key=research] .meter i").getBoundingClientRect().width / document.querySelector("[data-key=research] .meter").getBoundingClientRect().width`)
 	if want := 24.0 / 40; held < want-.01 || held > want+.01 {
 		l.Errorf("what research holds of its own is %.3f of its bar, want %.3f", held, want)
 	}
@@ -234,7 +237,7 @@ func byKeyboard(l look) {
 	}
 	focused := func(want string) {
 		l.Helper()
-		if got := l.text(`(e => e.id || e.textContent)(document.activeElement)`); got != want {
+		if got := l.text(`(e => e.id || e.dataset.key || e.parentElement.className)(document.activeElement)`); got != want {
 			l.Errorf("the focus is on %q, want %q", got, want)
 		}
 	}
@@ -242,7 +245,7 @@ func byKeyboard(l look) {
 	press("/")
 	focused("search")
 	press(kb.Escape)
-	l.script(`document.querySelector("#queue-table tbody a[tabindex='0']").focus()`)
+	l.script(`document.querySelector("#queue-tree tbody tr[tabindex='0']").focus()`)
 	press(kb.ArrowDown, kb.ArrowDown, kb.ArrowUp)
 	focused("batch")
 	press(kb.Enter)
@@ -250,13 +253,13 @@ func byKeyboard(l look) {
 	press(kb.Escape)
 	l.await(`document.querySelector("#detail").hidden`)
 	focused("batch")
-	l.script(`document.querySelector("#heat").focus()`)
+	l.script(`document.querySelector("#heat canvas").focus()`)
 	press(kb.Home)
-	if got := l.text(`document.querySelector("#heat-told").textContent`); !strings.HasPrefix(got, "cpu-1: ready; taken are cpu ") {
+	if got := l.text(`document.querySelector("#heat output").textContent`); !strings.HasPrefix(got, "cpu-1: ready; taken are cpu ") {
 		l.Errorf("told is %q", got)
 	}
 	press(kb.ArrowRight, kb.ArrowRight)
-	if got := l.text(`document.querySelector("#heat-told").textContent`); !strings.HasPrefix(got, "cpu-3: not ready") {
+	if got := l.text(`document.querySelector("#heat output").textContent`); !strings.HasPrefix(got, "cpu-3: not ready") {
 		l.Errorf("told is %q", got)
 	}
 	press(kb.Enter)
@@ -271,7 +274,7 @@ func byKeyboard(l look) {
 		way = append(way, l.text(`(e => e.id || e.className || e.tagName)(document.activeElement)`))
 	}
 	joined := strings.Join(way, " ")
-	for _, id := range []string{"search", "heat", "node-order", "rows-all"} {
+	for _, id := range []string{"search", "TR", "CANVAS", "node-order", "rows-all"} {
 		if strings.Count(" "+joined+" ", " "+id+" ") < 1 {
 			l.Errorf("by Tab one does not come to %s: %s", id, joined)
 		}
@@ -315,6 +318,67 @@ func fits(l look) {
 			}
 		}
 	}
+}
+
+// TestManyInABrowser shows 10,000 nodes and 50,000 pods while 500 pods change each second. What the page holds is bounded; how long it is
+// busy at once is told, and depends on the machine.
+func TestManyInABrowser(t *testing.T) {
+	const nodes, pods, seconds = 10000, 50000, 8
+	s := many(t, nodes, pods)
+	past := &picture{}
+	for i := range 120 { // the last ten minutes
+		fill(t, s, manyQueue(9, 400+5*i+90*(i/17%3)))
+		past, _ = drawn(t, s, past, time.Now().Add(-time.Duration(120-i)*sampleEvery))
+	}
+	l := opened(t, s, asked{})
+	l.script(`window.busy = []; new PerformanceObserver(l => busy.push(...l.getEntries().map(e => e.duration))).observe({type: "longtask"})`)
+	before := l.scripts()
+	for i := range seconds {
+		for j := range 50 {
+			for n := range 10 {
+				fill(t, s, manyPod(j, n, nodes, i%2 == 0))
+			}
+		}
+		fill(t, s, manyQueue(9, 1000+20*i))
+		l.await(`document.querySelector("[data-key=queue-09] .allocated").textContent === "` + fmtCount(1000+20*i) + `"`)
+	}
+	work := l.scripts() - before
+	if n := l.number(`document.querySelectorAll("*").length`); n > 5000 {
+		t.Errorf("the page holds %v elements", n)
+	}
+	t.Logf("scripts are at work for %.0f ms of an update; tasks of more than 50 ms in %d updates: %s ms", 1000*work/seconds, seconds,
+		l.text(`busy.map(Math.round).join(", ") || "none"`))
+	l.script(`location.hash = "#queue/queue-09"`)
+	l.await(`document.querySelector("#curve svg")`)
+	l.do(chromedp.EmulateViewport(1500, 1180))
+	l.shot("many")
+	l.theme("dark")
+	l.shot("many-dark")
+}
+
+// scripts is for how many seconds scripts have been at work in the page, and it was laid out, by the clock of their thread.
+func (l look) scripts() (seconds float64) {
+	l.Helper()
+	l.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		if _, err := cdp.Call(ctx, t, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}); err != nil {
+			return chromedp.Void{}, err
+		}
+		out, err := cdp.Call(ctx, t, performance.GetMetrics, cdp.Empty{})
+		for _, m := range out.Metrics {
+			if m.Name == "TaskDuration" {
+				seconds = m.Value
+			}
+		}
+		return chromedp.Void{}, err
+	})
+	return seconds
+}
+
+func fmtCount(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return strconv.Itoa(n/1000) + "," + fmt.Sprintf("%03d", n%1000)
 }
 
 // contrastOfText is the least contrast (WCAG 2.2, 1.4.3) of some texts with the ground of the cards.

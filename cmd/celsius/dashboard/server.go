@@ -19,6 +19,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/engine/page"
 )
 
 // Path is what one must be allowed to get, as metrics are at /metrics, to see a dashboard that is shared. All that tells of the cluster is
@@ -126,6 +127,11 @@ func handler(files fs.FS, data http.Handler, guard func(http.Handler) (http.Hand
 	mux := http.NewServeMux()
 	mux.Handle(Path+"/", guarded)
 	mux.Handle("/", http.FileServerFS(files))
+	for name, text := range map[string]string{"/look.css": page.Style(), "/components.js": page.Components()} {
+		mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(text))
+		})
+	}
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	return security(sameOrigin(mux)), nil
 }

@@ -376,7 +376,7 @@ func TestManyFits(t *testing.T) {
 	if err != nil || len(update) > 100<<10 || !bytes.Contains(update, []byte(`"at":[`)) {
 		t.Errorf("%v: an update of 500 pods is %d bytes", err, len(update))
 	}
-	if got := int(testing.AllocsPerRun(1, func() { s.changed = true; s.draw(p, overview{}, noon().Add(2*time.Second)) })); got > 2*nodes+pods {
+	if got := int(testing.AllocsPerRun(1, func() { s.changed = true; s.draw(p, overview{}, noon().Add(2*time.Second)) })); got > 2*nodes+2*pods {
 		t.Errorf("a picture takes %d allocations", got)
 	}
 }

@@ -232,30 +232,59 @@ func (a asked) Raw(_ context.Context, path, _ string) ([]byte, error) {
 func many(t testing.TB, nodes, pods int) *state {
 	t.Helper()
 	s := newState()
-	fill(t, s, aQueue("root", "", "", ""))
+	fill(t, s, aQueue("root", "", "", "cpu=640000"))
+	for _, parent := range []string{"production", "research", "scavenger"} {
+		fill(t, s, aQueue(parent, "", "cpu=4000", "cpu=3100,nvidia.com/gpu=640"))
+	}
 	for q := range 40 {
-		fill(t, s, aQueue(fmt.Sprintf("queue-%d", q), "", "cpu=1000", "cpu=900,nvidia.com/gpu=10"))
+		fill(t, s, manyQueue(q, 300+q*37%900))
 	}
 	for n := range nodes {
-		fill(t, s, aNode(fmt.Sprintf("worker-%05d.eu-central-1.compute.internal", n), "cpu=64,memory=256Gi,pods=110,nvidia.com/gpu=8"))
+		node := aNode(fmt.Sprintf("worker-%05d.eu-central-1.compute.internal", n), "cpu=64,memory=256Gi,pods=110,nvidia.com/gpu=8")
+		if n%611 == 610 {
+			node.Status.Conditions[0].Status = corev1.ConditionFalse
+		}
+		fill(t, s, node)
 	}
 	for j := range pods / 10 {
-		name, phase, why := fmt.Sprintf("job-%d", j), schedulingv1beta1.PodGroupRunning, ""
+		phase, why := schedulingv1beta1.PodGroupRunning, ""
 		if j%5 == 4 {
-			phase, why = schedulingv1beta1.PodGroupInqueue, fmt.Sprintf("10/10 tasks in gang unschedulable: %d Insufficient nvidia.com/gpu.", j)
+			phase = schedulingv1beta1.PodGroupInqueue
+			why = []string{
+				fmt.Sprintf("10/10 tasks in gang unschedulable: %d/%d nodes are available: %d Insufficient nvidia.com/gpu.", j%7, nodes, nodes-j%7),
+				"queue scavenger is overused: it holds more than it deserves", fmt.Sprintf("quota of namespace team is used up: cpu %d of 4000", j),
+			}[j%3]
 		}
-		fill(t, s, aGroup("team", name, fmt.Sprintf("queue-%d", j%40), phase, why, time.Duration(j)*time.Second))
+		fill(t, s, aGroup("team", fmt.Sprintf("job-%d", j), fmt.Sprintf("queue-%02d", j%40), phase, why, time.Duration(j)*time.Second))
 		for p := range 10 {
 			fill(t, s, manyPod(j, p, nodes, why == ""))
 		}
 	}
+	fill(t, s, aPolicy(t))
+	f, err := read([]byte(aPage), &figures{}, noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.figures = f
 	return s
 }
 
+// manyQueue is one of the queues of many.
+func manyQueue(q, holds int) *schedulingv1beta1.Queue {
+	parent := []string{"production", "research", "scavenger"}[q%3]
+	return aQueue(fmt.Sprintf("queue-%02d", q), parent, "cpu=700", fmt.Sprintf("cpu=%d,nvidia.com/gpu=%d", holds, holds/9))
+}
+
+// manyPod is one of the pods of many; some nodes have more of them than others.
 func manyPod(j, p, nodes int, placed bool) *corev1.Pod {
 	node, phase := "", corev1.PodPending
 	if placed {
-		node, phase = fmt.Sprintf("worker-%05d.eu-central-1.compute.internal", (j*10+p)*7%max(nodes, 1)), corev1.PodRunning
+		at := (j*10 + p) * 7 % max(nodes, 1)
+		if j%3 == 0 {
+			at = at / 4 * 3
+		}
+		node, phase = fmt.Sprintf("worker-%05d.eu-central-1.compute.internal", at), corev1.PodRunning
 	}
-	return aPod("team", fmt.Sprintf("job-%d-worker-%d", j, p), fmt.Sprintf("job-%d", j), node, "cpu=4,memory=8Gi,nvidia.com/gpu=1", phase, time.Hour)
+	asks := []string{"cpu=4,memory=8Gi,nvidia.com/gpu=1", "cpu=16,memory=64Gi", "cpu=8,memory=16Gi,nvidia.com/gpu=2"}[j%3]
+	return aPod("team", fmt.Sprintf("job-%d-worker-%d", j, p), fmt.Sprintf("job-%d", j), node, asks, phase, time.Hour)
 }

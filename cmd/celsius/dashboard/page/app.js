@@ -1,11 +1,12 @@
 import {$, h, keyed, text, roving, amount, round, count, span, ago} from "./dom.js";
 import {takeKey, setToken, follow, json} from "./stream.js";
-import * as heat from "./heat.js";
+import * as nodes from "./nodes.js";
 import {open, refresh, told} from "./detail.js";
+import {lent} from "./queue.js";
 
 /** What the server told last, and the resource that is looked at. */
 const view = {overview: null, queues: null, line: null, policies: null, resource: "cpu"};
-const reached = [roving($("queue-table"), "tbody a"), roving($("line-table"), "tbody a"), roving($("results"), "a")];
+const reached = [roving($("line-table"), "tbody a"), roving($("results"), "a")];
 const resourceNumber = () => Math.max(0, (view.overview?.resources || []).indexOf(view.resource));
 
 // Resources are chosen once for all of the page.
@@ -15,7 +16,7 @@ function drawResources() {
     h("label", {}, h("input", {type: "radio", name: "resource", value: r, onchange: () => {
       view.resource = r;
       drawQueues();
-      heat.show(view.overview.resources, resourceNumber());
+      nodes.show(view.overview.resources, resourceNumber());
       told(view);
     }}), h("span", {}, r.replace(/^.*\//, ""))), (e, r) => {
     if (r !== null) e.firstChild.checked = r === view.resource;
@@ -32,44 +33,60 @@ function drawOverview() {
     text(e.firstChild, g.of);
     text(e.lastChild, g.why);
   });
-  const figures = [["nodes ready", o.nodes - o.notReady, "of " + o.nodes], ["pods running", o.pods.Running || 0, "of " + sum(o.pods)],
-    ["pods without a node", o.pods.Waiting || 0, ""]];
+  const figures = [["nodes ready", o.nodes - o.notReady, "of " + o.nodes.toLocaleString("en")], ["pods running", o.pods.Running || 0, "of " + sum(o.pods).toLocaleString("en")],
+    ["pods waiting", o.pods.Waiting || 0, ""]];
   o.resources.forEach((r, i) => {
     if (r !== "pods" && o.offered[i] > 0) {
       figures.push([r.replace(/^.*\//, "") + " taken", Math.round(100 * o.used[i] / o.offered[i]) + " %", `${amount(r, o.used[i])} of ${amount(r, o.offered[i])}`]);
     }
   });
-  keyed($("figures"), figures, f => f[0], f => h("div", {}, h("dt", {}, f[0]), h("dd", {}, h("span"), " ", h("small"))), (e, [, value, of]) => {
+  keyed($("figures"), figures, f => f[0], f => h("div", {class: "card"}, h("dt", {}, f[0]), h("dd", {}, h("span"), " ", h("small"))), (e, [, value, of]) => {
     text(e.querySelector("span"), value.toLocaleString("en"));
     text(e.querySelector("small"), of);
   });
   drawResources();
 }
 
+// A bar of a queue: what it holds of its own, what it borrowed, and a mark at what it is due.
+function queueBar(q, r, most) {
+  const allocated = q.allocated[r] || 0, deserved = q.deserved[r] ?? -1, borrowed = lent(q, r);
+  const bar = celsius.bar({part: (allocated - borrowed) / most, mark: deserved < 0 ? null : deserved / most,
+    label: `${amount(view.resource, allocated)} allocated` + (deserved < 0 ? "" : `, ${amount(view.resource, deserved)} deserved`)});
+  const more = h("i", {class: "lent"});
+  more.style.left = 100 * (allocated - borrowed) / most + "%";
+  more.style.width = 100 * borrowed / most + "%";
+  bar.append(more);
+  return bar;
+}
+
+let tree;
 function drawQueues() {
   const {queues, total} = view.queues, r = resourceNumber(), name = view.resource;
-  text($("queue-resource"), name);
-  const most = Math.max(...queues.map(q => Math.max(q.allocated[r] || 0, q.deserved[r] || 0)), 1e-9);
-  keyed($("queue-table").tBodies[0], queues, q => q.name, q => h("tr", {},
-    h("th", {scope: "row"}, h("a", {href: "#queue/" + q.name, tabindex: -1}, q.name), h("span", {class: "tag"})),
-    h("td", {class: "bar-column"}, h("div", {class: "bar", "aria-hidden": "true"}, h("i", {class: "held"}), h("i", {class: "lent"}), h("i", {class: "due"}))),
-    ["allocated", "deserved", "borrowed", "running", "waiting"].map(c => h("td", {class: "n " + c, "data-label": c}))), (row, q) => {
-    const [allocated, deserved] = [q.allocated[r] || 0, q.deserved[r] ?? -1];
-    const borrowed = deserved >= 0 ? Math.max(0, allocated - deserved) : 0, own = allocated - borrowed;
-    row.firstChild.style.setProperty("--depth", q.depth);
-    row.setAttribute("aria-level", q.depth + 1);
-    text(row.querySelector(".tag"), q.state === "Open" ? "" : q.state);
-    const [held, lent, due] = row.querySelectorAll(".bar i");
-    held.style.width = 100 * own / most + "%";
-    lent.style.left = held.style.width;
-    lent.style.width = 100 * borrowed / most + "%";
-    due.hidden = deserved < 0;
-    due.style.left = 100 * Math.max(deserved, 0) / most + "%";
-    const cells = [...row.cells].slice(2);
-    [amount(name, allocated), amount(name, deserved), borrowed > 0 ? amount(name, borrowed) : "", q.running || "", q.waiting || ""]
-      .forEach((value, i) => text(cells[i], value));
-  });
-  reached[0]();
+  const most = new Map(); // bars are as long as those of siblings are
+  for (const q of queues) most.set(q.parent, Math.max(most.get(q.parent) || 1e-9, q.allocated[r] || 0, q.deserved[r] || 0));
+  const number = (title, cell) => ({title, cell, number: true, class: title});
+  const data = {
+    title: `Queues by ${name}`, rows: queues.map(q => ({...q, key: q.name})),
+    columns: [
+      {title: "queue", cell: q => h("span", {}, h("a", {href: "#queue/" + q.name, tabindex: -1}, q.name), h("span", {class: "tag"}, q.state === "Open" ? "" : q.state))},
+      {title: name.replace(/^.*\//, ""), class: "bar-column", cell: q => queueBar(q, r, most.get(q.parent))},
+      number("allocated", q => amount(name, q.allocated[r])), number("deserved", q => amount(name, q.deserved[r])),
+      number("borrowed", q => lent(q, r) ? amount(name, lent(q, r)) : ""), number("running", q => q.running || ""), number("waiting", q => q.waiting || ""),
+    ],
+  };
+  if (tree) tree.update(data);
+  else {
+    tree = celsius.tree(data);
+    tree.setAttribute("aria-describedby", "queues-key queues-help");
+    tree.addEventListener("keydown", event => { // before the tree, which folds by Enter as well as by the arrows
+      const row = event.target.closest("tr");
+      if (event.key !== "Enter" || event.target.closest("button, a") || !row) return;
+      event.preventDefault();
+      event.stopPropagation();
+      location.hash = "#queue/" + row.dataset.key;
+    }, {capture: true});
+    $("queue-tree").append(tree);
+  }
   $("queue-rest").hidden = total <= queues.length;
   text($("queue-rest"), `${total - queues.length} more queues: search finds them.`);
 }
@@ -88,7 +105,7 @@ function drawLine() {
     text(row.cells[4].firstChild, j.why || "");
   });
   $("line-table").parentElement.hidden = jobs.length === 0;
-  reached[1]();
+  reached[0]();
   $("line-rest").hidden = total <= jobs.length;
   text($("line-rest"), `${(total - jobs.length).toLocaleString("en")} more, which came later: search finds them, and a queue shows those in it.`);
 }
@@ -139,7 +156,7 @@ let drawing = false;
 
 // All that came is drawn in one frame.
 function take(name, data) {
-  if (name === "nodes") heat.take(data);
+  if (name === "nodes") nodes.take(data);
   else view[name] = data;
   changed.add(name);
   if (drawing) return;
@@ -147,10 +164,8 @@ function take(name, data) {
   requestAnimationFrame(() => {
     drawing = false;
     if (!view.overview) return;
-    if (changed.has("overview")) {
-      drawOverview();
-      heat.show(view.overview.resources, resourceNumber());
-    }
+    if (changed.has("overview")) drawOverview();
+    if (changed.has("overview") || changed.has("nodes")) nodes.show(view.overview.resources, resourceNumber());
     for (const [name, f] of Object.entries(draw)) if (name !== "overview" && view[name] && changed.has(name)) f();
     changed.clear();
     news();
@@ -196,7 +211,7 @@ $("search").addEventListener("input", async () => {
       ...result.found.map(f => h(to(f) ? "a" : "span", {href: to(f), tabindex: to(f) ? -1 : null}, h("b", {}, f.kind), " ", f.namespace ? f.namespace + "/" + f.name : f.name,
         " ", h("span", {class: "soft small"}, f.says || ""))));
     $("results").hidden = false;
-    reached[2]();
+    reached[1]();
   } catch (error) {
     $("results").replaceChildren(h("p", {class: "bad"}, error.message));
     $("results").hidden = false;
@@ -234,13 +249,11 @@ addEventListener("keydown", event => {
 
 $("rows-all").addEventListener("change", () => view.policies && drawPolicies());
 addEventListener("hashchange", () => open(view));
-for (const theme of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(theme).addEventListener("change", heat.recolour);
 setInterval(() => {
   for (const row of $("line-table").tBodies[0].rows) text(row.cells[2], ago(row.dataset.since));
   refresh(view);
 }, 5000);
 
 takeKey();
-heat.recolour();
 open(view);
 follow(take, state, refused);

@@ -1,6 +1,7 @@
 // A job, a queue or a node that was opened: what the address of the page names after #.
 import {$, h, keyed, text, amount, count, ago, clock, command} from "./dom.js";
 import {json, words} from "./stream.js";
+import {facts, queue} from "./queue.js";
 
 let shown = "", from = null, asking = null, last = 0, data = null;
 
@@ -80,7 +81,7 @@ function skeleton(kind, namespace, name, answer) {
   const parts = {
     job: [h("p", {id: "job-says"}), h("dl", {class: "facts", id: "job-facts"}), explain, why, h("h3", {}, "Story"), h("ol", {class: "story", id: "story"}),
       h("ul", {class: "bad small", id: "story-lacks"}), h("h3", {id: "pods-title"}), h("div", {class: "wide"}, table("pods", ["pod", "phase", "node", "why"]))],
-    queue: [h("dl", {class: "facts", id: "queue-facts"}), h("figure", {id: "curve"}), explain, why, h("h3", {id: "in-line"}),
+    queue: [h("dl", {class: "facts", id: "queue-facts"}), h("div", {id: "curve"}), explain, why, h("h3", {id: "in-line"}),
       h("div", {class: "wide"}, table("queue-line", ["job", "waits", "why"]))],
     node: [h("p", {id: "node-says"}), h("div", {class: "wide"}, table("node-use", ["resource", "taken", "of", "%"])), explain, why, h("h3", {id: "pods-title"}),
       h("div", {class: "wide"}, table("pods", ["pod", "job", "phase", "why"]))],
@@ -90,10 +91,6 @@ function skeleton(kind, namespace, name, answer) {
 
 function table(id, columns) {
   return h("table", {id}, h("thead", {}, h("tr", {}, columns.map(c => h("th", {scope: "col"}, c)))), h("tbody"));
-}
-
-function facts(id, list) {
-  keyed($(id), list.filter(f => f[1] !== "" && f[1] !== undefined), f => f[0], f => h("div", {}, h("dt", {}, f[0]), h("dd")), (e, f) => text(e.lastChild, f[1]));
 }
 
 function fill(view) {
@@ -124,49 +121,6 @@ function job(s) {
     if (p.node) link.href = "#node/" + p.node;
     text(row.cells[3], p.says || "");
   });
-}
-
-function queue(d, view) {
-  const q = view.queues?.queues.find(x => x.name === d.name), resources = view.overview?.resources || [], r = Math.max(0, resources.indexOf(view.resource));
-  if (q) {
-    const lent = q.deserved[r] >= 0 ? Math.max(0, q.allocated[r] - q.deserved[r]) : 0;
-    facts("queue-facts", [["state", q.state], ["below", q.parent || ""], ["weight", q.weight], [view.resource + " allocated", amount(view.resource, q.allocated[r])],
-      ["deserved", amount(view.resource, q.deserved[r])], ["borrowed", amount(view.resource, lent)], ["guarantee", q.guarantee[r] < 0 ? "" : amount(view.resource, q.guarantee[r])],
-      ["capability", q.capability[r] < 0 ? "" : amount(view.resource, q.capability[r])]]);
-  }
-  curve($("curve"), d, r, view.resource);
-  text($("in-line"), d.line.total ? `${count(d.line.total, "job")} ${d.line.total === 1 ? "waits" : "wait"} in it, the oldest first` : "No job waits in it");
-  $("queue-line").hidden = !d.line.total;
-  keyed($("queue-line").tBodies[0], d.line.jobs, j => j.namespace + "/" + j.name, j => h("tr", {},
-    h("th", {scope: "row"}, h("a", {href: `#job/${j.namespace}/${j.name}`}, `${j.namespace}/${j.name}`)), h("td", {class: "n"}), h("td", {class: "why"})), (row, j) => {
-    text(row.cells[1], ago(j.since));
-    text(row.cells[2], j.why || "");
-  });
-}
-
-const svg = (tag, props) => {
-  const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(props)) e.setAttribute(name, value);
-  return e;
-};
-
-// curve draws what a queue held and was due: up to what it is due in one colour, and beyond it in another.
-function curve(figure, d, r, resource) {
-  const allocated = d.allocated[r] || [], deserved = d.deserved[r] || [], times = d.times.slice(d.times.length - allocated.length);
-  if (allocated.length < 2) return figure.replaceChildren(h("p", {class: "soft small"}, "Its curve begins in some seconds."));
-  const width = 600, height = 150, most = Math.max(...allocated, ...deserved, 1e-9) * 1.05, first = times[0], length = Math.max(1, times.at(-1) - first);
-  const x = i => ((times[i] - first) / length * width).toFixed(1), y = v => (height - Math.max(0, v) / most * height).toFixed(1);
-  const area = of => `M0 ${height}` + allocated.map((_, i) => `L${x(i)} ${y(of(i))}`).join("") + `L${width} ${height}Z`;
-  const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", class: "curve",
-    "aria-label": `${resource} over the last ${Math.round(length / 60)} minutes: allocated ${amount(resource, allocated.at(-1))}, deserved ${amount(resource, deserved.at(-1))} now`});
-  picture.append(svg("path", {d: area(i => allocated[i]), class: "lent"}),
-    svg("path", {d: area(i => deserved[i] < 0 ? allocated[i] : Math.min(allocated[i], deserved[i])), class: "held"}));
-  let line = "";
-  deserved.forEach((v, i) => { if (v >= 0) line += (line ? "L" : "M") + x(i) + " " + y(v); });
-  if (line) picture.append(svg("path", {d: line, class: "due"}));
-  figure.replaceChildren(h("div", {class: "axis soft small"}, h("span", {}, amount(resource, most)), h("span", {}, "0")), picture,
-    h("figcaption", {class: "soft small"}, h("span", {}, clock(first * 1000)), h("span", {}, `${resource}: allocated, borrowed above the line of what is deserved`),
-      h("span", {}, clock(times.at(-1) * 1000))));
 }
 
 function node(d, view) {

@@ -1,15 +1,13 @@
 // What is written comes from objects of the cluster, and so only ever becomes text.
 
-/** Makes an element. props: class, and attributes; on-: a listener. Children are elements and texts. */
+/** Makes an element. Properties are attributes as HTML has them, and, by on-, listeners; children may be lists. */
 export function h(tag, props = {}, ...children) {
-  const e = document.createElement(tag);
+  const attr = {}, on = {};
   for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) e.addEventListener(name.slice(2), value);
-    else e.setAttribute(name, value === true ? "" : value);
+    if (name.startsWith("on")) on[name.slice(2)] = value;
+    else if (value !== undefined && value !== null && value !== false) attr[name] = value === true ? "" : value;
   }
-  e.append(...children.flat().filter(c => c !== null && c !== undefined && c !== ""));
-  return e;
+  return celsius.make(tag, {attr, on}, ...children.flat());
 }
 
 export const $ = id => document.getElementById(id);
