@@ -25,7 +25,8 @@ type shownPage struct {
 // dashboard starts celsius dashboard with flags until the test ends.
 func (w *world) dashboard(flags ...string) shownPage {
 	w.t.Helper()
-	command := exec.CommandContext(context.WithoutCancel(w.Context), celsiusBinary(w.t), append([]string{"dashboard", "--address", "127.0.0.1:0"}, flags...)...)
+	args := append([]string{"dashboard", "--address", "127.0.0.1:0"}, flags...)
+	command := exec.CommandContext(context.WithoutCancel(w.Context), celsiusBinary(w.t), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+w.Kubeconfig)
 	var errs strings.Builder
 	command.Stderr = &errs
@@ -51,8 +52,8 @@ func (w *world) dashboard(flags ...string) shownPage {
 	return shownPage{w, base, key}
 }
 
-func (p shownPage) get(path, key string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(p.w.Context, http.MethodGet, p.base+path, nil)
+func (p shownPage) get(ctx context.Context, path, key string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (p shownPage) get(path, key string) (*http.Response, error) {
 
 // read reads what is at a path into an object.
 func (p shownPage) read(path string, into any) error {
-	response, err := p.get(path, p.key)
+	response, err := p.get(p.w.Context, path, p.key)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,9 @@ func (p shownPage) read(path string, into any) error {
 // until reads the stream until a section shows something.
 func (p shownPage) until(section string, shows func(data string) bool) {
 	p.w.t.Helper()
-	response, err := p.get("dashboard/stream", p.key)
+	ctx, cancel := context.WithTimeout(p.w.Context, waitAtMost)
+	defer cancel()
+	response, err := p.get(ctx, "dashboard/stream", p.key)
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
@@ -112,14 +115,19 @@ func TestE2EDashboard(t *testing.T) {
 	w.queue("a", 1)
 	w.Nodes(1, "cpu=3,memory=16Gi")
 	p := w.dashboard("--namespace", w.Namespace)
-	if response, err := p.get("dashboard/search?text=a", "guessed"); err != nil || response.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without the key: %v %v", response, err)
+	response, err := p.get(w.Context, "dashboard/search?text=a", "guessed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the key: %d", response.StatusCode)
 	}
 	w.Apply(jobLike("runs"))
 	w.phase("runs", "Running")
 	w.Apply(jobLike("waits"))
 	p.until("line", func(data string) bool {
-		return strings.Contains(data, `"name":"waits"`) && strings.Contains(data, "unschedulable") && !strings.Contains(data, `"name":"runs"`)
+		return strings.Contains(data, `"name":"waits"`) && strings.Contains(data, "not let into queue") && !strings.Contains(data, `"name":"runs"`)
 	})
 	p.until("queues", func(data string) bool { return strings.Contains(data, `"name":"`+w.Queue("a")+`"`) })
 	p.until("overview", func(data string) bool { return strings.Contains(data, `"Running":2`) })

@@ -208,7 +208,7 @@ func TestPlaygroundRefuses(t *testing.T) {
 		{"foreign kubeconfig", []string{"--kubeconfig", file}, exitFailed, "kubeconfig " + file +
 			" was not written by a playground and is not overwritten; give another --kubeconfig"},
 		{"only", []string{"--only", "etcd"}, exitUsage, "--only etcd: the only value is control-plane"},
-		{"dashboard for all", []string{"--dashboard", ":8088"}, exitUsage, "--dashboard: address :8088: without --shared the page is served on this machine"},
+		{"dashboard for all", []string{"--dashboard", ":8088"}, exitUsage, "--dashboard: address :8088: without --shared the page is served on"},
 		{"flag", []string{"--node", "3"}, exitUsage, "unknown flag: --node; see --help"},
 		{"command", []string{"up"}, exitUsage, `there is no command "up"; the only one is kubectl`},
 		{"nodes", []string{"--nodes", "-1"}, exitUsage, "--nodes -1: give 0 or more"},

@@ -75,11 +75,11 @@ dashboard may see.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Address, "address", dashboardAddress, "where to serve, as host:port of this machine; port 0 takes a free one; with --shared "+
-		sharedAddress)
+	f.StringVar(&o.Address, "address", dashboardAddress, "where to serve, as host:port of this machine; port 0 takes a free one; "+
+		"with --shared "+sharedAddress)
 	f.BoolVar(&o.Shared, "shared", false, "serve others too: by TLS, to who brings a bearer token and may get /dashboard")
-	f.StringVar(&o.CertDir, "cert-dir", "", "with --shared: a folder with tls.crt and tls.key, which may be renewed; default: a certificate that is "+
-		"made at the start, and that nobody has signed")
+	f.StringVar(&o.CertDir, "cert-dir", "", "with --shared: a folder with tls.crt and tls.key, which may be renewed; default: a "+
+		"certificate that is made at the start, and that nobody has signed")
 	return c
 }
 

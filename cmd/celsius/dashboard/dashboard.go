@@ -51,8 +51,8 @@ func (o *Options) Check() error {
 	case o.CertDir != "" && !o.Shared:
 		return errors.New("certificates are for a dashboard that is shared: what is served on this machine alone is plain HTTP")
 	case !o.Shared && host != "localhost" && !isLoopback(host):
-		return fmt.Errorf("address %s: without --shared the page is served on this machine alone: say 127.0.0.1, or localhost; it shows what you may see, "+
-			"and others shall not", o.Address)
+		return fmt.Errorf("address %s: without --shared the page is served on this machine alone: say 127.0.0.1, or localhost; "+
+			"it shows what you may see, and others shall not", o.Address)
 	}
 	return nil
 }
@@ -150,5 +150,6 @@ func (o *Options) encrypted(listener net.Listener) (net.Listener, error) {
 	if _, err := load(nil); err != nil {
 		return nil, err
 	}
-	return tls.NewListener(listener, &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), nil
+	made := &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	return tls.NewListener(listener, made), nil
 }

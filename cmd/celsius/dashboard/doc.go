@@ -1,4 +1,5 @@
-// Package dashboard shows a cluster as it is now, in a browser: queues, the line of jobs that wait, nodes, policies, and the story of a job.
+// Package dashboard shows a cluster as it is now, in a browser: queues, the line of jobs that wait, nodes, policies, and jobs with their
+// stories.
 //
 //	API server --informers--> objects.go: the little that is shown of each --> state.go --once a second--> view.go: sections
 //	scheduler  --its metrics, through the API server--> figures.go ------------^                             |

@@ -208,7 +208,8 @@ func (r *resources) strip(o any) (any, error) {
 }
 
 func (r *resources) node(o *corev1.Node) *node {
-	n := &node{named: nameOf(o), cordoned: o.Spec.Unschedulable, offers: r.amounts(o.Status.Allocatable), why: "it has not said that it is ready"}
+	n := &node{named: nameOf(o), cordoned: o.Spec.Unschedulable, offers: r.amounts(o.Status.Allocatable)}
+	n.why = "it has not said that it is ready"
 	for i := range o.Status.Conditions {
 		c := &o.Status.Conditions[i]
 		if c.Type == corev1.NodeReady {
@@ -224,8 +225,9 @@ func (r *resources) node(o *corev1.Node) *node {
 func (r *resources) pod(o *corev1.Pod) *pod {
 	asks := podresource.PodRequests(o, podresource.PodResourcesOptions{UseStatusResources: true})
 	p := &pod{
-		named: nameOf(o), group: model.GroupOf(o), job: o.Annotations[batchv1alpha1.JobNameKey], task: o.Annotations[batchv1alpha1.TaskSpecKey],
-		node: o.Spec.NodeName, phase: o.Status.Phase, asks: r.amounts(asks).plus(amounts{pods: 1}), why: short(o.Annotations[live.WhyAnnotation]),
+		named: nameOf(o), group: model.GroupOf(o), node: o.Spec.NodeName, phase: o.Status.Phase, asks: r.amounts(asks).plus(amounts{pods: 1}),
+		job: o.Annotations[batchv1alpha1.JobNameKey], task: o.Annotations[batchv1alpha1.TaskSpecKey],
+		why: short(o.Annotations[live.WhyAnnotation]),
 	}
 	if o.Status.StartTime != nil {
 		p.started = o.Status.StartTime.Time
@@ -258,8 +260,8 @@ func (r *resources) pod(o *corev1.Pod) *pod {
 
 func groupOf(o *schedulingv1beta1.PodGroup) *group {
 	g := &group{
-		named: nameOf(o), queue: cmp.Or(o.Spec.Queue, schedulingv1beta1.DefaultQueue), priority: o.Spec.PriorityClassName, min: o.Spec.MinMember,
-		phase: cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending), conditions: o.Status.Conditions,
+		named: nameOf(o), queue: cmp.Or(o.Spec.Queue, schedulingv1beta1.DefaultQueue), priority: o.Spec.PriorityClassName,
+		min: o.Spec.MinMember, phase: cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending), conditions: o.Status.Conditions,
 	}
 	for i := range g.conditions {
 		g.conditions[i].Message = short(g.conditions[i].Message)

@@ -42,12 +42,13 @@ func section[T any](t testing.TB, from map[string]json.RawMessage, name string) 
 
 // TestPicture looks at each section of a small cluster.
 func TestPicture(t *testing.T) {
-	p, sections := drawn(t, aCluster(t), &picture{}, noon())
+	_, sections := drawn(t, aCluster(t), &picture{}, noon())
 	top := section[overview](t, sections, "overview")
 	if diff := cmp.Diff(overview{
 		Cluster: "test", Gaps: []Gap{}, Resources: []string{"cpu", "memory", "pods", "nvidia.com/gpu"}, Used: []float64{30, 0, 3, 8},
 		Offered: []float64{64, 384 << 30, 330, 8}, Nodes: 4, NotReady: 1, Cordoned: 1,
-		Pods: map[string]int{"Running": 3, "Waiting": 2, "Failed": 1}, Jobs: map[string]int{"Running": 1, "Inqueue": 1, "Pending": 1, "Completed": 1},
+		Pods: map[string]int{"Running": 3, "Waiting": 2, "Failed": 1},
+		Jobs: map[string]int{"Running": 1, "Inqueue": 1, "Pending": 1, "Completed": 1},
 	}, top, cmp.AllowUnexported(Gap{})); diff != "" {
 		t.Errorf("overview: -want +got\n%s", diff)
 	}
@@ -57,7 +58,8 @@ func TestPicture(t *testing.T) {
 		tree = append(tree, fmt.Sprintf("%s%s %v %v %d", strings.Repeat("-", q.Depth), q.Name, q.Allocated, q.Deserved, q.Waiting))
 	}
 	if diff := cmp.Diff([]string{
-		"root [30 0 0 0] [-1 -1 -1 -1] 0", "-batch [2 0 0 0] [40 -1 -1 -1] 1", "-research [28 0 0 8] [24 -1 -1 6] 1", "--vision [8 0 0 0] [-1 -1 -1 -1] 0",
+		"root [30 0 0 0] [-1 -1 -1 -1] 0", "-batch [2 0 0 0] [40 -1 -1 -1] 1",
+		"-research [28 0 0 8] [24 -1 -1 6] 1", "--vision [8 0 0 0] [-1 -1 -1 -1] 0",
 	}, tree); diff != "" {
 		t.Errorf("queues; what the scheduler counts goes before what the spec says: -want +got\n%s", diff)
 	}
@@ -71,6 +73,11 @@ func TestPicture(t *testing.T) {
 	if !strings.HasPrefix(line.Reasons[0].Why, "# tasks in gang unschedulable: # nodes are available: # Insufficient cpu.") {
 		t.Errorf("reasons are %+v", line.Reasons)
 	}
+}
+
+// TestPolicies looks at a policy, and at what is counted of a row.
+func TestPolicies(t *testing.T) {
+	_, sections := drawn(t, aCluster(t), &picture{}, noon())
 	policies := section[[]policyView](t, sections, "policies")
 	if len(policies) != 1 || !policies[0].Active || !policies[0].Serves || policies[0].Generation != 3 {
 		t.Fatalf("policies are %+v", policies)
@@ -82,12 +89,21 @@ func TestPicture(t *testing.T) {
 	}
 	row.Cost = 0
 	if diff := cmp.Diff(rowView{
-		Site: "predicates", Table: "house", Name: "no-night", Text: "task.request['cpu'] <= 64.0", Waits: 3, Evictions: 4, Evaluations: 1200, Errors: 9,
+		Site: "predicates", Table: "house", Name: "no-night", Text: "task.request['cpu'] <= 64.0", Waits: 3, Evictions: 4, Evaluations: 1200,
+		Errors:    9,
 		LastError: "team/train-1: no such key",
 	}, row); diff != "" {
 		t.Errorf("a row: -want +got\n%s", diff)
 	}
-	want := map[string][]byte{"cpu-1": {13, 0, 1, notOffered, flagReady}, "cpu-2": {0, 0, 0, notOffered, flagReady | flagCordon}, "cpu-3": {0, 0, 0, notOffered, 0}, "gpu-1": {88, 0, 2, 100, flagReady}}
+}
+
+// TestHeat looks at what is said of each node.
+func TestHeat(t *testing.T) {
+	p, _ := drawn(t, aCluster(t), &picture{}, noon())
+	want := map[string][]byte{
+		"cpu-1": {13, 0, 1, notOffered, flagReady}, "cpu-2": {0, 0, 0, notOffered, flagReady | flagCordon},
+		"cpu-3": {0, 0, 0, notOffered, 0}, "gpu-1": {88, 0, 2, 100, flagReady},
+	}
 	for i, name := range p.heat.names {
 		var got []byte
 		for _, column := range p.heat.columns {
@@ -146,7 +162,8 @@ func TestStory(t *testing.T) {
 	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(noon().Add(-ago)) }
 	c := asked{events: map[string][]corev1.Event{
 		"team/etl-1": {{
-			ObjectMeta: metav1.ObjectMeta{UID: "1"}, Reason: "BackOff", Message: hostile, Count: 3, Type: corev1.EventTypeWarning, LastTimestamp: at(30 * time.Second),
+			ObjectMeta: metav1.ObjectMeta{UID: "1"}, Reason: "BackOff", Message: hostile, Count: 3, Type: corev1.EventTypeWarning,
+			LastTimestamp:  at(30 * time.Second),
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "etl-1"},
 		}},
 		"team/etl": {{ObjectMeta: metav1.ObjectMeta{UID: "1"}, LastTimestamp: at(30 * time.Second)}},
@@ -191,7 +208,8 @@ func TestHistory(t *testing.T) {
 		p, _ = drawn(t, s, p, noon().Add(time.Duration(i)*sampleEvery))
 	}
 	d, ok := s.queueDetail("research")
-	if !ok || len(d.Times) != mostSamples || len(d.Allocated[0]) != mostSamples || d.Allocated[0][0] != 28 || d.Deserved[0][mostSamples-1] != 24 {
+	if !ok || len(d.Times) != mostSamples || len(d.Allocated[0]) != mostSamples || d.Allocated[0][0] != 28 ||
+		d.Deserved[0][mostSamples-1] != 24 {
 		t.Fatalf("%d moments", len(d.Times))
 	}
 	if got, want := d.Times[mostSamples-1], noon().Add((mostSamples+49)*sampleEvery).Unix(); got != want {
@@ -287,10 +305,14 @@ func TestGaps(t *testing.T) {
 		err       error
 		want      string
 	}{
-		{"", followed{kindPods, nil, true}, no, "you may not list and watch pods in all namespaces: ask for a role that lets you, or start with -n NAMESPACE"},
+		{
+			"", followed{kindPods, nil, true}, no,
+			"you may not list and watch pods in all namespaces: ask for a role that lets you, or start with -n NAMESPACE",
+		},
 		{"team", followed{kindPods, nil, true}, no, "you may not list and watch pods in namespace team: ask for a role that lets you"},
 		{"team", followed{kindNodes, nil, false}, no, "you may not list and watch nodes in the cluster"},
-		{"", followed{kindQueues, nil, false}, apierrors.NewNotFound(schema.GroupResource{}, ""), "are Celsius' CustomResourceDefinitions applied?"},
+		{"", followed{kindQueues, nil, false}, apierrors.NewNotFound(schema.GroupResource{}, ""),
+			"are Celsius' CustomResourceDefinitions applied?"},
 		{"", followed{kindPods, nil, true}, apierrors.NewResourceExpired("old"), ""},
 		{"", followed{kindPods, nil, true}, errors.New("connection refused"), "they cannot be read: connection refused"},
 	} {
@@ -376,7 +398,8 @@ func TestManyFits(t *testing.T) {
 	if err != nil || len(update) > 100<<10 || !bytes.Contains(update, []byte(`"at":[`)) {
 		t.Errorf("%v: an update of 500 pods is %d bytes", err, len(update))
 	}
-	if got := int(testing.AllocsPerRun(1, func() { s.changed = true; s.draw(p, overview{}, noon().Add(2*time.Second)) })); got > 2*nodes+2*pods {
+	again := func() { s.changed = true; s.draw(p, overview{}, noon().Add(2*time.Second)) }
+	if got := int(testing.AllocsPerRun(1, again)); got > 2*nodes+2*pods {
 		t.Errorf("a picture takes %d allocations", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -94,7 +95,9 @@ func (s *state) story(namespace, name string) (v storyView, asks []string, ok bo
 		asks = append(asks, g.Name)
 		v.Entries = append(v.Entries, g.entries()...)
 	} else {
-		v.Job = jobView{Namespace: namespace, Name: name, Queue: j.queue, Since: j.CreationTimestamp.Time, Min: j.min, Pods: sum.pods, Placed: sum.placed}
+		v.Job = jobView{
+			Namespace: namespace, Name: name, Queue: j.queue, Since: j.CreationTimestamp.Time, Min: j.min, Pods: sum.pods, Placed: sum.placed,
+		}
 	}
 	if j != nil {
 		v.Job.Phase, v.Retries = cmp.Or(string(j.state.Phase), v.Job.Phase), j.retries
@@ -148,7 +151,8 @@ func jobCommands(v jobView, g *group, j *job) []string {
 }
 
 func (g *group) entries() []entry {
-	out := []entry{{At: g.CreationTimestamp.Time, What: "PodGroup made", Says: "queue " + g.queue + fmt.Sprintf(", %d must start together", max(g.min, 1))}}
+	says := fmt.Sprintf("queue %s, %d must start together", g.queue, max(g.min, 1))
+	out := []entry{{At: g.CreationTimestamp.Time, What: "PodGroup made", Says: says}}
 	for i := range g.conditions {
 		c := &g.conditions[i]
 		if c.Status != corev1.ConditionTrue {
@@ -169,7 +173,8 @@ func (j *job) entries() []entry {
 		if c.LastTransitionTime == nil {
 			continue
 		}
-		e := entry{At: c.LastTransitionTime.Time, What: "Job " + string(c.Status), Bad: strings.HasSuffix(string(c.Status), "ed") && c.Status != "Completed"}
+		bad := c.Status == batchv1alpha1.Failed || c.Status == batchv1alpha1.Aborted || c.Status == batchv1alpha1.Terminated
+		e := entry{At: c.LastTransitionTime.Time, What: "Job " + string(c.Status), Bad: bad}
 		if i == len(j.entered)-1 && c.Status == j.state.Phase {
 			e.Says = cmp.Or(j.state.Message, j.state.Reason)
 		}
@@ -226,7 +231,9 @@ func podEntries(mine []*pod) (out []entry) {
 
 // pod is one as it is shown. The lock is held.
 func (s *state) pod(p *pod) podView {
-	v := podView{Namespace: p.Namespace, Name: p.Name, Job: p.group, Task: p.task, Node: p.node, Phase: string(p.phase), Asks: of(p.asks, s.shown, 0)}
+	v := podView{
+		Namespace: p.Namespace, Name: p.Name, Job: p.group, Task: p.task, Node: p.node, Phase: string(p.phase), Asks: of(p.asks, s.shown, 0),
+	}
 	if g := s.groups[p.Namespace+"/"+p.group]; g != nil {
 		v.Job = g.title()
 	}

@@ -301,11 +301,7 @@ func (s *state) tree(shown []int) queuesView {
 
 // waits says whether a job has not started, or not all of it.
 func (g *group) waits() bool {
-	switch g.phase {
-	case schedulingv1beta1.PodGroupPending, schedulingv1beta1.PodGroupInqueue, schedulingv1beta1.PodGroupUnknown:
-		return true
-	}
-	return false
+	return g.phase != schedulingv1beta1.PodGroupRunning && g.phase != schedulingv1beta1.PodGroupCompleted
 }
 
 // why says why a job waits: as its scheduler wrote it, or what can be seen.

@@ -53,7 +53,9 @@ func aQueue(name, parent, deserved, allocated string) *schedulingv1beta1.Queue {
 	return q
 }
 
-func aGroup(namespace, name, queue string, phase schedulingv1beta1.PodGroupPhase, why string, ago time.Duration) *schedulingv1beta1.PodGroup {
+func aGroup(namespace, name, queue string, phase schedulingv1beta1.PodGroupPhase, why string,
+	ago time.Duration,
+) *schedulingv1beta1.PodGroup {
 	g := &schedulingv1beta1.PodGroup{ObjectMeta: named1(namespace, name+"-0f3a", ago)}
 	g.OwnerReferences = []metav1.OwnerReference{{APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: name}}
 	g.Spec.MinMember, g.Spec.Queue, g.Status.Phase = 2, queue, phase
@@ -66,15 +68,16 @@ func aGroup(namespace, name, queue string, phase schedulingv1beta1.PodGroupPhase
 	return g
 }
 
-func aPod(namespace, name, job, node, asks string, phase corev1.PodPhase, ago time.Duration) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: named1(namespace, name, ago)}
+func aPod(name, job, node, asks string, phase corev1.PodPhase, ago time.Duration) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: named1("team", name, ago)}
 	p.Annotations = map[string]string{
 		schedulingv1beta1.KubeGroupNameAnnotationKey: job + "-0f3a", batchv1alpha1.JobNameKey: job, batchv1alpha1.TaskSpecKey: "worker",
 	}
 	p.Spec.NodeName = node
 	p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list(asks)}}}
 	p.Status.Phase = phase
-	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Add(-ago / 2))}
+	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}
+	scheduled.LastTransitionTime = metav1.NewTime(noon().Add(-ago / 2))
 	if node == "" {
 		scheduled.Status, scheduled.Message = corev1.ConditionFalse, "0/4 nodes are available: 4 Insufficient cpu."
 	} else {
@@ -89,7 +92,9 @@ func aJob(namespace, name, queue string, phase batchv1alpha1.JobPhase, ago time.
 	j := &batchv1alpha1.Job{ObjectMeta: named1(namespace, name, ago)}
 	j.Spec.Queue, j.Spec.MinAvailable, j.Status.State.Phase = queue, 2, phase
 	at := metav1.NewTime(noon().Add(-ago / 2))
-	j.Status.Conditions = []batchv1alpha1.JobCondition{{Status: batchv1alpha1.Pending, LastTransitionTime: &j.CreationTimestamp}, {Status: phase, LastTransitionTime: &at}}
+	j.Status.Conditions = []batchv1alpha1.JobCondition{
+		{Status: batchv1alpha1.Pending, LastTransitionTime: &j.CreationTimestamp}, {Status: phase, LastTransitionTime: &at},
+	}
 	return j
 }
 
@@ -121,7 +126,8 @@ status:
   - name: celsius
     generation: 3
     ruleErrors:
-    - {site: predicates, table: house, rule: no-night, count: 7, lastObject: team/train-1, lastError: no such key, lastTime: "2026-03-01T12:00:00Z"}
+    - {site: predicates, table: house, rule: no-night, count: 7, lastObject: team/train-1, lastError: no such key,
+       lastTime: "2026-03-01T12:00:00Z"}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -175,11 +181,11 @@ func aCluster(t testing.TB) *state {
 	t.Helper()
 	s := newState()
 	broken := aNode("cpu-3", "cpu=16,memory=64Gi,pods=110")
-	broken.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Message: "kubelet stopped " + hostile}
+	broken.Status.Conditions[0].Status, broken.Status.Conditions[0].Message = corev1.ConditionFalse, "kubelet stopped "+hostile
 	cordoned := aNode("cpu-2", "cpu=16,memory=64Gi,pods=110")
 	cordoned.Spec.Unschedulable = true
 	cordoned.Spec.Taints = []corev1.Taint{{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}}
-	failed := aPod("team", "etl-1", "etl", "cpu-1", "cpu=2", corev1.PodFailed, time.Hour)
+	failed := aPod("etl-1", "etl", "cpu-1", "cpu=2", corev1.PodFailed, time.Hour)
 	failed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", FinishedAt: metav1.NewTime(noon().Add(-time.Minute))},
 	}}}
@@ -188,16 +194,18 @@ func aCluster(t testing.TB) *state {
 		aQueue("root", "", "", "cpu=30"), aQueue("research", "", "cpu=20", "cpu=28,nvidia.com/gpu=8"), aQueue("vision", "research", "", "cpu=8"),
 		aQueue("batch", "", "", "cpu=2"),
 		aGroup("team", "train", "research", schedulingv1beta1.PodGroupRunning, "", 2*time.Hour),
-		aGroup("team", "sweep", "research", schedulingv1beta1.PodGroupInqueue, "2/2 tasks in gang unschedulable: 0/4 nodes are available: 4 Insufficient cpu. "+hostile, time.Hour),
+		aGroup("team", "sweep", "research", schedulingv1beta1.PodGroupInqueue,
+			"2/2 tasks in gang unschedulable: 0/4 nodes are available: 4 Insufficient cpu. "+hostile, time.Hour),
 		aGroup("other", "big", "batch", schedulingv1beta1.PodGroupPending, "", 30*time.Minute),
 		aGroup("team", "etl", "batch", schedulingv1beta1.PodGroupCompleted, "", time.Hour),
-		aJob("team", "train", "research", batchv1alpha1.Running, 2*time.Hour), aJob("team", "sweep", "research", batchv1alpha1.Pending, time.Hour),
+		aJob("team", "train", "research", batchv1alpha1.Running, 2*time.Hour),
+		aJob("team", "sweep", "research", batchv1alpha1.Pending, time.Hour),
 		aJob("team", "etl", "batch", batchv1alpha1.Failed, time.Hour),
-		aPod("team", "train-0", "train", "gpu-1", "cpu=12,nvidia.com/gpu=4", corev1.PodRunning, 2*time.Hour),
-		aPod("team", "train-1", "train", "gpu-1", "cpu=16,nvidia.com/gpu=4", corev1.PodRunning, 2*time.Hour),
-		aPod("team", "sweep-0", "sweep", "", "cpu=40", corev1.PodPending, time.Hour),
-		aPod("team", "sweep-1", "sweep", "", "cpu=40", corev1.PodPending, time.Hour),
-		aPod("team", "etl-0", "etl", "cpu-1", "cpu=2", corev1.PodRunning, time.Hour), failed,
+		aPod("train-0", "train", "gpu-1", "cpu=12,nvidia.com/gpu=4", corev1.PodRunning, 2*time.Hour),
+		aPod("train-1", "train", "gpu-1", "cpu=16,nvidia.com/gpu=4", corev1.PodRunning, 2*time.Hour),
+		aPod("sweep-0", "sweep", "", "cpu=40", corev1.PodPending, time.Hour),
+		aPod("sweep-1", "sweep", "", "cpu=40", corev1.PodPending, time.Hour),
+		aPod("etl-0", "etl", "cpu-1", "cpu=2", corev1.PodRunning, time.Hour), failed,
 		aPolicy(t),
 	)
 	f, err := read([]byte(aPage), &figures{}, noon())
@@ -286,5 +294,5 @@ func manyPod(j, p, nodes int, placed bool) *corev1.Pod {
 		node, phase = fmt.Sprintf("worker-%05d.eu-central-1.compute.internal", at), corev1.PodRunning
 	}
 	asks := []string{"cpu=4,memory=8Gi,nvidia.com/gpu=1", "cpu=16,memory=64Gi", "cpu=8,memory=16Gi,nvidia.com/gpu=2"}[j%3]
-	return aPod("team", fmt.Sprintf("job-%d-worker-%d", j, p), fmt.Sprintf("job-%d", j), node, asks, phase, time.Hour)
+	return aPod(fmt.Sprintf("job-%d-worker-%d", j, p), fmt.Sprintf("job-%d", j), node, asks, phase, time.Hour)
 }
