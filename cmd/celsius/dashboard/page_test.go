@@ -360,7 +360,8 @@ func TestManyInABrowser(t *testing.T) {
 	}
 	l.script(`location.hash = "#queue/queue-09"`)
 	l.await(`document.querySelector("#curve svg")`)
-	l.script(fmt.Sprintf(`{ const now = Date.now, ago = now() - %d; Date.now = () => now() - ago; }`, noon().UnixMilli())) // when the jobs wait
+	// The jobs wait at noon of another day.
+	l.script(fmt.Sprintf(`{ const now = Date.now, ago = now() - %d; Date.now = () => now() - ago; }`, noon().UnixMilli()))
 	l.do(chromedp.EmulateViewport(1700, 1330, chromedp.EmulateScale(.8)))
 	time.Sleep(6 * time.Second) // of the page, which writes ages every five
 	l.shot("dashboard.webp")    // which the README shows
