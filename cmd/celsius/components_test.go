@@ -30,14 +30,17 @@ show("bar", bar({ part: .4, label: "cpu 40 % " + hostile, mark: .5, colour: "q1"
 show("states", make("p", {}, state("good", "Succeeded"), " ", state("bad", "Failed")));
 window.theCurve = show("curve", curve({
   title: "cpu " + hostile, note: "mean 5, peak 10", from: 0, to: 100,
-  lines: [{ name: "allocated", kind: "allocated", points: [[0, 0], [20, 10], [60, 4]] }, { name: "deserved", kind: "deserved", points: [[0, 8]] }],
+  lines: [{ name: "allocated", kind: "allocated", points: [[0, 0], [20, 10], [60, 4]] },
+    { name: "deserved", kind: "deserved", points: [[0, 8]] }],
   time: (t) => Math.round(t) + "s", amount: (a) => a + " cores",
 }));
-const nodes = Array.from({ length: 3000 }, (_, i) => ({ name: "n" + i, value: i % 7 ? (i % 11) / 10 : null, text: i + " % " + hostile, mark: i === 1 }));
+const nodes = Array.from({ length: 3000 }, (_, i) =>
+  ({ name: "n" + i, value: i % 7 ? (i % 11) / 10 : null, text: i + " % " + hostile, mark: i === 1 }));
 window.chosen = [];
 window.theHeat = show("heat", heat({ title: "cpu of nodes", cells: nodes, choose: (c) => chosen.push(c.name) }));
 const rows = [{ key: "root" }, { key: "a", parent: "root" }, { key: "b" + hostile, parent: "root" }, { key: "a1", parent: "a" }];
-window.queues = { title: "queues", columns: [{ title: "Queue", cell: (r) => r.key }, { title: "Pods", number: true, cell: () => 7 }], rows };
+const columns = [{ title: "Queue", cell: (r) => r.key }, { title: "Pods", number: true, cell: () => 7 }];
+window.queues = { title: "queues", columns, rows };
 window.theTree = show("tree", tree(queues));
 const pods = Array.from({ length: 500 }, (_, i) => ({ name: "pod-" + i, job: "job-" + Math.floor(i / 50), node: hostile }));
 pods.push({ name: "alone", job: "alone", node: "n1" });
@@ -141,7 +144,8 @@ func heatReads(l look) {
 	l.keys(kb.End)
 	l.want(said, "n2999: 2999 % "+hostile)
 	// The fourth cell has the value .3, the ninth .8: two steps of the scale.
-	const pixels = `[3, 8].map(i => [...document.querySelector("#heat canvas").getContext("2d").getImageData(i * 8 + 3, 3, 1, 1).data].join()).join(" ")`
+	const pixels = `[3, 8].map(i => [...document.querySelector("#heat canvas").getContext("2d").getImageData(i * 8 + 3, 3, 1, 1).data]` +
+		`.join()).join(" ")`
 	const repainted = `new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))`
 	seen := map[string]bool{}
 	for _, theme := range []string{"light", "dark"} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -171,16 +172,24 @@ func TestPage(t *testing.T) {
 		}
 	})
 	t.Run("bars stand where the plan says", func(t *testing.T) { barsStand(look{t, l.ctx}, report) })
+	t.Run("bars tell how pods fared", func(t *testing.T) { barsTell(look{t, l.ctx}) })
 	t.Run("search and filters", func(t *testing.T) { searchAndFilter(look{t, l.ctx}, report) })
+	t.Run("use over time", func(t *testing.T) { useRead(look{t, l.ctx}, report) })
+	t.Run("what became of jobs", func(t *testing.T) {
+		const kinds = `[...document.querySelectorAll("#jobs tr[data-job]")].map(r => r.dataset.job + " " + r.cells[1].textContent).join("; ")`
+		look{t, l.ctx}.want(kinds, "default/etl succeeded; default/too-big waiting; default/train succeeded; default/sweep succeeded; "+
+			"default/fails failed, 1 of 1 pod")
+	})
 	t.Run("keyboard", func(t *testing.T) { byKeyboard(look{t, l.ctx}) })
 	t.Run("width and themes", func(t *testing.T) { fits(look{t, l.ctx}) })
 }
 
-// barsStand compares the boxes of the bars with the times of the report.
+// barsStand compares the boxes of the bars with the times of the report. A bar is one or more pods.
 func barsStand(l look, report sim.Report) {
-	const measure = `Object.fromEntries([...document.querySelectorAll(".lanes:not([hidden]) button.bar")].map(b => {
+	const measure = `Object.fromEntries([...document.querySelectorAll(".lanes:not([hidden]) button.bar:not(.queued)")].flatMap(b => {
 		const t = b.parentElement.getBoundingClientRect(), r = b.getBoundingClientRect();
-		return [b.dataset.pod, [(r.left - t.left) / t.width, (r.right - t.left) / t.width, (r.top - t.top) / t.height]];
+		const box = [(r.left - t.left) / t.width, (r.right - t.left) / t.width, (r.top - t.top) / t.height];
+		return b.of.pods.map(p => [p.pod, box]);
 	}))`
 	for _, view := range []string{"nodes", "jobs"} {
 		l.do(chromedp.Click(chromedp.CSS(`[data-view=` + view + `]`)))
@@ -207,8 +216,24 @@ func barsStand(l look, report sim.Report) {
 		noneCovered(l, view)
 	}
 	l.do(chromedp.Click(chromedp.CSS(`[data-view=nodes]`)))
-	if got := l.text(`document.querySelector("[data-pod='default/fails-0']").className`); !strings.Contains(got, "Failed") {
-		l.t.Errorf("the pod that failed looks like any other: %s", got)
+}
+
+// barsTell looks at a bar that failed, at the heights of others, and at one of a pod that is nowhere.
+func barsTell(l look) {
+	failed := l.text(`(b => b.className + b.textContent)(document.querySelector(".bar[data-pod='default/fails-0']:not(.queued)"))`)
+	if !strings.Contains(failed, "Failed") || !strings.Contains(failed, "\u2715") {
+		l.t.Errorf("the pod that failed looks like any other: %s", failed)
+	}
+	// A pod of train asks for 12 cores and 2 GPUs, half of the devices of the largest node; one of sweep for 1 of 32 cores.
+	const height = `(b => b.height / b.pods.length)` +
+		`(document.querySelector(".lanes:not([hidden]) .bar[data-pod^='default/%s-']:not(.queued)").of)`
+	if train, sweep := l.number(fmt.Sprintf(height, "train")), l.number(fmt.Sprintf(height, "sweep")); train < 4*sweep {
+		l.t.Errorf("the bar of a pod of train is %v high, that of one of sweep %v", train, sweep)
+	}
+	l.do(chromedp.Click(chromedp.CSS(`[data-lane="nowhere yet"] .bar[data-pod='default/too-big-0']`)))
+	if got := l.text(`document.querySelector("#detail").textContent`); !strings.Contains(got, "too-big-0, queue research, cpu 64") ||
+		!strings.Contains(got, "waits since 0s, nowhere yet") {
+		l.t.Errorf("of the pod that is nowhere yet is told %q", got)
 	}
 }
 
@@ -218,32 +243,35 @@ func noneCovered(l look, view string) {
 	const overlaps = `[...document.querySelectorAll(".lanes:not([hidden]) .track")].reduce((n, t) => {
 		const r = [...t.querySelectorAll("button.bar")].map(b => b.getBoundingClientRect());
 		return n + r.filter((a, i) => r.some((b, j) =>
-			j > i && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom)).length;
+			j > i && a.left < b.right - 4 && b.left < a.right - 4 && a.top < b.bottom && b.top < a.bottom)).length;
 	}, 0)`
 	if n := l.number(overlaps); n != 0 {
 		l.t.Errorf("by %s: %v bars cover others", view, n)
 	}
 }
 
+// shownLanes are the names of the lanes that are shown.
+const shownLanes = `[...document.querySelectorAll(".lanes:not([hidden]) .lane:not([hidden])")].map(e => e.dataset.lane).join()`
+
 // searchAndFilter asks for one pod, for a row, and for one kind of decision.
 func searchAndFilter(l look, report sim.Report) {
-	lines := visible(".decisions > li")
+	lines := visible("#decisions tr[data-verb]")
 	all := l.number(lines)
-	if all < 20 {
+	if all < 15 {
 		l.t.Errorf("only %v lines are shown", all)
 	}
 	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "etl-3"))
 	if n := l.number(lines); n < 1 || n >= all {
 		l.t.Errorf("%v of %v lines are about etl-3", n, all)
 	}
-	if n := l.number(visible(".lanes:not([hidden]) .lane")); n != 1 {
-		l.t.Errorf("%v lanes hold etl-3, want 1", n)
+	if got := strings.TrimPrefix(l.text(shownLanes), "nowhere yet,"); strings.Contains(got, ",") || !strings.HasPrefix(got, "cpu-") {
+		l.t.Errorf("etl-3 is in the lanes %s", got)
 	}
-	if n := l.number(visible("#nodes article")); n != 0 {
+	if n := l.number(visible("#nodes tr[data-node]")); n != 0 {
 		l.t.Errorf("%v nodes are called etl-3", n)
 	}
 	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "-none"))
-	if l.number(lines) != 0 || l.number(visible("#nothing")) != 1 {
+	if l.number(lines) != 0 || l.number(visible("#decisions .none")) != 1 {
 		l.t.Error("that nothing is found is not told")
 	}
 	l.do(chromedp.SendKeys(chromedp.CSS("#search"), kb.Escape))
@@ -251,9 +279,12 @@ func searchAndFilter(l look, report sim.Report) {
 		l.t.Errorf("%v of %v lines are back after Esc", n, all)
 	}
 	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "house/never"))
-	if n := l.number(lines); n < 1 || n != l.number(visible(".decisions > li[data-verb=wait]")) {
+	if n := l.number(lines); n < 1 || n != l.number(visible("#decisions tr[data-verb=wait]")) {
 		l.t.Errorf("%v lines are of the row house/never, all of them waits", n)
 	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), kb.Escape))
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "too-big nowhere"))
+	l.want(shownLanes, "nowhere yet")
 	l.do(chromedp.SendKeys(chromedp.CSS("#search"), kb.Escape))
 	filters(l, lines)
 	for _, q := range report.Summary.Queues {
@@ -266,20 +297,56 @@ func searchAndFilter(l look, report sim.Report) {
 // filters asks for one kind of decision, one queue, and what is below a line.
 func filters(l look, lines string) {
 	l.do(chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
-	if n := l.number(lines); n < 1 || n != l.number(visible(".decisions > li[data-verb=bind]")) {
+	if n := l.number(lines); n < 1 || n != l.number(visible("#decisions tr[data-verb=bind]")) {
 		l.t.Errorf("%v lines, want binds alone", n)
 	}
 	l.do(chromedp.SetValue(chromedp.CSS("#queue"), "batch"), script(`document.querySelector("#queue").dispatchEvent(new Event("change"))`))
-	if n := l.number(lines); n < 1 || n != l.number(visible(".decisions > li[data-verb=bind][data-queue=batch]")) {
+	if n := l.number(lines); n < 1 || n != l.number(visible("#decisions tr[data-verb=bind][data-queue=batch]")) {
 		l.t.Errorf("%v lines, want binds of batch alone", n)
 	}
 	l.do(chromedp.SetValue(chromedp.CSS("#queue"), ""), chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
 	l.do(script(`document.querySelector("#queue").dispatchEvent(new Event("change"))`))
-	l.do(chromedp.Focus(chromedp.CSS(".decisions > li[data-verb=wait][data-search*='never']:has(table) summary")), chromedp.KeyEvent(kb.Enter))
-	if got := l.text(`document.querySelector(".decisions details[open] .more").innerText`); !strings.Contains(got, "house/never") ||
+	l.do(script(`[...document.querySelectorAll("#decisions tr[data-verb=wait]")].filter(r => r.textContent.includes("never")).pop()` +
+		`.querySelector(".fold").focus()`))
+	l.keys(kb.Enter)
+	if got := l.text(`document.querySelector("#decisions .below .more").innerText`); !strings.Contains(got, "house/never") ||
 		!strings.Contains(got, "3") {
 		l.t.Errorf("below a wait are the rows, and on how many nodes: %q", got)
 	}
+	groups(l)
+}
+
+// groups opens the line of pods of a job that fared alike.
+func groups(l look) {
+	const sweep = `[...document.querySelectorAll("#decisions tr[data-verb=bind]")].filter(r => r.dataset.what.startsWith("default/sweep-"))`
+	closed := l.number(sweep + `.length`)
+	if got := l.text(sweep + `.map(r => r.querySelector(".count")?.textContent).join()`); !strings.Contains(got, "×") {
+		l.t.Errorf("none of the %v lines of sweep has a count", closed)
+	}
+	l.do(script(`window.first = ` + sweep + `.find(r => r.querySelector(".count")); first.querySelector(".fold").click()`))
+	opened, counted := l.number(sweep+`.length`), l.number(`Number(first.querySelector(".count").textContent.slice(1))`)
+	if opened != closed+counted || counted < 2 {
+		l.t.Errorf("a line that counts %v opens %v more", counted, opened-closed)
+	}
+}
+
+// useRead compares what a curve tells with the report, and the report with what the world's jobs hold: of its 64 cores etl has 24 for
+// 10 minutes of the 30, train 24 for 20, sweep 14 for 4, fails 1 for 3, and web 2 all the time.
+func useRead(l look, report sim.Report) {
+	for _, u := range report.Timeline.Use {
+		if u.Queue != "" || u.Resource != "cpu" {
+			continue
+		}
+		if mean := 100 * ((24*10+24*20+14*4+1*3)/30. + 2) / 64; math.Abs(u.MeanPercent-mean) > .2 {
+			l.t.Errorf("the mean use of cpu is %v %%, want %.1f", u.MeanPercent, mean)
+		}
+		l.want(`document.querySelector("#use-cluster h3").textContent + document.querySelector("#use-cluster .head-line .soft").textContent`,
+			fmt.Sprintf("cpumean %s (%g %%), peak %s (%g %%)", u.Mean, u.MeanPercent, u.Peak, u.PeakPercent))
+	}
+	l.do(chromedp.Focus(chromedp.CSS("#use-cluster .plot")))
+	l.keys(kb.End)
+	l.want(`document.querySelector("#use-cluster .plot").getAttribute("aria-valuetext").replace(/, mean.*/, "")`, "+30m, in use 2, total 64")
+	l.want(`[...document.querySelectorAll("#use-queues h3")].map(e => e.textContent).join()`, "batch,research")
 }
 
 // byKeyboard reaches the search by /, and goes through the chart with the arrows.
@@ -293,7 +360,7 @@ func byKeyboard(l look) {
 	for _, key := range []string{kb.ArrowRight, kb.ArrowRight, kb.ArrowDown, kb.ArrowUp} {
 		l.do(chromedp.KeyEvent(key))
 		seen[l.text(`document.activeElement.dataset.pod`)] = true
-		if told, title := l.text(`document.querySelector("#detail").textContent`), l.text(`document.activeElement.title`); told != title ||
+		if told, title := l.text(`document.querySelector("#detail p").textContent`), l.text(`document.activeElement.title`); told != title ||
 			told == "" {
 			l.t.Errorf("told is %q of %q", told, title)
 		}
@@ -306,7 +373,7 @@ func byKeyboard(l look) {
 // fits measures the page on a phone and on a desk, light and dark. With PAGE_SHOTS it leaves pictures in that folder.
 func fits(l look) {
 	l.do(script(`document.querySelectorAll("details").forEach(d => d.open = true)`))
-	for _, width := range []int64{400, 1280} {
+	for _, width := range []int64{360, 1280} {
 		for _, theme := range []string{"light", "dark"} {
 			l.do(chromedp.EmulateViewport(width, 900))
 			l.theme(theme)
@@ -315,8 +382,9 @@ func fits(l look) {
 				if n := l.number(`document.documentElement.scrollWidth`); n > float64(width) {
 					l.t.Errorf("%s at %d: the page is %v wide", view, width, n)
 				}
-				out := l.text(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && !e.closest(".skip, nav, .axis, .bar") && ` +
-					`e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
+				out := l.text(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && ` +
+					`!e.closest(".skip, nav, .axis, .bar, .times") && e.getBoundingClientRect().right > innerWidth + 1)` +
+					`.map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
 				if out != "" {
 					l.t.Errorf("%s at %d: beyond the edge:\n%s", view, width, out)
 				}
@@ -329,7 +397,7 @@ func fits(l look) {
 				if err != nil {
 					l.t.Fatal(err)
 				}
-				name := theme + "-" + map[int64]string{400: "phone", 1280: "desk"}[width] + ".png"
+				name := theme + "-" + map[int64]string{360: "phone", 1280: "desk"}[width] + ".png"
 				if err := os.WriteFile(filepath.Join(dir, name), picture, 0o644); err != nil {
 					l.t.Fatal(err)
 				}
@@ -345,9 +413,60 @@ const contrastOfText = `(() => {
 		const [r, g, b] = c.match(/[\d.]+/g).map(Number);
 		return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b);
 	};
-	const ground = light(getComputedStyle(document.querySelector(".decisions")).backgroundColor);
-	return Math.min(...["main", ".soft", ".verb.bind", ".verb.wait", "nav a"].map(s => {
+	const ground = light(getComputedStyle(document.querySelector("#decisions .card")).backgroundColor);
+	return Math.min(...["main", ".soft", ".state.good", ".state.wait", ".state.bad", "nav a"].map(s => {
 		const text = light(getComputedStyle(document.querySelector(s)).color);
 		return (Math.max(text, ground) + .05) / (Math.min(text, ground) + .05);
 	}));
 })()`
+
+// TestPageOfManyJobs holds the page of 300 jobs of 3,000 pods, more than there is room for, under 3 MB, and has a browser show it soon.
+func TestPageOfManyJobs(t *testing.T) {
+	t.Parallel()
+	var world strings.Builder
+	world.WriteString(`apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes:
+- {name: "cpu-[1-40]", cpu: 64, memory: 256Gi}
+- {name: "gpu-[1-20]", cpu: 96, memory: 512Gi, gpus: 8}
+queues: [{name: batch}, {name: research, weight: 3}, {name: prod, weight: 4}, {name: adhoc}]
+jobs:
+`)
+	pods := 0
+	for i := range 300 {
+		replicas, gpus := []int{1, 1, 2, 4, 4, 8, 8, 8, 16, 48}[i*7%10], []int{0, 0, 0, 1, 1, 2, 4, 8}[i*5%8]
+		pods += replicas
+		fmt.Fprintf(&world, "- {name: job-%d, queue: %s, replicas: %d, min: %d, cpu: %d, memory: %dGi, gpus: %d, run: %dm, comes: %ds, "+
+			"exitCode: %d}\n", i, []string{"batch", "research", "prod", "adhoc"}[i%4], replicas, []int{1, replicas}[i%2], 2+4*gpus, 4+8*gpus, gpus,
+			[]int{5, 10, 20, 30, 60}[i*3%5], i*13%60*60, map[bool]int{true: 1}[i%20 == 0])
+	}
+	dir := files(t, map[string]string{"world.yaml": world.String()})
+	page := filepath.Join(dir, "page.html")
+	var out, errs bytes.Buffer
+	if code := run([]string{
+		"simulate", "--now", "2026-03-02T10:00:00Z", "--until", "2h", "-o", "html", "--to", page, filepath.Join(dir, "world.yaml"),
+	}, nil, &out, &errs); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	info, err := os.Stat(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d pods: %d bytes", pods, info.Size())
+	if info.Size() >= 3e6 || pods < 2500 {
+		t.Errorf("the page of %d pods has %d bytes, want less than 3 MB", pods, info.Size())
+	}
+	l := look{t, browser(t)}
+	l.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+page))
+	const loaded = `performance.getEntriesByType("navigation")[0].domComplete`
+	if took := l.number(loaded); took > 15_000 {
+		t.Errorf("the page is there after %.0f ms", took)
+	}
+	if n := l.number(`document.querySelectorAll("*").length`); n > 30_000 {
+		t.Errorf("the page has %v elements", n)
+	}
+	l.want(`String(document.querySelectorAll("#jobs tr[data-job]").length)`, "50") // the others at Show more
+	if got := l.text(`document.querySelector("#jobs .more-lines").textContent`); got != "Show more (250 of 300 lines)" {
+		t.Errorf("of the other jobs is told %q", got)
+	}
+}

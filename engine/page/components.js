@@ -55,7 +55,7 @@ var celsius = (() => {
   //   colour  optional: a class of a queue's colour, q0 to q7 or other
   function bar(data) {
     const e = make("span", { attr: { role: "img" } });
-    const fill = make("i"), mark = make("b");
+    const fill = make("i"), mark = make("i", { class: "mark" });
     e.append(fill, mark);
     e.update = (d) => {
       const within = (x) => 100 * Math.min(Math.max(x, 0), 1) + "%";
@@ -250,8 +250,11 @@ var celsius = (() => {
 
   // cells gives the cells of a row. columns: [{title, cell, number, class}]: cell(row) gives a node or text; number aligns at the right.
   function cells(columns, row, first) {
-    return columns.map((c, i) => make("td", { class: [c.number ? "n" : "", c.class || ""].join(" ").trim(), data: { label: c.title } },
-      i === 0 && first ? make("span", {}, first, c.cell(row)) : make("span", {}, c.cell(row) ?? "")));
+    return columns.map((c, i) => {
+      const shown = c.cell(row), content = i === 0 && first ? [first, shown] : [shown];
+      return make("td", { class: [c.number ? "n" : "", c.class || ""].join(" ").trim(), data: { label: c.title } },
+        content.some((x) => x !== undefined && x !== null && x !== "") && make("span", {}, ...content)); // nothing leaves it empty
+    });
   }
 
   // head sets the head of a table; the body stays where it is, and so does the focus in it.

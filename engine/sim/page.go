@@ -2,9 +2,11 @@ package sim
 
 import (
 	"bytes"
-	_ "embed" // the page's template
+	"cmp"
+	_ "embed" // the page's template and script
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,139 +14,210 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/page"
 )
 
 //go:embed page.html
 var pageTemplate string
 
-// page is what the HTML page shows. html/template escapes all of it.
-type page struct {
-	Policy, From, Span, Cycles string
-	Stopped                    bool
-	Figures                    []pageFigure
-	Problems                   []string
-	Legend                     []pageQueue
-	Verbs                      []pageVerb
-	ManyCycles                 bool
-	CycleList                  []pageCycle
-	Decisions                  []pageDecision
-	Queues                     []pageQueue
-	Nodes                      []pageNode
-	Chart                      *chart
+//go:embed page.js
+var pageScript string
+
+// pageData is what the page holds. Its script reads it, and shows it as text. What is said often is a number: that of a text in
+// Texts, of a cycle in Cycles, or, of More, of what is below a line. Times are seconds since the run began.
+type pageData struct {
+	Policy   string         `json:"policy"`
+	From     time.Time      `json:"from"`
+	Span     float64        `json:"span"`
+	Cycles   []pageCycle    `json:"cycles"`
+	Figures  []pageFigure   `json:"figures"`
+	Queues   []pageQueue    `json:"queues"`
+	Nodes    []NodeSummary  `json:"nodes"`
+	Use      []pageUse      `json:"use"`
+	Pods     [][]any        `json:"pods"` // see podRow
+	Jobs     []JobRun       `json:"jobs"`
+	Lines    [][]any        `json:"lines"` // see lineRow; before that, the pods or jobs of which it is said
+	More     []pageMore     `json:"more"`
+	Texts    []string       `json:"texts"`
+	texts    map[string]int // where each is in Texts
+	moreText map[string]int // where each is in More, by what it comes to as text
 }
 
-type pageFigure struct{ Label, Value, Note string }
-
-type pageVerb struct {
-	Name  string
-	Count int
+type pageFigure struct {
+	Label string `json:"label"`
+	Value string `json:"value"`
+	Note  string `json:"note,omitempty"`
 }
 
 type pageCycle struct {
-	Number int
-	Label  string
+	Number int     `json:"number"`
+	After  float64 `json:"after"`
 }
-
-// pageDecision is one line; pods that fared alike share one, as in the table.
-type pageDecision struct {
-	Cycle                                int
-	When, Verb, What, Node, Queue, Class string
-	Why, Facts, Search                   string
-	Nodes                                []pageCount
-	Scores                               []pageScore
-}
-
-// HasMore says whether there is anything below the line.
-func (d pageDecision) HasMore() bool { return len(d.Nodes)+len(d.Scores) > 0 || d.Facts != "" }
-
-type pageCount struct {
-	Count    int
-	Row, Why string
-}
-
-type pageScore struct{ Score, Row string }
 
 type pageQueue struct {
-	QueueSummary
-	Name, Class, Allocated, Deserved, Share, Jobs, Search string
-	SharePercent                                          float64
-	IsQueue                                               bool
+	Name      string   `json:"name"`
+	Parent    string   `json:"parent,omitempty"`
+	State     string   `json:"state"`
+	Class     string   `json:"class"`
+	Share     *float64 `json:"share,omitempty"`
+	Allocated string   `json:"allocated"`
+	Deserved  string   `json:"deserved"`
+	Jobs      string   `json:"jobs"`
+	Placed    int64    `json:"placed"`
+	Pending   int64    `json:"pending"`
 }
 
-type pageNode struct {
-	Name, State, Pods, Search string
-	Use                       []Use
-	GPUs                      []DeviceUse
+// pageUse is a UseOverTime with its points as lists of time, used, total and deserved, the last left out where there is none.
+type pageUse struct {
+	Queue    string      `json:"queue,omitempty"`
+	Resource string      `json:"resource"`
+	Note     string      `json:"note"`
+	Mean     float64     `json:"mean"` // percent
+	Bytes    bool        `json:"bytes,omitempty"`
+	Points   [][]float64 `json:"points"`
+}
+
+// pageMore is what is below a line: rows are counted nodes, row and why, or score and row.
+type pageMore struct {
+	Facts  string  `json:"facts,omitempty"`
+	Nodes  [][]any `json:"nodes,omitempty"`
+	Scores [][]any `json:"scores,omitempty"`
 }
 
 // html is the report as one page that loads nothing.
 func (r *Report) html() ([]byte, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{"view": viewOf}).Parse(pageTemplate)
+	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("the page's template: %w", err)
 	}
+	data := r.pageData()
 	var out bytes.Buffer
-	if err := t.Execute(&out, r.page()); err != nil {
+	err = t.Execute(&out, map[string]any{
+		"Policy": data.Policy, "Data": data, "Style": template.CSS(page.Style()),
+		"Components": template.JS(page.Components()), "Script": template.JS(pageScript),
+		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(r.complaints())),
+	})
+	if err != nil {
 		return nil, fmt.Errorf("write the page: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-func (r *Report) page() page {
-	p := page{
-		From: r.Timeline.From.Format(time.RFC3339), Cycles: explain.Count(r.Timeline.Cycles, "cycle"), Stopped: r.Timeline.Stopped,
-		ManyCycles: len(r.cycles) > 1,
+// heading says from when, for how long and in how many cycles the run was.
+func (r *Report) heading() string {
+	text := "Simulated from " + r.Timeline.From.Format(time.RFC3339)
+	if d := r.Timeline.To.Sub(r.Timeline.From); d > 0 {
+		text += ", over " + lasted(d)
+	}
+	text += ", in " + explain.Count(r.Timeline.Cycles, "cycle") + "."
+	if r.Timeline.Stopped {
+		text += " It was stopped there, with more to come."
+	}
+	return text
+}
+
+func (r *Report) pageData() *pageData {
+	d := &pageData{
+		From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
+		texts: map[string]int{}, moreText: map[string]int{}, Figures: r.figures(),
 	}
 	if len(r.Plans) > 0 {
-		p.Policy = r.Plans[0].Policy
+		d.Policy = r.Plans[0].Policy
 	}
-	if d := r.Timeline.To.Sub(r.Timeline.From); d > 0 {
-		p.Span = lasted(d)
+	d.text("") // is 0
+	for i, c := range r.cycles {
+		d.Cycles = append(d.Cycles, pageCycle{c.number, r.Plans[i].Now.Sub(r.Timeline.From).Seconds()})
 	}
-	for line := range strings.Lines(r.complaints()) {
-		p.Problems = append(p.Problems, strings.TrimSpace(line))
-	}
-	classes := queueClasses(r.Summary.Queues)
-	p.Figures = r.figures()
-	p.Queues = r.pageQueues(classes)
-	for _, q := range p.Queues {
-		if slices.ContainsFunc(r.Timeline.Jobs, func(j JobRun) bool { return j.Queue == q.Name }) {
-			p.Legend = append(p.Legend, q)
+	colours := 0
+	for _, q := range r.Summary.Queues {
+		p := pageQueue{
+			Name: q.Queue, State: q.State, Class: "other", Allocated: q.text, Deserved: q.Computed["deserved"],
+			Jobs: phaseCounts(q.Jobs), Placed: q.Placed, Pending: q.Pending,
 		}
+		if q.Queue != rootQueue {
+			p.Class = "q" + strconv.Itoa(colours%queueColours)
+			p.Parent = cmp.Or(q.parent, rootQueue)
+			colours++
+		}
+		if share, err := strconv.ParseFloat(q.Computed["share"], 64); err == nil && !math.IsInf(share, 0) && !math.IsNaN(share) {
+			p.Share = &share
+		}
+		d.Queues = append(d.Queues, p)
 	}
-	if slices.ContainsFunc(r.Timeline.Pods, func(run PodRun) bool { return run.Job == "" }) {
-		p.Legend = append(p.Legend, pageQueue{Name: "other schedulers", Class: "other"})
+	for i := range r.Timeline.Use {
+		d.Use = append(d.Use, r.pageUse(&r.Timeline.Use[i]))
 	}
-	r.pageDecisions(&p, classes)
-	for i := range r.Summary.Nodes {
-		n := &r.Summary.Nodes[i]
-		p.Nodes = append(p.Nodes, pageNode{n.Node, n.State, explain.Count(n.Pods, "pod"), n.Node + " " + n.State, n.Use, n.GPUs})
+	for i := range r.Timeline.Pods {
+		d.Pods = append(d.Pods, d.podRow(&r.Timeline.Pods[i], r.Timeline.From))
 	}
-	p.Chart = r.chart(classes)
+	d.lines(r.cycles)
+	return d
+}
+
+// rootQueue is the queue above all others; queueColours is how many colours there are for these.
+const (
+	rootQueue    = "root"
+	queueColours = 8
+)
+
+// text is the number of a text.
+func (d *pageData) text(s string) int {
+	i, there := d.texts[s]
+	if !there {
+		i = len(d.Texts)
+		d.texts[s] = i
+		d.Texts = append(d.Texts, s)
+	}
+	return i
+}
+
+// below is the number of what is below a line; -1: nothing.
+func (d *pageData) below(m pageMore) int {
+	if m.Facts == "" && len(m.Nodes)+len(m.Scores) == 0 {
+		return -1
+	}
+	key := fmt.Sprint(m)
+	i, there := d.moreText[key]
+	if !there {
+		i = len(d.More)
+		d.moreText[key] = i
+		d.More = append(d.More, m)
+	}
+	return i
+}
+
+func (r *Report) pageUse(u *UseOverTime) pageUse {
+	p := pageUse{
+		Queue: u.Queue, Resource: u.Resource, Mean: u.MeanPercent, Bytes: u.unit == 1,
+		Note: fmt.Sprintf("mean %s (%g %%), peak %s (%g %%)", u.Mean, u.MeanPercent, u.Peak, u.PeakPercent),
+	}
+	for _, x := range u.Points {
+		row := []float64{x.At.Sub(r.Timeline.From).Seconds(), x.Used, x.Total}
+		if x.Deserved != nil {
+			row = append(row, *x.Deserved)
+		}
+		p.Points = append(p.Points, row)
+	}
 	return p
 }
 
-// rootQueue is the queue above all others.
-const rootQueue = "root"
-
-// queueClasses gives each queue a colour of the page.
-func queueClasses(queues []QueueSummary) map[string]string {
-	const colours = 8
-	out := map[string]string{}
-	for _, q := range queues {
-		if q.Queue != rootQueue {
-			out[q.Queue] = "q" + strconv.Itoa(len(out)%colours)
+// podRow is a pod's life: pod, job, queue, node, GPUs, what it asks for, outcome, size, when it was submitted, bound and ended, when
+// it was evicted, and for whom. Times that did not come are null.
+func (d *pageData) podRow(run *PodRun, from time.Time) []any {
+	since := func(t *time.Time) any {
+		if t == nil {
+			return nil
 		}
+		return t.Sub(from).Seconds()
 	}
-	return out
-}
-
-// classOf is a queue's colour; one that is not there has that of others.
-func classOf(classes map[string]string, queue string) string {
-	if class, ok := classes[queue]; ok {
-		return class
+	row := []any{
+		d.text(run.Pod), d.text(run.Job), d.text(run.Queue), d.text(run.Node), d.text(run.GPUs), d.text(run.asks), d.text(run.Outcome),
+		round4(run.size), run.Submitted.Sub(from).Seconds(), since(run.Bound), since(run.Ended),
 	}
-	return "other"
+	if run.Evicted != nil {
+		row = append(row, since(run.Evicted), d.text(run.EvictedFor))
+	}
+	return row
 }
 
 func (r *Report) figures() []pageFigure {
@@ -162,13 +235,7 @@ func (r *Report) figures() []pageFigure {
 		out = append(out, pageFigure{"Pods evicted", strconv.Itoa(evicted), ""})
 	}
 	if r.timed {
-		done := 0
-		for _, j := range r.Timeline.Jobs {
-			if j.Finished != nil {
-				done++
-			}
-		}
-		out = append(out, pageFigure{"Jobs finished", strconv.Itoa(done), "of " + strconv.Itoa(len(r.Timeline.Jobs))})
+		out = append(out, r.outcomeFigures()...)
 	}
 	ready := ""
 	if c.ReadyNodes < c.Nodes {
@@ -176,94 +243,132 @@ func (r *Report) figures() []pageFigure {
 	}
 	out = append(out, pageFigure{"Nodes", strconv.Itoa(c.Nodes), ready})
 	for _, u := range c.Use {
-		if u.Resource != "pods" {
-			out = append(out, pageFigure{u.Resource + " in use", fmt.Sprintf("%g %%", u.Percent), u.Used + " of " + u.Total})
+		if u.Resource == podsResource {
+			continue
 		}
+		f := pageFigure{u.Resource + " in use", fmt.Sprintf("%g %%", u.Percent), u.Used + " of " + u.Total}
+		for i := range r.Timeline.Use {
+			if o := &r.Timeline.Use[i]; o.Queue == "" && o.Resource == u.Resource {
+				f.Value = fmt.Sprintf("%g %%", o.MeanPercent)
+				f.Note = fmt.Sprintf("mean; peak %g %%, at the end %g %%", o.PeakPercent, u.Percent)
+			}
+		}
+		out = append(out, f)
 	}
 	return out
 }
 
-func (r *Report) pageQueues(classes map[string]string) []pageQueue {
-	var out []pageQueue
-	for _, q := range r.Summary.Queues {
-		p := pageQueue{
-			QueueSummary: q, Name: q.Queue, Class: classOf(classes, q.Queue), Allocated: q.text, Deserved: q.Computed["deserved"],
-			Jobs: phaseCounts(q.Jobs), Search: q.Queue + " " + q.State, IsQueue: true,
+// podsResource is the resource that counts pods, which the page leaves out.
+const podsResource = "pods"
+
+// outcomeFigures count the jobs that finished, and the pods that failed.
+func (r *Report) outcomeFigures() []pageFigure {
+	done, failed := 0, 0
+	for _, j := range r.Timeline.Jobs {
+		if j.Finished != nil {
+			done++
 		}
-		if share, err := strconv.ParseFloat(q.Computed["share"], 64); err == nil {
-			p.SharePercent = min(max(100*share, 0), 100)
-			p.Share = fmt.Sprintf("%.3g %%", 100*share)
+	}
+	for i := range r.Timeline.Pods {
+		if r.Timeline.Pods[i].Outcome == OutcomeFailed {
+			failed++
 		}
-		out = append(out, p)
+	}
+	out := []pageFigure{{"Jobs finished", strconv.Itoa(done), "of " + strconv.Itoa(len(r.Timeline.Jobs))}}
+	if failed > 0 {
+		out = append(out, pageFigure{"Pods failed", strconv.Itoa(failed), ""})
 	}
 	return out
 }
 
-// pageDecisions fills in the lines, what they can be filtered by, and what each has below it.
-func (r *Report) pageDecisions(p *page, classes map[string]string) {
-	counts := map[string]int{}
-	for _, c := range r.cycles {
-		when := "cycle " + strconv.Itoa(c.number)
-		label := when
-		if r.timed {
-			when, label = "+"+lasted(c.after), fmt.Sprintf("cycle %d, after %s", c.number, lasted(c.after))
-		}
-		if len(c.lines) > 0 {
-			p.CycleList = append(p.CycleList, pageCycle{c.number, label})
-		}
-		for _, group := range foldedGroups(c.lines) {
-			d := pageLine(group)
-			d.Cycle, d.When, d.Class = c.number, when, classOf(classes, d.Queue)
-			counts[d.Verb]++
-			p.Decisions = append(p.Decisions, d)
+// pageLine is a decision, and the cycles, by their places among those of the report, from the first to the last that said the same.
+type pageLine struct {
+	decision
+	first, last int
+}
+
+// lines tells each decision. One that waits is told once for as long as it waits for the same row, as the last cycle says it: a report in
+// which thousands wait for hours would else be of the same lines, over and over.
+func (d *pageData) lines(cycles []cycle) {
+	var all []*pageLine
+	open := map[[2]string]*pageLine{}
+	for i, c := range cycles {
+		for _, x := range c.lines {
+			key := [2]string{x.verb, x.what}
+			if l := open[key]; l != nil && l.last == i-1 && sameRow(l.decision, x) {
+				l.decision, l.last = x, i
+				continue
+			}
+			l := &pageLine{x, i, i}
+			all = append(all, l)
+			open[key] = l
 		}
 	}
-	for _, verb := range []string{"admit", "bind", "evict", "pipeline", "hold", "wait"} {
-		if counts[verb] > 0 {
-			p.Verbs = append(p.Verbs, pageVerb{verb, counts[verb]})
+	var before []any
+	for _, l := range all {
+		row := d.lineRow(l)
+		if slices.Equal(row, before) {
+			last := d.Lines[len(d.Lines)-1]
+			last[0] = append(last[0].([]int), d.text(l.what))
+			continue
 		}
+		before = row
+		d.Lines = append(d.Lines, append([]any{[]int{d.text(l.what)}}, row...))
 	}
 }
 
-// pageLine is the line of decisions that differ in nothing but a number; what is below it is the first one's.
-func pageLine(group []decision) pageDecision {
-	first, whole := group[0], joined(group)
-	d := pageDecision{Verb: whole.verb, What: whole.what, Node: whole.node, Queue: whole.queue, Why: whole.why}
-	words := []string{d.Verb, d.Node, d.Queue, d.Why, d.What}
-	for _, x := range group {
-		words = append(words, x.what)
+// sameRow says whether two decisions on a pod or job wait for the same row, in the same way.
+func sameRow(a, b decision) bool {
+	reason := func(d decision) (table, rule string) {
+		if d.wait != nil {
+			return d.wait.Reason.Table, d.wait.Reason.Rule
+		}
+		return d.bind.Reason.Table, d.bind.Reason.Rule
 	}
-	if b := first.bind; b != nil {
-		d.Facts = "chosen from " + explain.Count(b.Feasible, "node")
+	if a.verb != b.verb || a.node != b.node || a.evict != nil || b.evict != nil || a.verb == "bind" || a.verb == "admit" {
+		return false
+	}
+	table, rule := reason(a)
+	otherTable, otherRule := reason(b)
+	if a.wait != nil && (a.wait.Fared.Untried != b.wait.Fared.Untried || (a.wait.Fared.Node == "") != (b.wait.Fared.Node == "")) {
+		return false
+	}
+	return table == otherTable && rule == otherRule
+}
+
+// lineRow is what a line says of its pods or jobs: the first and the last of its cycles, verb, node, queue, why, what is below it, and
+// what else is searched for.
+func (d *pageData) lineRow(l *pageLine) []any {
+	var more pageMore
+	why, search := l.why, ""
+	if b := l.bind; b != nil {
+		more.Facts = "chosen from " + explain.Count(b.Feasible, "node")
 		if b.RunnerUp != "" {
-			d.Facts += fmt.Sprintf(", with %s before %s with %s", model.Score(b.Score), b.RunnerUp, model.Score(b.RunnerUpScore))
+			more.Facts += fmt.Sprintf(", with %s before %s with %s", model.Score(b.Score), b.RunnerUp, model.Score(b.RunnerUpScore))
 		}
 		if b.Action != "" {
-			d.Facts += ", by the action " + b.Action
+			more.Facts += ", by the action " + b.Action
 		}
 		for _, s := range b.Scores {
-			d.Scores = append(d.Scores, pageScore{model.Score(s.Score), model.RowName(s.Table, s.Rule)})
+			more.Scores = append(more.Scores, []any{model.Score(s.Score), d.text(model.RowName(s.Table, s.Rule))})
 		}
 	}
-	if e := first.evict; e != nil {
-		words = append(words, e.For, e.ForJob, e.ForQueue)
+	if e := l.evict; e != nil {
+		search = strings.Join([]string{e.For, e.ForJob, e.ForQueue}, " ")
 	}
-	if w := first.wait; w != nil {
-		d.Why = w.Reason.String()
-		d.Facts = waitFacts(w)
+	if w := l.wait; w != nil {
+		why = w.Why()
+		more.Facts = waitFacts(w)
 		for _, n := range w.Nodes {
-			d.Nodes = append(d.Nodes, pageCount{n.Count, model.RowName(n.Table, n.Rule), n.Why()})
-			words = append(words, model.RowName(n.Table, n.Rule), n.Why())
+			more.Nodes = append(more.Nodes, []any{n.Count, d.text(model.RowName(n.Table, n.Rule)), d.text(n.Why())})
 		}
 		for _, v := range w.InVain {
 			for _, n := range v.Nodes {
-				d.Nodes = append(d.Nodes, pageCount{n.Count, model.RowName(n.Table, n.Rule), v.What() + ": " + n.Why()})
+				more.Nodes = append(more.Nodes, []any{n.Count, d.text(model.RowName(n.Table, n.Rule)), d.text(v.What() + ": " + n.Why())})
 			}
-			words = append(words, v.String())
 		}
 	}
-	d.Search = strings.Join(words, " ")
-	return d
+	return []any{l.first, l.last, l.verb, d.text(l.node), d.text(l.queue), d.text(why), d.below(more), d.text(search)}
 }
 
 func waitFacts(w *model.Wait) string {
@@ -276,3 +381,14 @@ func waitFacts(w *model.Wait) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// naturalNode orders nodes as people count: n2 before n10.
+func naturalNode(a, b string) int {
+	stem := func(s string) string { return strings.TrimRight(s, "0123456789") }
+	if stem(a) == stem(b) && len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+func round4(x float64) float64 { return math.Round(1e4*x) / 1e4 }

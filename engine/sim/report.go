@@ -30,6 +30,7 @@ type Report struct {
 	cycles []cycle           // as Plans
 	erred  []model.RuleError // in all cycles
 	timed  bool              // the run was by the clock
+	gauges gauges            // of a run by the clock
 }
 
 // cycle is what is kept of one, while its world was as it decided on it.
@@ -45,6 +46,9 @@ func (r *Report) add(plan *model.Plan) {
 		r.Timeline.From = plan.Now
 	}
 	r.Timeline.Cycles++
+	if r.timed {
+		r.gauges.read(r.world)
+	}
 	r.erred = model.SumErrors(r.erred, plan.Errors)
 	plan = told(r.world.cluster, plan)
 	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: decisionsOf(r.world.cluster, plan, false)}
@@ -60,6 +64,9 @@ func (r *Report) finish(last *model.Plan) {
 	r.Summary = r.world.Summarise(last)
 	t := r.world.history.timeline(r.world.cluster)
 	t.From, t.To, t.Cycles, t.Stopped = r.Timeline.From, r.world.now, r.Timeline.Cycles, r.Timeline.Stopped
+	if r.timed {
+		t.Use = r.gauges.over(t.From, t.To)
+	}
 	r.Timeline = t
 }
 
@@ -110,7 +117,7 @@ func (r *Report) text(wide bool) string {
 	if r.timed {
 		out.WriteString(r.Timeline.text() + "\n")
 	}
-	out.WriteString(r.Summary.text())
+	out.WriteString(r.Summary.text(r.Timeline.Use))
 	if text := r.complaints(); text != "" {
 		out.WriteString("\n" + text)
 	}

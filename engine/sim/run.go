@@ -40,7 +40,10 @@ func (w *World) Run(cycles int) (*Report, error) {
 // in a cluster, and so it is where a job that began or ended may make room for one that waits; after
 // one that decided nothing it is at the next event: a pod that ends or is gone, or one that comes.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
-	r := &Report{APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero()}
+	r := &Report{
+		APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero(),
+		gauges: gauges{of: map[[2]string]*UseOverTime{}},
+	}
 	most := cmp.Or(o.Cycles, 1)
 	if r.timed {
 		most = cmp.Or(o.Cycles, maxCycles)

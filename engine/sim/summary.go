@@ -32,7 +32,8 @@ type QueueSummary struct {
 	// Computed are the fields that the policy's tables compute for the queue, such as deserved and share, for people.
 	Computed map[string]string `json:"computed,omitempty"`
 
-	text string // Allocated, for people
+	text   string // Allocated, for people
+	parent string
 }
 
 // NodeSummary is how much of a node is in use.
@@ -136,7 +137,7 @@ func summariseNode(c *model.Cluster, row int32) NodeSummary {
 func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
 	s := QueueSummary{
 		Queue: q.Name, State: q.State, Allocated: map[string]string{}, Jobs: map[string]int64{},
-		text: c.Dims.Text(shown(q.Allocated)),
+		text: c.Dims.Text(shown(q.Allocated)), parent: q.Parent,
 	}
 	for i := range q.Allocated {
 		if q.Allocated.Get(i) > 0 {
@@ -156,30 +157,11 @@ func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
 // shown leaves out amounts that are 0.
 func shown(r model.Resources) model.Resources { return r.Positive() }
 
-// useOf a cluster is cpu, memory and pods, then whatever else is in use, then devices.
+// useOf a cluster is how much of each of its amounts is in use.
 func useOf(c *model.Cluster) []Use {
 	var out []Use
-	for _, i := range c.Dims.Sorted() {
-		used, total := c.Used.Get(i), c.Total.Get(i)
-		if i > model.Pods && used == 0 || c.Dims.Name(i) == model.GPUResource {
-			continue
-		}
-		out = append(out, Use{c.Dims.Name(i), c.Dims.AmountText(i, used), c.Dims.AmountText(i, total), percent(used, total)})
-	}
-	free, total := 0.0, 0.0
-	for row, gpus := range c.Nodes.GPUs {
-		if n := c.Nodes.Rows[row]; n == nil || !n.Ready {
-			continue
-		}
-		for _, g := range gpus {
-			free, total = free+float64(g.Free), total+float64(g.Capacity)
-		}
-	}
-	if total > 0 {
-		out = append(out, Use{
-			"gpus", fmt.Sprintf("%g", (total-free)/model.WholeGPU), fmt.Sprintf("%g", total/model.WholeGPU),
-			percent(total-free, total),
-		})
+	for _, a := range amountsOf(c) {
+		out = append(out, Use{a.resource, a.text(a.used), a.text(a.total), percent(a.used, a.total)})
 	}
 	return out
 }
@@ -192,13 +174,13 @@ func percent(used, total float64) float64 {
 	return math.Round(1000*used/total) / 10
 }
 
-// text is the summary for people.
-func (s Summary) text() string {
+// text is the summary for people, with what was in use over time, if any passed.
+func (s Summary) text(over []UseOverTime) string {
 	rows := [][]string{{"QUEUE", "STATE", "JOBS", "PLACED", "PENDING", "ALLOCATED"}}
 	for _, q := range s.Queues {
 		rows = append(rows, []string{q.Queue, q.State, phaseCounts(q.Jobs), fmt.Sprint(q.Placed), fmt.Sprint(q.Pending), q.text})
 	}
-	return explain.Columns("", rows) + "\n" + s.Cluster.text()
+	return explain.Columns("", rows) + "\n" + s.Cluster.text(over)
 }
 
 // phaseCounts is "2 Running, 1 Pending", in the order of a PodGroup's life.
@@ -215,10 +197,22 @@ func phaseCounts(n map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-func (s ClusterSummary) text() string {
+func (s ClusterSummary) text(over []UseOverTime) string {
 	rows := [][]string{{"CLUSTER", "USED", "OF", "PERCENT"}}
+	if len(over) > 0 {
+		rows[0] = append(rows[0], "MEAN", "PEAK")
+	}
 	for _, u := range s.Use {
-		rows = append(rows, []string{u.Resource, u.Used, u.Total, fmt.Sprintf("%g%%", u.Percent)})
+		row := []string{u.Resource, u.Used, u.Total, fmt.Sprintf("%g%%", u.Percent)}
+		if len(over) > 0 {
+			row = append(row, "-", "-")
+		}
+		for i := range over {
+			if o := &over[i]; o.Queue == "" && o.Resource == u.Resource {
+				row[4], row[5] = fmt.Sprintf("%g%%", o.MeanPercent), fmt.Sprintf("%g%%", o.PeakPercent)
+			}
+		}
+		rows = append(rows, row)
 	}
 	ready := ""
 	if s.ReadyNodes < s.Nodes {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Timeline struct {
 	Pods []PodRun `json:"pods"`
 	// Jobs, by when they were submitted, then by name.
 	Jobs []JobRun `json:"jobs"`
+	// Use of the resources of the ready nodes, and by queue; of a run by the clock.
+	Use []UseOverTime `json:"use,omitempty"`
 }
 
 // The outcomes of a PodRun.
@@ -57,6 +60,9 @@ type PodRun struct {
 	EvictedFor string     `json:"evictedFor,omitempty"`
 	// Outcome is Waiting, Running (or bound, and about to), Succeeded, Failed, Evicted or Deleted.
 	Outcome string `json:"outcome"`
+
+	asks string  // what it requests, for people
+	size float64 // how much of the largest node that is, by the resource of which it is most
 }
 
 // JobRun is the life of one job: from when it was submitted, by way of its first pod
@@ -85,6 +91,7 @@ type span struct {
 	PodRun
 	job   string
 	title string // of the job, which may be gone before its pods
+	asked model.Resources
 }
 
 // remember notes what has become of a pod.
@@ -123,6 +130,43 @@ func (w *World) remember(p *corev1.Pod) {
 	}
 }
 
+// measured notes what a pod requests, once the cluster knows it.
+func (h *history) measured(p *corev1.Pod, c *model.Cluster) {
+	s, t := h.of[manifest.IDOf(p)], c.Tasks[objectKey(p)]
+	if s == nil || s.asked != nil || t == nil {
+		return
+	}
+	s.asked = t.Request.Positive()
+	s.asks = c.Dims.Text(s.asked)
+	if t.GPUKind == "" && t.GPUCount > 0 && t.GPUMilli < model.WholeGPU {
+		s.asks += fmt.Sprintf(", %d x %d/%d of a GPU", t.GPUCount, t.GPUMilli, model.WholeGPU)
+	}
+}
+
+// largest is how much of each resource the node has that has most of it.
+func largest(c *model.Cluster) model.Resources {
+	out := make(model.Resources, len(c.Nodes.Allocatable))
+	for i, column := range c.Nodes.Allocatable {
+		for _, v := range column {
+			if v > out[i] { // NaN where the node has none
+				out[i] = v
+			}
+		}
+	}
+	return out
+}
+
+// size of a pod is the largest of its parts of the largest nodes.
+func size(asked, of model.Resources) float64 {
+	out := 0.0
+	for i := range asked {
+		if i != model.Pods && of.Get(i) > 0 {
+			out = max(out, min(asked.Get(i)/of.Get(i), 1))
+		}
+	}
+	return out
+}
+
 func copied(t *time.Time) *time.Time {
 	at := *t
 	return &at
@@ -158,8 +202,10 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 	for _, s := range h.all {
 		last[s.Pod] = s
 	}
+	nodes := largest(c)
 	for _, s := range h.all {
 		run := s.PodRun
+		run.size = size(s.asked, nodes)
 		if s.job != "" {
 			run.Job = titles.Of(s.job)
 			if _, there := titles[s.job]; !there && s.title != "" {

@@ -268,7 +268,13 @@ func (w *World) put(objects ...metav1.Object) error {
 			w.remember(p)
 		}
 	}
-	return errors.Join(w.cluster.Apply(deltas...)...)
+	err := errors.Join(w.cluster.Apply(deltas...)...)
+	for _, o := range objects {
+		if p, isPod := o.(*corev1.Pod); isPod {
+			w.history.measured(p, w.cluster)
+		}
+	}
+	return err
 }
 
 // remove is the only way out.

@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// UseOverTime is how much of a resource was in use while a run's clock went on: of the ready nodes, or, with a Queue, by its pods.
+type UseOverTime struct {
+	Queue    string `json:"queue,omitempty"`
+	Resource string `json:"resource"`
+	// Mean over the time of the run, and Peak, as amounts for people.
+	Mean string `json:"mean"`
+	Peak string `json:"peak"`
+	// MeanPercent and PeakPercent are parts of what the ready nodes had at the time, to one digit.
+	MeanPercent float64 `json:"meanPercent"`
+	PeakPercent float64 `json:"peakPercent"`
+	// Points are what there was from each time on, until the next, as cycles left it.
+	Points []UsePoint `json:"points"`
+
+	unit float64 // of Points, in inner units
+	text func(float64) string
+}
+
+// UsePoint is what was in use from a time on, in cores, bytes or pieces.
+type UsePoint struct {
+	At   time.Time `json:"at"`
+	Used float64   `json:"used"`
+	// Total of the ready nodes.
+	Total float64 `json:"total"`
+	// Deserved by the queue; nil where no table says it, or without limit.
+	Deserved *float64 `json:"deserved,omitempty"`
+}
+
+func (p UsePoint) equal(o UsePoint) bool {
+	if (p.Deserved == nil) != (o.Deserved == nil) || p.Deserved != nil && *p.Deserved != *o.Deserved {
+		return false
+	}
+	return p.Used == o.Used && p.Total == o.Total
+}
+
+// gauges are the uses of a run so far, by queue ("" is the cluster) and resource.
+type gauges struct {
+	of    map[[2]string]*UseOverTime
+	order []*UseOverTime // as they came
+}
+
+// gpuUse is what the use of devices is called.
+const gpuUse = "gpus"
+
+// read notes how much is in use after a cycle.
+func (g *gauges) read(w *World) {
+	c := w.cluster
+	for _, a := range amountsOf(c) {
+		g.note("", a, nil, w.now)
+	}
+	session := w.decider.Session()
+	for _, name := range sortedKeys(c.Queues) {
+		q := c.Queues[name]
+		var deserved model.Resources
+		if session != nil {
+			deserved, _ = session.QueueAmounts(q, "deserved")
+		}
+		for _, i := range c.Dims.Sorted() {
+			if i == model.Pods || q.Allocated.Get(i) == 0 && g.of[[2]string{name, c.Dims.Name(i)}] == nil {
+				continue
+			}
+			var d *float64
+			if i < len(deserved) && deserved.Has(i) && deserved[i] < model.Most {
+				d = &deserved[i]
+			}
+			g.note(name, amountOf(c, i, q.Allocated.Get(i)), d, w.now)
+		}
+	}
+}
+
+func (g *gauges) note(queue string, a amount, deserved *float64, now time.Time) {
+	key := [2]string{queue, a.resource}
+	u := g.of[key]
+	if u == nil {
+		u = &UseOverTime{Queue: queue, Resource: a.resource, unit: a.unit, text: a.text}
+		g.of[key] = u
+		g.order = append(g.order, u)
+	}
+	p := UsePoint{At: now, Used: a.used / a.unit, Total: a.total / a.unit}
+	if deserved != nil {
+		d := *deserved / a.unit
+		p.Deserved = &d
+	}
+	if n := len(u.Points); n == 0 || !u.Points[n-1].equal(p) {
+		u.Points = append(u.Points, p)
+	}
+}
+
+// over gives the uses with their means and peaks, the cluster's first.
+func (g *gauges) over(from, to time.Time) []UseOverTime {
+	var out []UseOverTime
+	for _, u := range g.order {
+		u.sum(from, to)
+		out = append(out, *u)
+	}
+	slices.SortStableFunc(out, func(a, b UseOverTime) int { return strings.Compare(a.Queue, b.Queue) })
+	return out
+}
+
+// sum fills in the mean, by how long each amount was in use, and the peak.
+func (u *UseOverTime) sum(from, to time.Time) {
+	var used, total, peak, most float64
+	for i, p := range u.Points {
+		until := to
+		if i+1 < len(u.Points) {
+			until = u.Points[i+1].At
+		}
+		d := until.Sub(p.At).Seconds()
+		used, total = used+p.Used*d, total+p.Total*d
+		peak, most = max(peak, p.Used), max(most, percent(p.Used, p.Total))
+	}
+	u.MeanPercent, u.PeakPercent = percent(used, total), most
+	u.Peak = u.text(peak * u.unit)
+	u.Mean = u.Peak
+	if span := to.Sub(from).Seconds(); span > 0 {
+		u.Mean = u.text(used / span * u.unit)
+	}
+}
+
+// amount is how much of a resource of the ready nodes is in use, in inner units.
+type amount struct {
+	resource          string
+	used, total, unit float64
+	text              func(float64) string
+}
+
+// amountOf is what is used of a dimension.
+func amountOf(c *model.Cluster, i int, used float64) amount {
+	text := func(v float64) string { return c.Dims.AmountText(i, v) }
+	return amount{c.Dims.Name(i), used, c.Total.Get(i), c.Dims.Unit(i), text}
+}
+
+// amountsOf a cluster are cpu, memory and pods, then whatever else is in use, then devices.
+func amountsOf(c *model.Cluster) []amount {
+	var out []amount
+	for _, i := range c.Dims.Sorted() {
+		used := c.Used.Get(i)
+		if i > model.Pods && used == 0 || c.Dims.Name(i) == model.GPUResource {
+			continue
+		}
+		out = append(out, amountOf(c, i, used))
+	}
+	free, total := 0.0, 0.0
+	for row, gpus := range c.Nodes.GPUs {
+		if n := c.Nodes.Rows[row]; n == nil || !n.Ready {
+			continue
+		}
+		for _, g := range gpus {
+			free, total = free+float64(g.Free), total+float64(g.Capacity)
+		}
+	}
+	if total > 0 {
+		text := func(v float64) string { return fmt.Sprintf("%g", round4(v/model.WholeGPU)) }
+		out = append(out, amount{gpuUse, total - free, total, model.WholeGPU, text})
+	}
+	return out
+}
