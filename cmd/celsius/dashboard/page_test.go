@@ -272,6 +272,7 @@ func byKeyboard(l look) {
 	press(kb.Enter)
 	l.await(`document.querySelector("#node-says")?.textContent.startsWith("Not ready: kubelet stopped </script>")`)
 	press(kb.Escape)
+	l.await(`document.querySelector("#detail").hidden`)
 	focused("heat")
 	// By Tab one comes to everything, and past each list by one step.
 	l.script(`document.activeElement.blur(); window.scrollTo(0, 0)`)

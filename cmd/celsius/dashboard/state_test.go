@@ -311,8 +311,10 @@ func TestGaps(t *testing.T) {
 		},
 		{"team", followed{kindPods, nil, true}, no, "you may not list and watch pods in namespace team: ask for a role that lets you"},
 		{"team", followed{kindNodes, nil, false}, no, "you may not list and watch nodes in the cluster"},
-		{"", followed{kindQueues, nil, false}, apierrors.NewNotFound(schema.GroupResource{}, ""),
-			"are Celsius' CustomResourceDefinitions applied?"},
+		{
+			"", followed{kindQueues, nil, false}, apierrors.NewNotFound(schema.GroupResource{}, ""),
+			"are Celsius' CustomResourceDefinitions applied?",
+		},
 		{"", followed{kindPods, nil, true}, apierrors.NewResourceExpired("old"), ""},
 		{"", followed{kindPods, nil, true}, errors.New("connection refused"), "they cannot be read: connection refused"},
 	} {
@@ -359,7 +361,6 @@ func BenchmarkPicture(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.ReportMetric(float64(len(text)), "first-bytes")
 	sum := 0
 	for i := 0; b.Loop(); i++ {
 		for j := range 50 {
@@ -398,6 +399,7 @@ func TestManyFits(t *testing.T) {
 	if err != nil || len(update) > 100<<10 || !bytes.Contains(update, []byte(`"at":[`)) {
 		t.Errorf("%v: an update of 500 pods is %d bytes", err, len(update))
 	}
+	t.Logf("at first %d bytes are sent, and %d in an update", len(first), len(update))
 	again := func() { s.changed = true; s.draw(p, overview{}, noon().Add(2*time.Second)) }
 	if got := int(testing.AllocsPerRun(1, again)); got > 2*nodes+2*pods {
 		t.Errorf("a picture takes %d allocations", got)
