@@ -171,6 +171,25 @@ func TestPage(t *testing.T) {
 		}
 	})
 	sub("width and themes", fits)
+	sub("who brings no key is asked", asksForToken)
+}
+
+// asksForToken opens the page anew, without what the address had.
+func asksForToken(l look) {
+	l.script(`sessionStorage.clear()`)
+	l.do(chromedp.Navigate(l.url + "/?anew"))
+	asked := `document.querySelector("#login").open && document.querySelector("#login-why").textContent.includes("the key is missing")`
+	l.await(asked)
+	l.do(chromedp.SendKeys(chromedp.CSS("#token"), "guessed"+kb.Enter))
+	l.await(asked + ` && document.querySelector("#token").value === ""`)
+	if n := l.number(`document.querySelectorAll("#queue-tree tr").length`); n != 0 {
+		l.Errorf("%v queues are shown to who has no key", n)
+	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#token"), "secret"+kb.Enter))
+	l.await(`document.querySelectorAll("#queue-tree tbody tr").length > 0`)
+	if kept := l.text(`JSON.stringify(sessionStorage) + document.cookie`); strings.Contains(kept, "secret") {
+		l.Errorf("what was written is kept in %s", kept)
+	}
 }
 
 func sectionsShown(l look) {
@@ -359,10 +378,10 @@ func TestManyInABrowser(t *testing.T) {
 	if os.Getenv("DASHBOARD_SHOTS") == "" {
 		return
 	}
-	l.script(`location.hash = "#queue/queue-09"`)
-	l.await(`document.querySelector("#curve svg")`)
 	// The jobs wait at noon of another day.
 	l.script(fmt.Sprintf(`{ const now = Date.now, ago = now() - %d; Date.now = () => now() - ago; }`, noon().UnixMilli()))
+	l.script(`location.hash = "#queue/queue-09"`)
+	l.await(`document.querySelector("#curve svg")`)
 	l.do(chromedp.EmulateViewport(1700, 1330, chromedp.EmulateScale(.8)))
 	time.Sleep(6 * time.Second) // of the page, which writes ages every five
 	l.shot("dashboard.webp")    // which the README shows
