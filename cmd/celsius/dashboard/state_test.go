@@ -306,13 +306,17 @@ func TestGaps(t *testing.T) {
 		want      string
 	}{
 		{
-			"", followed{kindPods, nil, true}, no,
+			"",
+			followed{kindPods, nil, true},
+			no,
 			"you may not list and watch pods in all namespaces: ask for a role that lets you, or start with -n NAMESPACE",
 		},
 		{"team", followed{kindPods, nil, true}, no, "you may not list and watch pods in namespace team: ask for a role that lets you"},
 		{"team", followed{kindNodes, nil, false}, no, "you may not list and watch nodes in the cluster"},
 		{
-			"", followed{kindQueues, nil, false}, apierrors.NewNotFound(schema.GroupResource{}, ""),
+			"",
+			followed{kindQueues, nil, false},
+			apierrors.NewNotFound(schema.GroupResource{}, ""),
 			"are Celsius' CustomResourceDefinitions applied?",
 		},
 		{"", followed{kindPods, nil, true}, apierrors.NewResourceExpired("old"), ""},
