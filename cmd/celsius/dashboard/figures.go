@@ -16,7 +16,6 @@ type figures struct {
 	due    map[string]map[string]float64 // by queue and resource
 	rows   map[row]*rowFigures
 	serves string // the policy that is obeyed
-	began  time.Time
 }
 
 // rowFigures are those of one row.
@@ -36,10 +35,7 @@ func read(page []byte, before *figures, now time.Time) (*figures, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what the scheduler counts: %w", err)
 	}
-	f := &figures{at: now, due: map[string]map[string]float64{}, rows: map[row]*rowFigures{}, began: before.began}
-	if f.began.IsZero() {
-		f.began = now
-	}
+	f := &figures{at: now, due: map[string]map[string]float64{}, rows: map[row]*rowFigures{}}
 	each := func(name string, do func(label func(string) string, value float64)) {
 		for _, m := range families[name].GetMetric() {
 			do(func(of string) string { return labelled(m, of) }, valueOf(m))

@@ -133,14 +133,14 @@ type node struct {
 
 type pod struct {
 	named
-	group, job, task, node string
-	phase                  corev1.PodPhase
-	asks                   amounts
-	placed                 time.Time // when it was bound
-	waits                  string    // why it is not
-	why                    string    // it is where it is
-	started, ended         time.Time
-	exit                   string // how it failed
+	group, job, node string
+	phase            corev1.PodPhase
+	asks             amounts
+	placed           time.Time // when it was bound
+	waits            string    // why it is not
+	why              string    // it is where it is
+	started, ended   time.Time
+	exit             string // how it failed
 }
 
 // over says whether a pod takes nothing of its node any more.
@@ -226,8 +226,7 @@ func (r *resources) pod(o *corev1.Pod) *pod {
 	asks := podresource.PodRequests(o, podresource.PodResourcesOptions{UseStatusResources: true})
 	p := &pod{
 		named: nameOf(o), group: model.GroupOf(o), node: o.Spec.NodeName, phase: o.Status.Phase, asks: r.amounts(asks).plus(amounts{pods: 1}),
-		job: o.Annotations[batchv1alpha1.JobNameKey], task: o.Annotations[batchv1alpha1.TaskSpecKey],
-		why: short(o.Annotations[live.WhyAnnotation]),
+		job: o.Annotations[batchv1alpha1.JobNameKey], why: short(o.Annotations[live.WhyAnnotation]),
 	}
 	if o.Status.StartTime != nil {
 		p.started = o.Status.StartTime.Time

@@ -47,15 +47,12 @@ type entry struct {
 
 // podView is a pod of a job, or on a node.
 type podView struct {
-	Namespace string     `json:"namespace"`
-	Name      string     `json:"name"`
-	Job       string     `json:"job,omitempty"`
-	Task      string     `json:"task,omitempty"`
-	Node      string     `json:"node,omitempty"`
-	Phase     string     `json:"phase"`
-	Asks      []float64  `json:"asks"`
-	Says      string     `json:"says,omitempty"` // why it waits, is where it is, or failed
-	Started   *time.Time `json:"started,omitempty"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Job       string `json:"job,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Phase     string `json:"phase"`
+	Says      string `json:"says,omitempty"` // why it waits, is where it is, or failed
 }
 
 // groupNamed finds a job by the name of its Job, or of its PodGroup. The lock is held.
@@ -231,14 +228,9 @@ func podEntries(mine []*pod) (out []entry) {
 
 // pod is one as it is shown. The lock is held.
 func (s *state) pod(p *pod) podView {
-	v := podView{
-		Namespace: p.Namespace, Name: p.Name, Job: p.group, Task: p.task, Node: p.node, Phase: string(p.phase), Asks: of(p.asks, s.shown, 0),
-	}
+	v := podView{Namespace: p.Namespace, Name: p.Name, Job: p.group, Node: p.node, Phase: string(p.phase)}
 	if g := s.groups[p.Namespace+"/"+p.group]; g != nil {
 		v.Job = g.title()
-	}
-	if !p.started.IsZero() {
-		v.Started = &p.started
 	}
 	switch {
 	case p.phase == corev1.PodFailed:
