@@ -97,6 +97,7 @@
 //	cmd/celsius            the command line; cmd/celsius/cluster: what it shows and does of Jobs, Queues, pods and flows; cmd/celsius/lsp
 //	                       helps those who write rules in their editors, cmd/celsius/schemas writes JSON Schemas of all kinds
 //	cmd/celsius/try        the page on which policies are tried in a browser, and the making of it; cmd/celsius/try/wasm is what runs there
+//	cmd/celsius/dashboard  a cluster on a live page
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
 // Arrows go to plainer things; a test holds the table of who imports whom, another how large packages and types may be.

@@ -148,8 +148,10 @@ var mayImport = map[string]string{
 		"webhook",
 	"engine/live/events":  "",
 	"cmd/celsius":         allOurs,
-	"cmd/celsius/cluster": "engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
+	"cmd/celsius/cluster": "cmd/celsius/dashboard engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
 	"cmd/celsius/try":     "engine/page",
+	"cmd/celsius/dashboard": "crds/informers engine/explain engine/live engine/live/questions engine/live/scrape engine/model engine/page engine/policy " +
+		allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/policy/kinds engine/sim/manifest rules rules/source rules/typed statemachines " +
@@ -265,9 +267,10 @@ var mayImportOthers = map[string]string{
 	"cmd/celsius/lsp":     "github.com/google/cel-go gopkg.in/yaml.v3",
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +
-		"k8s.io/component-helpers mvdan.cc/sh/v3 sigs.k8s.io/yaml",
-	"cmd/playground":       allOthers,
-	"cmd/playground/bench": clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics",
+		"k8s.io/component-helpers k8s.io/klog/v2 mvdan.cc/sh/v3 sigs.k8s.io/yaml",
+	"cmd/celsius/dashboard": clients + " k8s.io/component-helpers github.com/go-logr/logr github.com/prometheus",
+	"cmd/playground":        allOthers,
+	"cmd/playground/bench":  clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics",
 }
 
 // TestImports holds the arrows between packages: they go to plainer things.

@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
+	"github.com/celsius-scheduler/celsius/cmd/celsius/dashboard"
 	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
@@ -80,6 +82,7 @@ type options struct {
 	policy     string
 	only       string
 	auditLog   string
+	dashboard  string
 }
 
 func newRootCommand() *cobra.Command {
@@ -127,6 +130,8 @@ otherwise: see docs/playground.md.`,
 	f.StringVar(&o.policy, "policy", "",
 		"SchedulingPolicy to serve: a name, or a file that is applied first (default the policy named default)")
 	f.StringVar(&o.only, "only", "", "control-plane: start no part of Celsius, only what is around it")
+	f.StringVar(&o.dashboard, "dashboard", "127.0.0.1:0",
+		"where the page of celsius dashboard is served, as host:port of this machine; port 0 takes a free one; 0: nowhere")
 	f.StringVar(&o.auditLog, "audit-log", "", "file to which the API server writes who asked for what, a line of JSON each")
 	return c
 }
@@ -184,7 +189,11 @@ func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 		}
 		return data.pointToLog(err)
 	}
-	o.tell(out, data, time.Since(begin))
+	page, err := o.startDashboard(ctx, cluster)
+	if err != nil {
+		return data.pointToLog(err)
+	}
+	o.tell(out, data, page, time.Since(begin))
 	select {
 	case <-ctx.Done():
 		return nil
@@ -202,6 +211,11 @@ func (o *options) check() error {
 		return usageError{fmt.Errorf("--port %d: give a port from 1 to 65535, or 0 for a free one", o.port)}
 	case o.kubeconfig != "":
 		return mayWriteKubeconfig(o.kubeconfig)
+	}
+	if o.dashboard != "0" {
+		if err := (&dashboard.Options{Address: o.dashboard}).Check(); err != nil {
+			return usageError{fmt.Errorf("--dashboard: %w", err)}
+		}
 	}
 	return nil
 }
@@ -240,11 +254,35 @@ func (o *options) furnish(ctx context.Context, cluster *controlPlane, data *data
 	return cluster.awaitProduct(ctx, policy)
 }
 
+// startDashboard serves the page of celsius dashboard, and says where; "": nowhere.
+func (o *options) startDashboard(ctx context.Context, c *controlPlane) (url string, err error) {
+	if o.dashboard == "0" || o.only != "" {
+		return "", nil
+	}
+	ready := make(chan string, 1)
+	c.parts.start(ctx, "dashboard", func(ctx context.Context) error {
+		return dashboard.Run(ctx, c.clientConfig("dashboard"), dashboard.Options{
+			Address: o.dashboard, Cluster: "playground", Ready: func(url string) { ready <- url }, Log: klog.Background(),
+		})
+	})
+	select {
+	case url := <-ready:
+		return url, nil
+	case err := <-c.parts.failed:
+		return "", err
+	case <-ctx.Done():
+		return "", nil
+	}
+}
+
 // tell says that all is ready, and what to try.
-func (o *options) tell(out io.Writer, data *dataDir, took time.Duration) {
+func (o *options) tell(out io.Writer, data *dataDir, page string, took time.Duration) {
 	celsius := "Celsius serves scheduler names celsius and volcano."
 	if o.only != "" {
 		celsius = "No part of Celsius runs here: start them with celsius scheduler, controllers and webhook."
+	}
+	if page != "" {
+		celsius += "\nLook at it in a browser: " + page
 	}
 	kept := "is removed at the end; --data-dir keeps it"
 	if !data.temporary {

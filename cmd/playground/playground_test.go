@@ -117,6 +117,9 @@ func TestPlayground(t *testing.T) {
 	if want := "export KUBECONFIG='" + kubeconfig + "'"; !strings.Contains(out, want) {
 		t.Errorf("no line %q in\n%s", want, out)
 	}
+	if page := regexp.MustCompile(`Look at it in a browser: http://127\.0\.0\.1:\d+/#key=\w{20,}\n`); !page.MatchString(out) {
+		t.Errorf("the page is not told of in\n%s", out)
+	}
 	if r := p.run("kubectl", "get", "nodes"); r.Code == 0 || !strings.Contains(r.Err, "no playground is running") {
 		t.Errorf("kubectl without a playground: exit code %d, %q", r.Code, r.Err)
 	}
@@ -205,6 +208,7 @@ func TestPlaygroundRefuses(t *testing.T) {
 		{"foreign kubeconfig", []string{"--kubeconfig", file}, exitFailed, "kubeconfig " + file +
 			" was not written by a playground and is not overwritten; give another --kubeconfig"},
 		{"only", []string{"--only", "etcd"}, exitUsage, "--only etcd: the only value is control-plane"},
+		{"dashboard for all", []string{"--dashboard", ":8088"}, exitUsage, "--dashboard: address :8088: without --shared the page is served on"},
 		{"flag", []string{"--node", "3"}, exitUsage, "unknown flag: --node; see --help"},
 		{"command", []string{"up"}, exitUsage, `there is no command "up"; the only one is kubectl`},
 		{"nodes", []string{"--nodes", "-1"}, exitUsage, "--nodes -1: give 0 or more"},

@@ -73,14 +73,21 @@ func New(cfg *rest.Config, o cache.Options, log logr.Logger, registry prometheus
 	return i, nil
 }
 
-// Cache is a cache of these options. Selectors by object hold for Kubernetes' kinds only.
+// Cache is a cache of these options. Selectors by object hold for Kubernetes' kinds only. There may be one default namespace.
 func (i *Informers) Cache(o cache.Options) (cache.Cache, error) {
 	o.HTTPClient, o.Mapper = i.httpClient, i.mapper
+	namespace := metav1.NamespaceAll
+	if len(o.DefaultNamespaces) > 1 {
+		return nil, fmt.Errorf("watch in %d namespaces: give one, or none for all", len(o.DefaultNamespaces))
+	}
+	for name := range o.DefaultNamespaces {
+		namespace = name
+	}
 	o.NewInformer = func(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration,
 		indexers toolscache.Indexers,
 	) toolscache.SharedIndexInformer {
 		if gvk, err := apiutil.GVKForObject(kind, i.scheme); err == nil && ours(gvk, kind) {
-			lw = i.listWatch(gvk)
+			lw = i.listWatch(gvk, namespace)
 		}
 		return toolscache.NewSharedIndexInformer(lw, kind, resync, indexers)
 	}
@@ -93,7 +100,7 @@ func (i *Informers) List(ctx context.Context, into client.ObjectList) error {
 	if err != nil {
 		return fmt.Errorf("list %T: %w", into, err)
 	}
-	req, err := i.request(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, listSuffix)), &metav1.ListOptions{})
+	req, err := i.request(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, listSuffix)), metav1.NamespaceAll, &metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -145,7 +152,8 @@ func (i *Informers) client(gv schema.GroupVersion) (rest.Interface, error) {
 	return c, nil
 }
 
-func (i *Informers) request(gvk schema.GroupVersionKind, o *metav1.ListOptions) (*rest.Request, error) {
+// request is for the objects of a kind in a namespace, "": in all.
+func (i *Informers) request(gvk schema.GroupVersionKind, namespace string, o *metav1.ListOptions) (*rest.Request, error) {
 	c, err := i.client(gvk.GroupVersion())
 	if err != nil {
 		return nil, err
@@ -154,18 +162,19 @@ func (i *Informers) request(gvk schema.GroupVersionKind, o *metav1.ListOptions) 
 	if err != nil {
 		return nil, fmt.Errorf("find the resource of %s: %w", gvk.Kind, err)
 	}
-	return c.Get().Resource(mapping.Resource.Resource).VersionedParams(o, runtime.NewParameterCodec(i.scheme)), nil
+	return c.Get().NamespaceIfScoped(namespace, namespace != "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace).
+		Resource(mapping.Resource.Resource).VersionedParams(o, runtime.NewParameterCodec(i.scheme)), nil
 }
 
 // listWatch is what an informer of one kind asks the API server by.
-func (i *Informers) listWatch(gvk schema.GroupVersionKind) *toolscache.ListWatch {
+func (i *Informers) listWatch(gvk schema.GroupVersionKind, namespace string) *toolscache.ListWatch {
 	return &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := i.scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + listSuffix))
 			if err != nil {
 				return nil, fmt.Errorf("list %s: %w", gvk.Kind, err)
 			}
-			req, err := i.request(gvk, &o)
+			req, err := i.request(gvk, namespace, &o)
 			if err != nil {
 				return nil, err
 			}
@@ -182,7 +191,7 @@ func (i *Informers) listWatch(gvk schema.GroupVersionKind) *toolscache.ListWatch
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch, o.AllowWatchBookmarks = true, true
-			req, err := i.request(gvk, &o)
+			req, err := i.request(gvk, namespace, &o)
 			if err != nil {
 				return nil, err
 			}

@@ -359,3 +359,46 @@ func BenchmarkList(b *testing.B) {
 		run(name, strings.Count(page, `"cpu":"1"`), i.List)
 	}
 }
+
+// TestNamespace asks for one namespace where one is given, and refuses several.
+func TestNamespace(t *testing.T) {
+	paths := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case paths <- r.URL.Path:
+		default:
+		}
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	defer server.Close()
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1beta1.GroupVersion})
+	mapper.Add(v1beta1.GroupVersion.WithKind("PodGroup"), meta.RESTScopeNamespace)
+	o := cache.Options{Scheme: scheme, Mapper: mapper, DefaultNamespaces: map[string]cache.Config{"team": {}}}
+	i, err := informers.New(&rest.Config{Host: server.URL}, o, funcr.New(func(string, string) {}, funcr.Options{}), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := i.Cache(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	defer stop()
+	if _, err := c.GetInformer(ctx, &v1beta1.PodGroup{}, cache.BlockUntilSynced(false)); err != nil {
+		t.Fatal(err)
+	}
+	ended.Go(func() { _ = c.Start(ctx) })
+	if got, want := <-paths, "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups"; got != want {
+		t.Errorf("asked is %s, want %s", got, want)
+	}
+	o.DefaultNamespaces["other"] = cache.Config{}
+	if _, err := i.Cache(o); err == nil || !strings.Contains(err.Error(), "give one, or none for all") {
+		t.Errorf("two namespaces: %v", err)
+	}
+}

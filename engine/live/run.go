@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -285,6 +286,7 @@ func (s *scheduler) watched(ctx context.Context, l *loop, all *sync.WaitGroup) {
 		l.looking = newLooking()
 		taken := &questions.Server{
 			Options: s.o.Explain, Namespace: s.o.Namespace, Config: s.cfg, Client: s.client, Ending: s.ending, Ask: l.Look, Log: s.log,
+			Metrics: promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}),
 		}
 		all.Go(func() { taken.Run(ctx) })
 	}

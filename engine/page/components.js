@@ -174,7 +174,7 @@ var celsius = (() => {
     const scale = make("span", { class: "scale", aria: { hidden: "true" } }, "0 % ",
       ...[0, 1, 2, 3, 4, 5].map((i) => make("i", { class: "heat" + i })), " 100 %");
     const e = make("div", { class: "heat" }, canvas, said, scale);
-    let d, side, columns, at = -1, fits = () => true;
+    let d, side, columns, at = -1, fits = null;
     // colours of the scale, as they come out in the theme of the reader
     const colours = () => [...scale.querySelectorAll("i")].map((i) => getComputedStyle(i).backgroundColor);
     function paint() {
@@ -186,25 +186,25 @@ var celsius = (() => {
       canvas.style.height = height + "px";
       canvas.width = width * ratio;
       canvas.height = height * ratio;
-      const g = canvas.getContext("2d"), fill = colours(), style = getComputedStyle(e);
+      const g = canvas.getContext("2d"), fill = colours(), ink = getComputedStyle(e).color; // read once: there may be thousands of cells
       g.scale(ratio, ratio);
       d.cells.forEach((c, i) => {
-        const x = i % columns * side, y = Math.floor(i / columns) * side, inner = side - 1;
-        g.globalAlpha = fits(c.name + " " + (c.text || "")) ? 1 : .15;
-        g.strokeStyle = style.color;
-        if (c.value === null || c.value === undefined) {
+        const x = i % columns * side, y = Math.floor(i / columns) * side, inner = side - 1, value = c.value;
+        if (fits) g.globalAlpha = fits(c.name + " " + (c.text || "")) ? 1 : .15;
+        if (value === null || value === undefined) {
           g.strokeStyle = fill[2];
           g.strokeRect(x + .5, y + .5, inner - 1, inner - 1);
         } else {
-          g.fillStyle = fill[c.value <= 0 ? 0 : Math.min(Math.floor(c.value * 5) + 1, 5)];
+          g.fillStyle = fill[value <= 0 ? 0 : Math.min(Math.floor(value * 5) + 1, 5)];
           g.fillRect(x, y, inner, inner);
         }
         if (c.mark) {
+          g.strokeStyle = ink;
           g.beginPath();
           g.moveTo(x + 2, y + 2); g.lineTo(x + inner - 2, y + inner - 2); g.moveTo(x + inner - 2, y + 2); g.lineTo(x + 2, y + inner - 2);
           g.stroke();
         }
-        if (i === at) { g.globalAlpha = 1; g.strokeStyle = style.color; g.lineWidth = 2; g.strokeRect(x, y, inner, inner); g.lineWidth = 1; }
+        if (i === at) { g.globalAlpha = 1; g.strokeStyle = ink; g.lineWidth = 2; g.strokeRect(x, y, inner, inner); g.lineWidth = 1; }
       });
     }
     function read(i) {
@@ -236,7 +236,7 @@ var celsius = (() => {
       at = name === undefined ? -1 : d.cells.findIndex((c) => c.name === name);
       read(at);
     };
-    e.search = (w) => { fits = search(w); paint(); };
+    e.search = (w) => { fits = w.trim() ? search(w) : null; paint(); };
     new ResizeObserver(paint).observe(canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
     e.update(data);

@@ -53,7 +53,7 @@ func Commands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
 	return t.flagged(
 		t.jobCommand(), t.queueCommand(), t.podCommand(), t.flowCommand(jobFlows()), t.flowCommand(jobTemplates()), t.topCommand(),
-		t.explainCommand(), t.whatIfCommand(), t.snapshotCommand(), t.bundleCommand(),
+		t.explainCommand(), t.whatIfCommand(), t.dashboardCommand(), t.snapshotCommand(), t.bundleCommand(),
 	)
 }
 

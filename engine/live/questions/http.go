@@ -56,6 +56,12 @@ type Metadata struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
+// Metrics is the resource of what the scheduler counts, as Prometheus reads it: for those who ask the API server, and cannot reach the pod.
+const Metrics = "metrics"
+
+// MetricsPath is where that is.
+const MetricsPath = "/apis/" + Group + "/" + Version + "/" + Metrics
+
 // question is about one object.
 type question struct{ resource, kind, namespace, name string }
 
@@ -87,6 +93,7 @@ func (s *Server) handler(g *gate) http.Handler {
 	mux.HandleFunc("POST "+WhatIfPath("{namespace}"), func(w http.ResponseWriter, r *http.Request) {
 		s.askWhatIf(w, r, g, x, r.PathValue("namespace"))
 	})
+	mux.HandleFunc("GET "+MetricsPath, func(w http.ResponseWriter, r *http.Request) { s.tellMetrics(w, r, g) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		q, ok := questionOf(r.URL.Path)
 		switch {
@@ -117,6 +124,24 @@ func (s *Server) handler(g *gate) http.Handler {
 		}
 	})
 	return mux
+}
+
+// tellMetrics tells what the scheduler counts.
+func (s *Server) tellMetrics(w http.ResponseWriter, r *http.Request, g *gate) {
+	resource := schema.GroupResource{Group: Group, Resource: Metrics}
+	u := g.who(r)
+	if u == nil {
+		refuse(w, apierrors.NewUnauthorized("it is not known who asks"))
+		return
+	}
+	switch ok, err := g.may(r.Context(), u, "get", Metrics, "", ""); {
+	case err != nil:
+		refuse(w, apierrors.NewInternalError(fmt.Errorf("ask what user %s may: %w", u.GetName(), err)))
+	case !ok:
+		refuse(w, apierrors.NewForbidden(resource, "", fmt.Errorf("user %s must be allowed to get %s", u.GetName(), resource)))
+	default:
+		s.Metrics.ServeHTTP(w, r)
+	}
 }
 
 // turns has one question at a time be answered, and keeps what was learned for those of what if.
@@ -275,6 +300,9 @@ func discovery() map[string]any {
 			Verbs: metav1.Verbs{"create"},
 		})
 	}
+	list.APIResources = append(list.APIResources, metav1.APIResource{
+		Name: Metrics, SingularName: Metrics, Kind: "Metrics", Verbs: metav1.Verbs{"get"},
+	})
 	info := map[string]string{"title": Group, "version": Version}
 	return map[string]any{
 		"/apis": &metav1.APIGroupList{

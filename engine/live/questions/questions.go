@@ -4,6 +4,7 @@
 //	GET /apis/explain.celsius.dev/v1alpha1/namespaces/NAMESPACE/jobs/NAME    user --> API server --TLS--> Server --> who, and may they?
 //	                                     .../pods/NAME                                                     |
 //	                             .../queues/NAME, .../nodes/NAME                                           +--> between two cycles: explain
+//	                             .../metrics                                                               +--> what is counted
 //
 // Only the leader serves, and says so: it writes where it is into the Service of the API. There is no Secret: its certificate lives as long
 // as the process does, and is vouched for in the APIService.
@@ -72,7 +73,9 @@ type Server struct {
 	// Client writes where the server is, and Ending takes it back when the lease is over.
 	Client, Ending client.Client
 	Ask            Ask
-	Log            logr.Logger
+	// Metrics answers who may get metrics of the API: what the scheduler counts, which its pods serve at /metrics as well.
+	Metrics http.Handler
+	Log     logr.Logger
 }
 
 // goodFor is for how long a certificate is shown, which is good for a year.

@@ -106,8 +106,8 @@ func TestAnswers(t *testing.T) {
 		x.Sees = nil
 		look(x)
 		return nil
-	}}
-	users := known{"admin": {"jobs", "pods", "queues", "nodes"}, "ann": {"a/jobs", "a/pods", "queues"}}
+	}, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`"celsius_cycles_total 1"`)) })}
+	users := known{"admin": {"jobs", "pods", "queues", "nodes", "metrics"}, "ann": {"a/jobs", "a/pods", "queues"}}
 	h := s.handler(&gate{users, users})
 	for _, test := range []struct {
 		name, user, path string
@@ -126,6 +126,9 @@ func TestAnswers(t *testing.T) {
 		{"a name of another namespace is no hint", "ann", Path("job", "a", "two"), 404, "there is no job a/two", "b/two"},
 		{"no such resource", "admin", "/apis/explain.celsius.dev/v1alpha1/services/x", 404, "there are jobs and pods in namespaces", ""},
 		{"a queue is in no namespace", "admin", "/apis/explain.celsius.dev/v1alpha1/namespaces/a/queues/q", 404, "queues and nodes", ""},
+		{"what is counted", "admin", MetricsPath, 200, "celsius_cycles_total", ""},
+		{"what is counted, for somebody else", "ann", MetricsPath, 403, "must be allowed to get metrics.explain.celsius.dev", "celsius_cycles"},
+		{"what is counted, for nobody", "", MetricsPath, 401, "it is not known who asks", "celsius_cycles"},
 		{"discovery", "", "/apis/explain.celsius.dev/v1alpha1", 200, `"name":"jobs","singularName":"job","namespaced":true`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -69,10 +69,10 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	if s.Config != nil {
 		var err error
-		if server.Handler, err = s.guarded(mux); err != nil {
+		if server.Handler, err = Guard(s.Config, s.Log, mux); err != nil {
 			return err
 		}
-		if server.TLSConfig, err = selfSigned(); err != nil {
+		if server.TLSConfig, err = SelfSigned(); err != nil {
 			return err
 		}
 		listener = tls.NewListener(listener, server.TLSConfig)
@@ -85,21 +85,21 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// guarded asks the API server about who reads.
-func (s *Server) guarded(handler http.Handler) (http.Handler, error) {
-	client, err := rest.HTTPClientFor(s.Config)
+// Guard asks the API server who brings the bearer token of a request, and whether they may get its path.
+func Guard(cfg *rest.Config, log logr.Logger, handler http.Handler) (http.Handler, error) {
+	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
-	filter, err := filters.WithAuthenticationAndAuthorization(s.Config, client)
+	filter, err := filters.WithAuthenticationAndAuthorization(cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server who may read: %w", err)
 	}
-	return filter(s.Log, handler)
+	return filter(log, handler)
 }
 
-// selfSigned is a certificate that lives as long as the process: who scrapes shows a token, and trusts the network policy.
-func selfSigned() (*tls.Config, error) {
+// SelfSigned is a certificate that lives as long as the process: who scrapes shows a token, and trusts the network policy.
+func SelfSigned() (*tls.Config, error) {
 	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)

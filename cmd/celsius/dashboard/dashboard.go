@@ -1,0 +1,155 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/tls"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// Options say what is shown, and to whom.
+type Options struct {
+	// Address is where to serve, as host:port.
+	Address string
+	// Namespace is the only one of which jobs and pods are shown; "": all.
+	Namespace string
+	// Cluster is what the page calls the cluster.
+	Cluster string
+	// Shared serves by TLS, at any address, to whom the API server lets get Path, who bring a bearer token. Else the page is served on this
+	// machine alone, in plain HTTP, to who has the key.
+	Shared bool
+	// CertDir holds tls.crt and tls.key, for Shared; "": a certificate is made at the start.
+	CertDir string
+	// Key is what a page must bring that is not shared; "": a new one.
+	Key string
+	// Ready is told the address to open.
+	Ready func(url string)
+	Log   logr.Logger
+}
+
+// Check says what cannot be meant.
+func (o *Options) Check() error {
+	host, _, err := net.SplitHostPort(o.Address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("address %q: %w; write it as host:port", o.Address, err)
+	case o.CertDir != "" && !o.Shared:
+		return errors.New("certificates are for a dashboard that is shared: what is served on this machine alone is plain HTTP")
+	case !o.Shared && host != "localhost" && !isLoopback(host):
+		return fmt.Errorf("address %s: without --shared the page is served on this machine alone: say 127.0.0.1, or localhost; "+
+			"it shows what you may see, and others shall not", o.Address)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// Run shows a cluster until ctx ends. The cluster is read with all that the config may.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
+	}
+	s := newState()
+	w, err := newWatcher(s, cfg, o.Namespace, o.Log)
+	if err != nil {
+		return err
+	}
+	p := newPictures(s, overview{Cluster: o.Cluster, Namespace: o.Namespace})
+	asked := apiClient{kube}
+	h, url, err := o.guarded(cfg, data(s, p, asked))
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return fmt.Errorf("serve the dashboard: %w; --address says where else", err)
+	}
+	address := listener.Addr().String()
+	if o.Shared {
+		if listener, err = o.encrypted(listener); err != nil {
+			return err
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for _, k := range followedKinds() {
+		all.Go(func() { w.follow(ctx, k) })
+	}
+	all.Go(func() { p.run(ctx) })
+	all.Go(func() { s.count(ctx, asked, func() bool { return p.streams.Load() > 0 }) })
+	if o.Ready != nil {
+		o.Ready(url(address))
+	}
+	return serve(ctx, listener, h)
+}
+
+// guarded serves data to those who may see it. url is what to open, by the address that is listened on.
+func (o *Options) guarded(cfg *rest.Config, data http.Handler) (h http.Handler, url func(address string) string, err error) {
+	files, err := fs.Sub(pageFiles, "page")
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the page: %w", err)
+	}
+	if o.Shared {
+		h, err = handler(files, data, func(next http.Handler) (http.Handler, error) {
+			return atPath(func(h http.Handler) (http.Handler, error) { return scrape.Guard(cfg, o.Log, h) }, next)
+		})
+		return h, func(address string) string { return "https://" + address + "/" }, err
+	}
+	key := o.Key
+	if key == "" {
+		key = newKey()
+	}
+	h, err = handler(files, data, func(next http.Handler) (http.Handler, error) { return withKey(key, next), nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	return onlyHere(h), func(address string) string { return "http://" + address + "/#key=" + key }, nil
+}
+
+// encrypted is the listener by TLS.
+func (o *Options) encrypted(listener net.Listener) (net.Listener, error) {
+	if o.CertDir == "" {
+		made, err := scrape.SelfSigned()
+		if err != nil {
+			return nil, err
+		}
+		return tls.NewListener(listener, made), nil
+	}
+	// Read at each handshake, so that one that is renewed counts.
+	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(o.CertDir, "tls.crt"), filepath.Join(o.CertDir, "tls.key"))
+		if err != nil {
+			return nil, fmt.Errorf("read the certificate of the dashboard: %w", err)
+		}
+		return &pair, nil
+	}
+	if _, err := load(nil); err != nil {
+		return nil, err
+	}
+	made := &tls.Config{GetCertificate: load, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	return tls.NewListener(listener, made), nil
+}

@@ -1,0 +1,214 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/engine/page"
+)
+
+// Path is what one must be allowed to get, as metrics are at /metrics, to see a dashboard that is shared. All that tells of the cluster is
+// served below it.
+const Path = "/dashboard"
+
+// cluster is what is asked of an API server when somebody opens something.
+type cluster interface {
+	// Events are those about the objects of a name in a namespace.
+	Events(ctx context.Context, namespace, name string) ([]corev1.Event, error)
+	// Raw reads what is at a path, in a form.
+	Raw(ctx context.Context, path, accept string) ([]byte, error)
+}
+
+// askWithin is how long an API server may take for what somebody opened.
+const askWithin = 15 * time.Second
+
+// security has the browser load nothing but the files of the page, run no script that stands in a text, and show it in no other page.
+func security(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "+
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			http.Error(w, "nothing is changed here: only GET is served", http.StatusMethodNotAllowed)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// sameOrigin refuses what pages of others ask for. Browsers say which page asks; what is none sends neither header.
+func sameOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+		own := origin == "" || origin == "http://"+r.Host || origin == "https://"+r.Host
+		if !own || strings.HasPrefix(r.URL.Path, Path) && site != "" && site != "same-origin" {
+			http.Error(w, "a page of another site asks", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onlyHere refuses names that lead to this machine and are not its own: a page of another site can have its name lead here.
+func onlyHere(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "this is served on this machine alone: open it as localhost", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newKey is what only who started the dashboard knows.
+func newKey() string { return rand.Text() }
+
+// withKey serves those who know a key: others may be at work on this machine.
+func withKey(key string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if subtle.ConstantTimeCompare([]byte(given), []byte(key)) != 1 {
+			http.Error(w, "the key is missing: open the address that celsius dashboard printed", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// atPath has a guard see one path for all that is below it: there is one right.
+func atPath(guard func(http.Handler) (http.Handler, error), next http.Handler) (http.Handler, error) {
+	type key struct{}
+	guarded, err := guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked, ok := r.Context().Value(key{}).(*http.Request); ok {
+			next.ServeHTTP(w, asked)
+		}
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		as := r.Clone(context.WithValue(r.Context(), key{}, r))
+		as.URL.Path, as.URL.RawPath = Path, ""
+		guarded.ServeHTTP(w, as)
+	}), nil
+}
+
+// handler serves the files of the page to everybody, and what tells of the cluster to those whom guard lets pass.
+func handler(files fs.FS, data http.Handler, guard func(http.Handler) (http.Handler, error)) (http.Handler, error) {
+	guarded, err := guard(data)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(Path+"/", guarded)
+	mux.Handle("/", http.FileServerFS(files))
+	for name, text := range map[string]string{"/look.css": page.Style(), "/components.js": page.Components()} {
+		mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(text))
+		})
+	}
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+	return security(sameOrigin(mux)), nil
+}
+
+// data serves what tells of the cluster.
+func data(s *state, p *pictures, c cluster) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(Path+"/stream", p)
+	mux.HandleFunc(Path+"/queue", func(w http.ResponseWriter, r *http.Request) {
+		d, ok := s.queueDetail(r.FormValue("name"))
+		answer(w, r, d, ok)
+	})
+	mux.HandleFunc(Path+"/node", func(w http.ResponseWriter, r *http.Request) {
+		d, ok := s.nodeDetail(r.FormValue("name"))
+		answer(w, r, d, ok)
+	})
+	mux.HandleFunc(Path+"/search", func(w http.ResponseWriter, r *http.Request) { answer(w, r, s.search(r.FormValue("text")), true) })
+	mux.HandleFunc(Path+"/job", func(w http.ResponseWriter, r *http.Request) {
+		v, asks, ok := s.story(r.FormValue("namespace"), r.FormValue("name"))
+		if ok {
+			ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+			defer cancel()
+			v.told(ctx, c, asks)
+		}
+		answer(w, r, v, ok)
+	})
+	mux.HandleFunc(Path+"/explain", func(w http.ResponseWriter, r *http.Request) { explained(w, r, c) })
+	return mux
+}
+
+// answer writes an object as JSON.
+func answer(w http.ResponseWriter, r *http.Request, object any, there bool) {
+	if !there {
+		http.Error(w, fmt.Sprintf("there is no %s of that name", strings.TrimPrefix(r.URL.Path, Path+"/")), http.StatusNotFound)
+		return
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(text)
+}
+
+// explained asks the scheduler, as celsius explain does. Names that no object can have are refused: they become part of a path.
+func explained(w http.ResponseWriter, r *http.Request, c cluster) {
+	kind, namespace, name := r.FormValue("kind"), r.FormValue("namespace"), r.FormValue("name")
+	switch {
+	case !slices.Contains(explain.Kinds(), kind):
+		http.Error(w, "kind is one of "+strings.Join(explain.Kinds(), ", "), http.StatusBadRequest)
+		return
+	case len(validation.IsDNS1123Subdomain(name)) > 0 || questions.Namespaced(kind) && len(validation.IsDNS1123Label(namespace)) > 0:
+		http.Error(w, "that is no name of an object", http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+	defer cancel()
+	text, err := c.Raw(ctx, questions.Path(kind, namespace, name), "text/plain")
+	if err != nil {
+		http.Error(w, "the scheduler does not tell: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write(text)
+}
+
+// serve serves until ctx ends.
+func serve(ctx context.Context, listener net.Listener, h http.Handler) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the dashboard: %w", err)
+	}
+	return nil
+}

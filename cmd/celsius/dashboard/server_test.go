@@ -1,0 +1,310 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+// here serves a state as celsius dashboard does on one's own machine.
+func here(t testing.TB, s *state, c cluster) (h http.Handler, p *pictures) {
+	t.Helper()
+	p = newPictures(s, overview{Cluster: "test"})
+	o := Options{Key: "secret"}
+	h, _, err := o.guarded(nil, data(s, p, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, p
+}
+
+func get(h http.Handler, url string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, url, nil)
+	r.Header.Set("Authorization", "Bearer secret")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// TestWhoIsServed: the page on one's own machine is for who has the key, by a name of this machine, and not for pages of others.
+func TestWhoIsServed(t *testing.T) {
+	h, _ := here(t, aCluster(t), asked{})
+	const node = "http://127.0.0.1:8088/dashboard/node?name=gpu-1"
+	for _, x := range []struct {
+		name, url string
+		header    []string
+		want      int
+	}{
+		{"its own page", node, []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://127.0.0.1:8088"}, 200},
+		{"a program", node, nil, 200},
+		{"by localhost", strings.Replace(node, "127.0.0.1", "localhost", 1), nil, 200},
+		{"by IPv6", strings.Replace(node, "127.0.0.1", "[::1]", 1), nil, 200},
+		{"without the key", node, []string{"Authorization", ""}, 401},
+		{"with another key", node, []string{"Authorization", "Bearer guessed"}, 401},
+		{"by a name of another site that leads here", strings.Replace(node, "127.0.0.1", "evil.example", 1), nil, 421},
+		{"by a name that begins like ours", strings.Replace(node, "127.0.0.1", "localhost.evil.example", 1), nil, 421},
+		{"a page of another site", node, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"another port of this machine", node, []string{"Sec-Fetch-Site", "same-site", "Origin", "http://127.0.0.1:9999"}, 403},
+		{"a browser that tells the origin alone", node, []string{"Origin", "https://evil.example"}, 403},
+		{"the page, by a link from elsewhere", "http://127.0.0.1:8088/", []string{"Authorization", "", "Sec-Fetch-Site", "cross-site"}, 200},
+		{"the page, by another name", "http://evil.example/", nil, 421},
+	} {
+		if w := get(h, x.url, x.header...); w.Code != x.want {
+			t.Errorf("%s: %d %s, want %d", x.name, w.Code, w.Body, x.want)
+		}
+	}
+	for _, url := range []string{node, "http://127.0.0.1:8088/", "http://127.0.0.1:8088/none"} {
+		policy := get(h, url).Header().Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s has the policy %q", url, policy)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, node, nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// TestAnswersOfDetails asks for what there is and what there is not, and for names that are none.
+func TestAnswersOfDetails(t *testing.T) {
+	h, _ := here(t, aCluster(t), asked{raw: map[string]string{
+		"/apis/explain.celsius.dev/v1alpha1/namespaces/team/jobs/sweep": "job team/sweep waits",
+		"/apis/explain.celsius.dev/v1alpha1/queues/research":            "queue research",
+	}})
+	for _, x := range []struct {
+		url  string
+		want int
+		says string
+	}{
+		{"job?namespace=team&name=sweep", 200, `"name":"sweep"`},
+		{"job?namespace=team&name=none", 404, "there is no job of that name"},
+		{"queue?name=research", 200, `"line":{`},
+		{"queue?name=", 404, "there is no queue"},
+		{"node?name=none", 404, "there is no node"},
+		{"search?text=gpu", 200, `"kind":"node","name":"gpu-1"`},
+		{"explain?kind=job&namespace=team&name=sweep", 200, "job team/sweep waits"},
+		{"explain?kind=queue&name=research", 200, "queue research"},
+		{"explain?kind=job&namespace=team&name=other", 502, "the scheduler does not tell"},
+		{"explain?kind=secret&namespace=team&name=x", 400, "kind is one of job, pod, queue, node"},
+		{"explain?kind=job&namespace=team&name=" + "..%2F..%2Fsecrets", 400, "that is no name"},
+		{"explain?kind=job&namespace=a%2Fb&name=x", 400, "that is no name"},
+		{"secrets", 404, ""},
+	} {
+		w := get(h, "http://localhost/dashboard/"+x.url)
+		if w.Code != x.want || !strings.Contains(w.Body.String(), x.says) {
+			t.Errorf("%s: %d %s, want %d and %q", x.url, w.Code, w.Body, x.want, x.says)
+		}
+		if w.Code == 200 && !json.Valid(w.Body.Bytes()) && !strings.HasPrefix(x.url, "explain") {
+			t.Errorf("%s: %s is not JSON", x.url, w.Body)
+		}
+	}
+}
+
+// reader gives what is written to it.
+type reader struct {
+	io.Writer
+	header http.Header
+}
+
+func (r reader) Header() http.Header              { return r.header }
+func (r reader) WriteHeader(int)                  {}
+func (r reader) Flush()                           {}
+func (r reader) SetWriteDeadline(time.Time) error { return nil }
+
+// TestStream: who looks is sent all at once, then at most once a second what changed, then that the connection lives.
+func TestStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := aCluster(t)
+		p := newPictures(s, overview{Cluster: "test"})
+		ctx, stop := context.WithCancel(t.Context())
+		from, to := io.Pipe()
+		go p.run(ctx)
+		ended := make(chan bool)
+		go func() {
+			p.ServeHTTP(reader{to, http.Header{}}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/dashboard/stream", nil))
+			close(ended)
+		}()
+		lines := bufio.NewReader(from)
+		next := func() (event string, after time.Duration) {
+			began := time.Now()
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name, ok := strings.CutPrefix(line, "event: "); ok {
+					return strings.TrimSpace(name), time.Since(began)
+				}
+				if strings.HasPrefix(line, ":") {
+					return "comment", time.Since(began)
+				}
+			}
+		}
+		for _, want := range []string{"overview", "queues", "line", "policies", "nodes"} {
+			if got, after := next(); got != want || after > 0 {
+				t.Errorf("sent is %s after %s, want %s at once", got, after, want)
+			}
+		}
+		_, _ = lines.ReadString('\n')
+		for range 3 { // within a second these are one event
+			fill(t, s, aQueue("batch", "", "", "cpu=7"))
+		}
+		if got, after := next(); got != "queues" || after > drawEvery {
+			t.Errorf("sent is %s after %s", got, after)
+		}
+		if got, after := next(); got != "comment" || after > quietFor {
+			t.Errorf("sent is %s after %s", got, after)
+		}
+		go func() { _, _ = io.Copy(io.Discard, lines) }()
+		defer func() { _ = to.Close() }()
+		began := time.Now()
+		<-ended
+		if took := time.Since(began); took > streamFor {
+			t.Errorf("a stream lasts %s", took)
+		}
+		stop()
+		synctest.Wait()
+	})
+}
+
+// TestMostStreams refuses one page too many, and serves again when one is closed.
+func TestMostStreams(t *testing.T) {
+	h, p := here(t, aCluster(t), asked{})
+	p.streams.Store(mostStreams)
+	if w := get(h, "http://localhost/dashboard/stream"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d", w.Code)
+	}
+	if p.streams.Load() != mostStreams {
+		t.Errorf("%d pages look", p.streams.Load())
+	}
+}
+
+// apiServer knows two by their tokens, of whom viewer may get /dashboard.
+func apiServer(t *testing.T) *rest.Config {
+	t.Helper()
+	answer := func(w http.ResponseWriter, object any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(object)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/apis/authentication.k8s.io/v1/tokenreviews", func(w http.ResponseWriter, r *http.Request) {
+		review := &authenticationv1.TokenReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			t.Error(err)
+		}
+		if token := review.Spec.Token; token == "viewer" || token == "other" {
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: token}}
+		}
+		answer(w, review)
+	})
+	mux.HandleFunc("/apis/authorization.k8s.io/v1/subjectaccessreviews", func(w http.ResponseWriter, r *http.Request) {
+		review := &authorizationv1.SubjectAccessReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			t.Error(err)
+		}
+		a := review.Spec.NonResourceAttributes
+		review.Status.Allowed = review.Spec.User == "viewer" && a != nil && a.Path == Path && a.Verb == "get"
+		answer(w, review)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+}
+
+// TestShared: a dashboard that is shared is served by TLS, its files to everybody, and the cluster to whom the API server lets see it.
+func TestShared(t *testing.T) {
+	s := aCluster(t)
+	o := Options{Address: "127.0.0.1:0", Shared: true, Log: logr.Discard()}
+	h, url, err := o.guarded(apiServer(t), data(s, newPictures(s, overview{}), asked{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(h)
+	if server.Listener, err = o.encrypted(server.Listener); err != nil {
+		t.Fatal(err)
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	unsigned := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nobody has signed its certificate
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: unsigned}}
+	t.Cleanup(client.CloseIdleConnections)
+	for _, x := range []struct {
+		path, token string
+		want        int
+	}{
+		{"", "", 200},
+		{"healthz", "", 200},
+		{"dashboard/node?name=gpu-1", "", 401},
+		{"dashboard/node?name=gpu-1", "stranger", 500}, // that a token is nobody's is an error to Kubernetes' own filter
+		{"dashboard/node?name=gpu-1", "other", 403},
+		{"dashboard/node?name=gpu-1", "viewer", 200},
+		{"dashboard/search?text=gpu", "viewer", 200},
+		{"dashboard//node?name=gpu-1", "", 401},
+		{"dashboard", "", 401},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url(server.Listener.Addr().String())+x.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.token != "" {
+			request.Header.Set("Authorization", "Bearer "+x.token)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode != x.want {
+			t.Errorf("%s as %q: %d %s, want %d", x.path, x.token, response.StatusCode, text, x.want)
+		}
+		if x.want == 200 && strings.HasPrefix(x.path, "dashboard") && !strings.Contains(string(text), "gpu-1") {
+			t.Errorf("%s as %q is told %s", x.path, x.token, text)
+		}
+	}
+}
+
+// TestOptions refuses to show to others what only its user may see, and certificates that cannot be read.
+func TestOptions(t *testing.T) {
+	for _, x := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Address: "127.0.0.1:8088"}, ""},
+		{Options{Address: "localhost:0"}, ""},
+		{Options{Address: "[::1]:0"}, ""},
+		{Options{Address: ":8443", Shared: true}, ""},
+		{Options{Address: ":8088"}, "without --shared"},
+		{Options{Address: "0.0.0.0:8088"}, "without --shared"},
+		{Options{Address: "10.0.0.1:8088"}, "without --shared"},
+		{Options{Address: "8088"}, "write it as host:port"},
+		{Options{Address: "127.0.0.1:0", CertDir: "x"}, "certificates are for a dashboard that is shared"},
+	} {
+		err := x.o.Check()
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v, want %q", x.o, err, x.want)
+		}
+	}
+	o := Options{Shared: true, CertDir: t.TempDir()}
+	if _, err := o.encrypted(nil); err == nil || !strings.Contains(err.Error(), "tls.crt") {
+		t.Errorf("a folder without certificates: %v", err)
+	}
+}

@@ -1,0 +1,293 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// The most that a story tells.
+const (
+	mostPods     = 100
+	mostFailures = 10
+	mostEvents   = 100
+	// mostAsked is of how many pods the events are read.
+	mostAsked = 5
+)
+
+// storyView is a job from its creation to its end.
+type storyView struct {
+	Job      jobView        `json:"job"`
+	Entries  []entry        `json:"entries"`
+	Pods     []podView      `json:"pods"`
+	Total    int            `json:"total"`
+	Counts   map[string]int `json:"counts"` // pods by phase; those without a node are "Waiting"
+	Retries  int32          `json:"retries,omitempty"`
+	Commands []string       `json:"commands"`
+	// Lacks says what could not be read.
+	Lacks []string `json:"lacks"`
+}
+
+// entry is something that happened.
+type entry struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+	Says string    `json:"says,omitempty"`
+	Bad  bool      `json:"bad,omitempty"`
+}
+
+// podView is a pod of a job, or on a node.
+type podView struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Job       string `json:"job,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Phase     string `json:"phase"`
+	Says      string `json:"says,omitempty"` // why it waits, is where it is, or failed
+}
+
+// groupNamed finds a job by the name of its Job, or of its PodGroup. The lock is held.
+func (s *state) groupNamed(namespace, name string) *group {
+	if g := s.groups[namespace+"/"+name]; g != nil {
+		return g
+	}
+	var found *group
+	for _, g := range s.groups {
+		if g.Namespace == namespace && g.job == name && (found == nil || byAge(g, found) > 0) { // the newest, of a Job that was made again
+			found = g
+		}
+	}
+	return found
+}
+
+// story tells of a job, but for its events; asks are the names of the objects that these are about. false: there is no such job.
+func (s *state) story(namespace, name string) (v storyView, asks []string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, j := s.groupNamed(namespace, name), s.jobs[namespace+"/"+name]
+	if g == nil && j == nil {
+		return v, nil, false
+	}
+	v = storyView{Lacks: []string{}, Counts: map[string]int{}, Pods: []podView{}}
+	var mine []*pod
+	sum := &gang{}
+	for _, p := range s.pods {
+		if p.Namespace == namespace && (g != nil && p.group == g.Name || j != nil && p.job == j.Name) {
+			mine = append(mine, p)
+			sum.add(p)
+		}
+	}
+	slices.SortFunc(mine, func(a, b *pod) int { return cmp.Or(worth(b)-worth(a), strings.Compare(a.Name, b.Name)) })
+	if g != nil {
+		v.Job = s.job(g, sum)
+		asks = append(asks, g.Name)
+		v.Entries = append(v.Entries, g.entries()...)
+	} else {
+		v.Job = jobView{
+			Namespace: namespace, Name: name, Queue: j.queue, Since: j.CreationTimestamp.Time, Min: j.min, Pods: sum.pods, Placed: sum.placed,
+		}
+	}
+	if j != nil {
+		v.Job.Phase, v.Retries = cmp.Or(string(j.state.Phase), v.Job.Phase), j.retries
+		asks = append(asks, j.Name)
+		v.Entries = append(v.Entries, j.entries()...)
+	}
+	v.Entries = append(v.Entries, podEntries(mine)...)
+	v.Total = len(mine)
+	for i, p := range mine {
+		x := s.pod(p)
+		v.Counts[x.Phase]++
+		if i < mostPods {
+			v.Pods = append(v.Pods, x)
+		}
+		if i < mostAsked {
+			asks = append(asks, p.Name)
+		}
+	}
+	v.Commands = jobCommands(v.Job, g, j)
+	return v, slices.Compact(asks), true
+}
+
+// worth puts pods first of which more is to be said.
+func worth(p *pod) int {
+	switch {
+	case p.phase == corev1.PodFailed:
+		return 3
+	case p.node == "":
+		return 2
+	case p.phase == corev1.PodPending:
+		return 1
+	}
+	return 0
+}
+
+func jobCommands(v jobView, g *group, j *job) []string {
+	in := " -n " + v.Namespace
+	var out []string
+	if j != nil {
+		out = append(out, "celsius job view "+v.Name+in, "kubectl get vcjob "+v.Name+in+" -o yaml")
+	}
+	out = append(out, "celsius explain job "+v.Name+in)
+	if g != nil {
+		out = append(out, "kubectl describe podgroup.scheduling.volcano.sh "+g.Name+in,
+			"kubectl get events"+in+" --field-selector involvedObject.name="+g.Name)
+	}
+	if j != nil {
+		out = append(out, "celsius pod list -j "+v.Name+in)
+	}
+	return out
+}
+
+func (g *group) entries() []entry {
+	says := fmt.Sprintf("queue %s, %d must start together", g.queue, max(g.min, 1))
+	out := []entry{{At: g.CreationTimestamp.Time, What: "PodGroup made", Says: says}}
+	for i := range g.conditions {
+		c := &g.conditions[i]
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		what, bad := "scheduled", false
+		if c.Type == schedulingv1beta1.PodGroupUnschedulableType {
+			what, bad = "cannot be scheduled", true
+		}
+		out = append(out, entry{c.LastTransitionTime.Time, what, cmp.Or(c.Message, c.Reason), bad})
+	}
+	return out
+}
+
+func (j *job) entries() []entry {
+	out := []entry{{At: j.CreationTimestamp.Time, What: "Job made"}}
+	for i, c := range j.entered {
+		if c.LastTransitionTime == nil {
+			continue
+		}
+		bad := c.Status == batchv1alpha1.Failed || c.Status == batchv1alpha1.Aborted || c.Status == batchv1alpha1.Terminated
+		e := entry{At: c.LastTransitionTime.Time, What: "Job " + string(c.Status), Bad: bad}
+		if i == len(j.entered)-1 && c.Status == j.state.Phase {
+			e.Says = cmp.Or(j.state.Message, j.state.Reason)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// podEntries tell of many pods together: when the first came to each step of its life, and when the last did.
+func podEntries(mine []*pod) (out []entry) {
+	for _, step := range []struct {
+		what string
+		at   func(*pod) time.Time
+	}{
+		{"made", func(p *pod) time.Time { return p.CreationTimestamp.Time }},
+		{"bound", func(p *pod) time.Time { return p.placed }},
+		{"started", func(p *pod) time.Time { return p.started }},
+		{"ended", func(p *pod) time.Time { return p.ended }},
+	} {
+		var times []time.Time
+		for _, p := range mine {
+			if at := step.at(p); !at.IsZero() {
+				times = append(times, at)
+			}
+		}
+		if len(times) == 0 {
+			continue
+		}
+		slices.SortFunc(times, time.Time.Compare)
+		first, newest := times[0], times[len(times)-1]
+		switch {
+		case len(mine) == 1:
+			out = append(out, entry{At: first, What: "pod " + step.what})
+		case first.Equal(newest):
+			out = append(out, entry{At: first, What: fmt.Sprintf("%d of %d pods %s", len(times), len(mine), step.what)})
+		default:
+			out = append(out, entry{At: first, What: fmt.Sprintf("first of %d pods %s", len(mine), step.what)},
+				entry{At: newest, What: fmt.Sprintf("%d of %d pods %s", len(times), len(mine), step.what)})
+		}
+	}
+	failed := 0
+	for _, p := range mine {
+		if p.phase == corev1.PodFailed && failed < mostFailures {
+			failed++
+			at := p.ended
+			if at.IsZero() {
+				at = p.CreationTimestamp.Time
+			}
+			out = append(out, entry{at, "pod " + p.Name + " failed", p.exit, true})
+		}
+	}
+	return out
+}
+
+// pod is one as it is shown. The lock is held.
+func (s *state) pod(p *pod) podView {
+	v := podView{Namespace: p.Namespace, Name: p.Name, Job: p.group, Node: p.node, Phase: string(p.phase)}
+	if g := s.groups[p.Namespace+"/"+p.group]; g != nil {
+		v.Job = g.title()
+	}
+	switch {
+	case p.phase == corev1.PodFailed:
+		v.Says = p.exit
+	case p.phase == corev1.PodPending && p.node == "":
+		v.Phase, v.Says = "Waiting", p.waits
+	default:
+		v.Says = p.why
+	}
+	return v
+}
+
+// told adds what events say, and puts the story in order.
+func (v *storyView) told(ctx context.Context, c cluster, asks []string) {
+	seen := map[string]bool{}
+	for _, name := range asks {
+		events, err := c.Events(ctx, v.Job.Namespace, name)
+		if err != nil {
+			why := "the events of " + name + " could not be read: " + err.Error()
+			if apierrors.IsForbidden(err) {
+				why = "events are not shown: you may not list events in namespace " + v.Job.Namespace
+			}
+			v.Lacks = append(v.Lacks, why)
+			break
+		}
+		for i := range events {
+			e := &events[i]
+			if seen[string(e.UID)] || e.UID == "" && seen[e.Name] {
+				continue
+			}
+			seen[cmp.Or(string(e.UID), e.Name)] = true
+			v.Entries = append(v.Entries, entryOf(e))
+		}
+	}
+	slices.SortStableFunc(v.Entries, func(a, b entry) int { return a.At.Compare(b.At) })
+}
+
+func entryOf(e *corev1.Event) entry {
+	at := e.LastTimestamp.Time
+	if e.Series != nil {
+		at = e.Series.LastObservedTime.Time
+	}
+	for _, other := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
+		if at.IsZero() {
+			at = other
+		}
+	}
+	what := fmt.Sprintf("event %s of %s %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name)
+	if n := max(e.Count, seriesCount(e)); n > 1 {
+		what += fmt.Sprintf(", %d times", n)
+	}
+	return entry{at, what, short(e.Message), e.Type == corev1.EventTypeWarning}
+}
+
+func seriesCount(e *corev1.Event) int32 {
+	if e.Series == nil {
+		return 0
+	}
+	return e.Series.Count
+}

@@ -1,0 +1,483 @@
+package dashboard
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// The most that is sent of what may be long; searches find the rest.
+const (
+	mostQueues  = 500
+	mostInLine  = 100
+	mostReasons = 12
+	mostRows    = 600
+)
+
+// unknown stands for an amount that nobody told.
+const unknown = -1
+
+// overview is the section of what holds for the cluster as a whole.
+type overview struct {
+	Cluster   string         `json:"cluster"`
+	Namespace string         `json:"namespace,omitempty"` // whose jobs are shown; "": of all
+	Gaps      []Gap          `json:"gaps"`
+	Resources []string       `json:"resources"`
+	Used      []float64      `json:"used"`
+	Offered   []float64      `json:"offered"`
+	Nodes     int            `json:"nodes"`
+	NotReady  int            `json:"notReady"`
+	Cordoned  int            `json:"cordoned"`
+	Pods      map[string]int `json:"pods"` // by phase; those that have no node are "Waiting"
+	Jobs      map[string]int `json:"jobs"` // PodGroups by phase
+}
+
+// queueView is a queue as it is shown; amounts go by the resources of the overview, and -1 is what nobody told.
+type queueView struct {
+	Name       string    `json:"name"`
+	Parent     string    `json:"parent,omitempty"`
+	Depth      int       `json:"depth"`
+	State      string    `json:"state"`
+	Weight     int32     `json:"weight"`
+	Waiting    int       `json:"waiting"`
+	Running    int       `json:"running"`
+	Allocated  []float64 `json:"allocated"`
+	Deserved   []float64 `json:"deserved"`
+	Capability []float64 `json:"capability"`
+	Guarantee  []float64 `json:"guarantee"`
+}
+
+// queuesView is the section of queues.
+type queuesView struct {
+	Queues []queueView `json:"queues"`
+	Total  int         `json:"total"`
+}
+
+// jobView is a job in a line, or found.
+type jobView struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	Queue     string    `json:"queue"`
+	Priority  string    `json:"priority,omitempty"`
+	Phase     string    `json:"phase"`
+	Since     time.Time `json:"since"`
+	Pods      int       `json:"pods"`
+	Placed    int       `json:"placed"`
+	Min       int32     `json:"min"`
+	Why       string    `json:"why,omitempty"`
+}
+
+// lineView is the section of jobs that wait, the oldest first.
+type lineView struct {
+	Jobs    []jobView    `json:"jobs"`
+	Total   int          `json:"total"`
+	Reasons []reasonView `json:"reasons"`
+}
+
+// reasonView is a reason with numbers left out, and how many jobs have it.
+type reasonView struct {
+	Why  string `json:"why"`
+	Jobs int    `json:"jobs"`
+}
+
+// policyView is a SchedulingPolicy.
+type policyView struct {
+	Name       string    `json:"name"`
+	Generation int64     `json:"generation"`
+	Mode       string    `json:"mode,omitempty"`
+	Active     bool      `json:"active"`
+	Serves     bool      `json:"serves"` // the figures are of it
+	Says       []string  `json:"says"`
+	Rows       []rowView `json:"rows"`
+	Total      int       `json:"total"`
+}
+
+// rowView is a row of a policy, with what is counted of it.
+type rowView struct {
+	Site        string  `json:"site"`
+	Table       string  `json:"table"`
+	Name        string  `json:"name"`
+	Text        string  `json:"text,omitempty"`
+	Cost        float64 `json:"cost"` // of one evaluation at most
+	Waits       int     `json:"waits"`
+	Waited      float64 `json:"waited"` // seconds
+	Evictions   float64 `json:"evictions"`
+	Evaluations float64 `json:"evaluations"`
+	Rate        float64 `json:"rate"`
+	Errors      float64 `json:"errors"`
+	OverBudget  float64 `json:"overBudget"`
+	LastError   string  `json:"lastError,omitempty"`
+}
+
+// gang is what the pods of a job add up to.
+type gang struct {
+	pods, placed, running, over int
+	waits                       string // why one of them waits
+}
+
+// sums are what one pass over all pods gives.
+type sums struct {
+	used  []amounts // by node, in the order of their names
+	gangs map[string]*gang
+	pods  map[string]int
+}
+
+// The lock is held by all of these.
+
+func (s *state) sum() sums {
+	names := s.nodeNames()
+	at := make(map[string]int, len(names))
+	for i, name := range names {
+		at[name] = i
+	}
+	out := sums{make([]amounts, len(names)), make(map[string]*gang, len(s.groups)), map[string]int{}}
+	for _, p := range s.pods {
+		phase := string(p.phase)
+		if p.phase == corev1.PodPending && p.node == "" {
+			phase = "Waiting"
+		}
+		out.pods[phase]++
+		if i, ok := at[p.node]; ok && !p.over() {
+			out.used[i] = out.used[i].plus(p.asks)
+		}
+		if p.group == "" {
+			continue
+		}
+		key := p.Namespace + "/" + p.group
+		g := out.gangs[key]
+		if g == nil {
+			g = &gang{}
+			out.gangs[key] = g
+		}
+		g.add(p)
+	}
+	return out
+}
+
+func (g *gang) add(p *pod) {
+	g.pods++
+	if p.node != "" {
+		g.placed++
+	}
+	if p.phase == corev1.PodRunning {
+		g.running++
+	}
+	if p.over() {
+		g.over++
+	}
+	if p.node == "" && p.waits != "" && (g.waits == "" || p.waits < g.waits) { // the same one each time
+		g.waits = p.waits
+	}
+}
+
+// show has the resources shown that somebody offers, or speaks of: cpu, memory, pods, and those of devices and the like.
+func (s *state) show() []int {
+	names := s.all()
+	offered := make([]bool, len(names))
+	for _, n := range s.nodes {
+		for r, v := range n.offers {
+			offered[r] = offered[r] || v > 0
+		}
+	}
+	for _, q := range s.queues {
+		for _, of := range []amounts{q.allocated, q.deserved, q.capability} {
+			for r, v := range of {
+				offered[r] = offered[r] || v > 0
+			}
+		}
+	}
+	for r, is := range offered {
+		if is && strings.Contains(names[r], "/") && len(s.shown) < mostRemember && !slices.Contains(s.shown, r) {
+			s.shown = append(s.shown, r)
+		}
+	}
+	return s.shown
+}
+
+func (s *state) overview(x sums, shown []int, now time.Time) overview {
+	names := s.all()
+	o := overview{Gaps: s.lacking(now), Nodes: len(s.nodes), Pods: x.pods, Jobs: map[string]int{}}
+	if o.Gaps == nil {
+		o.Gaps = []Gap{}
+	}
+	var used, offered amounts
+	for i, name := range s.nodeNames() {
+		n := s.nodes[name]
+		used = used.plus(x.used[i])
+		switch {
+		case !n.ready:
+			o.NotReady++
+			continue
+		case n.cordoned:
+			o.Cordoned++
+		}
+		offered = offered.plus(n.offers)
+	}
+	for _, g := range s.groups {
+		o.Jobs[string(g.phase)]++
+	}
+	for _, r := range shown {
+		o.Resources = append(o.Resources, names[r])
+		o.Used, o.Offered = append(o.Used, tidy(used.of(r))), append(o.Offered, tidy(offered.of(r)))
+	}
+	return o
+}
+
+// tidy leaves three places behind the point, which is as much as anybody reads.
+func tidy(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+func of(a amounts, shown []int, otherwise float64) []float64 {
+	out := make([]float64, len(shown))
+	for i, r := range shown {
+		out[i] = otherwise
+		if r < len(a) && (a[r] != 0 || otherwise == 0) {
+			out[i] = tidy(a[r])
+		}
+	}
+	return out
+}
+
+// tree are the queues, each below its parent. Those without one that is there are on top, and so is the first of a circle.
+func (s *state) tree(shown []int) queuesView {
+	names := s.all()
+	waiting := map[string]int{}
+	for _, g := range s.groups {
+		if g.waits() {
+			waiting[g.queue]++
+		}
+	}
+	below := map[string][]*queue{}
+	for _, q := range s.queues {
+		parent := q.parent
+		if s.queues[parent] == nil || parent == q.Name {
+			parent = ""
+		}
+		below[parent] = append(below[parent], q)
+	}
+	out := queuesView{Queues: []queueView{}, Total: len(s.queues)}
+	seen := map[string]bool{}
+	var add func(list []*queue, depth int)
+	add = func(list []*queue, depth int) {
+		slices.SortFunc(list, func(a, b *queue) int { return strings.Compare(a.Name, b.Name) })
+		for _, q := range list {
+			if seen[q.Name] || len(out.Queues) == mostQueues {
+				continue
+			}
+			seen[q.Name] = true
+			v := queueView{
+				Name: q.Name, Parent: q.parent, Depth: depth, State: q.state, Weight: q.weight, Waiting: int(q.pending + q.inqueue),
+				Running: int(q.running), Allocated: of(q.allocated, shown, 0), Deserved: of(q.deserved, shown, unknown),
+				Capability: of(q.capability, shown, unknown), Guarantee: of(q.reserved, shown, unknown),
+			}
+			if len(s.groups) > 0 {
+				v.Waiting = waiting[q.Name]
+			}
+			for i, r := range shown {
+				if due, ok := s.figures.due[q.Name][names[r]]; ok {
+					v.Deserved[i] = tidy(due)
+				}
+			}
+			out.Queues = append(out.Queues, v)
+			add(below[q.Name], depth+1)
+		}
+	}
+	add(below[""], 0)
+	for _, list := range below { // what is left are circles
+		add(list, 0)
+	}
+	return out
+}
+
+// waits says whether a job has not started, or not all of it.
+func (g *group) waits() bool {
+	return g.phase != schedulingv1beta1.PodGroupRunning && g.phase != schedulingv1beta1.PodGroupCompleted
+}
+
+// why says why a job waits: as its scheduler wrote it, or what can be seen.
+func (g *group) why(x *gang) string {
+	for i := range g.conditions {
+		c := &g.conditions[i]
+		if c.Type == schedulingv1beta1.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	switch {
+	case x.waits != "":
+		return x.waits
+	case g.phase == schedulingv1beta1.PodGroupPending:
+		return "it has not been let into its queue yet"
+	case x.pods == 0:
+		return "it was let in, and its pods have not been made yet"
+	case x.placed < x.pods:
+		return fmt.Sprintf("%d of %d pods have a node; nothing was said of the others yet", x.placed, x.pods)
+	}
+	return "its pods have nodes and start"
+}
+
+func (s *state) job(g *group, x *gang) jobView {
+	if x == nil {
+		x = &gang{}
+	}
+	v := jobView{
+		Namespace: g.Namespace, Name: g.title(), Queue: g.queue, Priority: g.priority, Phase: string(g.phase), Since: g.CreationTimestamp.Time,
+		Pods: x.pods, Placed: x.placed, Min: g.min,
+	}
+	if g.waits() {
+		v.Why = g.why(x)
+	}
+	return v
+}
+
+func byAge(a, b *group) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name))
+}
+
+// line are the jobs that wait; in is the queue in which they do, "": any.
+func (s *state) line(x sums, in string) lineView {
+	var all []*group
+	for _, g := range s.groups {
+		if g.waits() && (in == "" || g.queue == in) {
+			all = append(all, g)
+		}
+	}
+	slices.SortFunc(all, byAge)
+	out := lineView{Jobs: []jobView{}, Total: len(all), Reasons: []reasonView{}}
+	reasons := map[string]int{}
+	for i, g := range all {
+		v := s.job(g, x.gangs[g.key()])
+		if i < mostInLine {
+			out.Jobs = append(out.Jobs, v)
+		}
+		reasons[unnumbered(v.Why)]++
+	}
+	for why, n := range reasons {
+		out.Reasons = append(out.Reasons, reasonView{why, n})
+	}
+	slices.SortFunc(out.Reasons, func(a, b reasonView) int { return cmp.Or(b.Jobs-a.Jobs, strings.Compare(a.Why, b.Why)) })
+	out.Reasons = out.Reasons[:min(len(out.Reasons), mostReasons)]
+	return out
+}
+
+// unnumbered has # for numbers: jobs that lack different amounts wait for the same reason.
+func unnumbered(text string) string {
+	var b strings.Builder
+	in := false
+	for _, c := range text {
+		digit := c >= '0' && c <= '9' || in && (c == '.' || c == '/')
+		if !digit {
+			b.WriteRune(c)
+		} else if !in {
+			b.WriteByte('#')
+		}
+		in = digit
+	}
+	return b.String()
+}
+
+// policies are those of the cluster, that which serves first. Where there is none of its name, the scheduler obeys the shipped one.
+func (s *state) policiesView() []policyView {
+	out := []policyView{}
+	for _, p := range s.policies {
+		v := policyView{
+			Name: p.Name, Generation: p.Generation, Mode: p.mode, Says: []string{}, Serves: p.Name == s.figures.serves,
+			Active: meta.IsStatusConditionTrue(p.status.Conditions, policyv1alpha1.ConditionActive),
+		}
+		for _, c := range p.status.Conditions {
+			if c.Message != "" {
+				v.Says = append(v.Says, c.Type+": "+short(c.Message))
+			}
+		}
+		v.Rows, v.Total = s.rowsView(p.rows, v.Serves, p.status.Schedulers), len(p.rows)
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b policyView) int {
+		if a.Serves != b.Serves {
+			return map[bool]int{true: -1, false: 1}[a.Serves]
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return out
+}
+
+func (s *state) rowsView(rows []policyRow, counted bool, by []policyv1alpha1.SchedulerStatus) []rowView {
+	erred := map[row]policyv1alpha1.RuleErrors{}
+	for _, scheduler := range by {
+		for _, e := range scheduler.RuleErrors {
+			erred[row{e.Site, e.Table, e.Rule}] = e
+		}
+	}
+	out := []rowView{}
+	for _, r := range rows[:min(len(rows), mostRows)] {
+		v := rowView{Site: r.site, Table: r.table, Name: r.name, Text: r.text, Cost: float64(r.cost)}
+		if counted {
+			f := s.figures.of(r.row)
+			v.Waits, v.Waited, v.Evictions, v.Evaluations = f.waits, f.waited.Seconds(), f.evictions, f.evaluations
+			v.Rate, v.Errors, v.OverBudget = tidy(f.rate), f.errors, f.overBudget
+		}
+		if e, ok := erred[r.row]; ok {
+			v.LastError = short(e.LastObject + ": " + e.LastError)
+			v.Errors, v.OverBudget = max(v.Errors, float64(e.Count)), max(v.OverBudget, float64(e.OverBudget))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// part is a section as it is sent, and the number of the picture in which it became so.
+type part struct {
+	name  string
+	data  []byte
+	since uint64
+}
+
+// picture is what is shown at a moment. It is never changed.
+type picture struct {
+	number uint64
+	parts  []part
+	heat   *heat
+}
+
+// draw makes the picture after another; nil: nothing has changed.
+func (s *state) draw(before *picture, about overview, now time.Time) *picture {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sample := s.history.due(now)
+	if !s.changed && !sample {
+		return nil
+	}
+	s.changed = false
+	x, shown := s.sum(), s.show()
+	top, queues := s.overview(x, shown, now), s.tree(shown)
+	top.Cluster, top.Namespace = about.Cluster, about.Namespace
+	if sample {
+		s.history.add(now, queues.Queues)
+	}
+	next := &picture{number: before.number + 1, heat: s.heat(x, shown, before.heat)}
+	for _, section := range []struct {
+		name string
+		view any
+	}{{"overview", top}, {"queues", queues}, {"line", s.line(x, "")}, {"policies", s.policiesView()}} {
+		data, err := json.Marshal(section.view)
+		if err != nil { // a number that is none: it is sent when it is mended
+			continue
+		}
+		p := part{section.name, data, next.number}
+		if i := slices.IndexFunc(before.parts, func(o part) bool { return o.name == p.name }); i >= 0 && bytes.Equal(before.parts[i].data, data) {
+			p.since = before.parts[i].since
+		}
+		next.parts = append(next.parts, p)
+	}
+	return next
+}
