@@ -34,10 +34,12 @@
 //	engine/cards           Volcano's words for GPU cards: what nodes tell, pods ask for, and bindings write
 //	engine/numa            which CPUs of a node a pod will have: what Numatopologies tell, and what kubelets choose
 //	engine/extender        what services outside are asked, and what they said: inputs with an age
+//	engine/podspec         what two pods have alike
 //	engine/slab            values, texts and lists made by the chunk
 //	engine/rivals          of which jobs pods went for which others, and so who would close a circle of evictions
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
+//	engine/volume/none     the same where there is no such library
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
 //	engine/disruption      which PodDisruptionBudgets are about a task, and how many more of its pods each lets go
 //	engine/bucket          which tasks of a job belong together, by what its owner says of its roles

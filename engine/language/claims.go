@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/volume/none"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -93,7 +94,7 @@ func VolumeFunctions() []*rules.Function {
 func (w *World) Storage() (model.Volumes, error) {
 	if w.volumes == nil {
 		if w.c.Storage.Library == nil {
-			w.volumes = unasked{}
+			w.volumes = none.Volumes{}
 			return w.volumes, nil
 		}
 		v, err := w.c.Storage.Library(w.c)
@@ -122,33 +123,4 @@ func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 		return nil, errors.New(trouble)
 	}
 	return v.Bindings(t, row)
-}
-
-// unasked are the volumes of a cluster without a library. Nobody knows where a pod with volumes could go, so it goes nowhere, and is told
-// why. Nothing but Missing and Trouble is worth asking then.
-type unasked struct{}
-
-const notLookedAt = "volumes are not looked at here: this program was built without Kubernetes' volume plugins"
-
-// Missing implements model.Volumes.
-func (unasked) Missing(*model.Task) string { return "" }
-
-// Trouble implements model.Volumes.
-func (unasked) Trouble(*model.Task) (string, error) { return notLookedAt, nil }
-
-// Fits implements model.Volumes.
-func (unasked) Fits(*model.Task, int32) (bool, error) { return false, nil }
-
-// ZoneFits implements model.Volumes.
-func (unasked) ZoneFits(*model.Task, int32) (bool, error) { return false, nil }
-
-// LimitsFit implements model.Volumes.
-func (unasked) LimitsFit(*model.Task, int32) (bool, error) { return false, nil }
-
-// Free implements model.Volumes.
-func (unasked) Free(*model.Task, int32) (bool, error) { return false, nil }
-
-// Bindings implements model.Volumes.
-func (unasked) Bindings(*model.Task, int32) ([]model.VolumeBind, error) {
-	return nil, errors.New(notLookedAt)
 }

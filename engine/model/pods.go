@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/celsius-scheduler/celsius/engine/cards"
+	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
 // readPod is what a Pod object says, with the status and the node that the object gives it; old is the task as it was
@@ -176,7 +177,7 @@ func readTimes(t *Task, o *corev1.Pod) {
 func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(tame(o))
 	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil &&
-		!tellsResources(&o.Status) {
+		!podspec.TellsResources(&o.Status) {
 		t.InitRequest = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
 		t.Request = t.InitRequest
 		m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
@@ -335,7 +336,7 @@ func (t *Template) readContainers(o *corev1.Pod) {
 		t.addHostPorts(&o.Spec.Containers[i])
 		t.addImage(&o.Spec.Containers[i])
 	}
-	for _, image := range imageVolumes(&o.Spec) {
+	for _, image := range podspec.Images(&o.Spec) {
 		t.Images = append(t.Images, normalImage(image))
 	}
 	if len(t.HostPorts) == 0 {

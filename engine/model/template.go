@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
 // Template is what the pods of one template have in common, parsed once. The tasks of a role share it as long as
@@ -105,10 +107,10 @@ func (x *Template) suits(o *corev1.Pod) bool {
 	a, b := &x.pod.Spec, &o.Spec
 	return a.PriorityClassName == b.PriorityClassName &&
 		maps.Equal(a.NodeSelector, b.NodeSelector) &&
-		slices.EqualFunc(a.Tolerations, b.Tolerations, sameToleration) &&
-		slices.EqualFunc(a.Containers, b.Containers, sameContainer) &&
-		slices.EqualFunc(a.InitContainers, b.InitContainers, sameContainer) &&
-		slices.Equal(imageVolumes(a), imageVolumes(b)) &&
+		slices.EqualFunc(a.Tolerations, b.Tolerations, podspec.SameToleration) &&
+		slices.EqualFunc(a.Containers, b.Containers, podspec.SameContainer) &&
+		slices.EqualFunc(a.InitContainers, b.InitContainers, podspec.SameContainer) &&
+		slices.Equal(podspec.Images(a), podspec.Images(b)) &&
 		x.samePlacement(o)
 }
 
@@ -126,36 +128,11 @@ func (x *Template) samePlacement(o *corev1.Pod) bool {
 	return x.PodTerms == nil || x.pod.Namespace == o.Namespace && maps.Equal(x.pod.Labels, o.Labels)
 }
 
-func sameToleration(a, b corev1.Toleration) bool {
-	return a.Key == b.Key && a.Operator == b.Operator && a.Value == b.Value && a.Effect == b.Effect &&
-		samePointee(a.TolerationSeconds, b.TolerationSeconds)
-}
-
-func samePointee[T comparable](a, b *T) bool {
-	return a == b || a != nil && b != nil && *a == *b
-}
-
-// sameContainer compares what a template has of a container.
-func sameContainer(a, b corev1.Container) bool {
-	return a.Image == b.Image && samePointee(a.RestartPolicy, b.RestartPolicy) && slices.Equal(a.Ports, b.Ports)
-}
-
-// imageVolumes are the images that a pod mounts.
-func imageVolumes(spec *corev1.PodSpec) []string {
-	var out []string
-	for i := range spec.Volumes {
-		if image := spec.Volumes[i].Image; image != nil && image.Reference != "" {
-			out = append(out, image.Reference)
-		}
-	}
-	return out
-}
-
 // sameRequests says whether a pod that the template suits requests what the template's pod does. Of pods whose kubelet tells
 // what it granted it is not said.
 func (x *Template) sameRequests(o *corev1.Pod) bool {
 	a, b := &x.pod.Spec, &o.Spec
-	return a.Resources == nil && b.Resources == nil && !tellsResources(&x.pod.Status) && !tellsResources(&o.Status) &&
+	return a.Resources == nil && b.Resources == nil && !podspec.TellsResources(&x.pod.Status) && !podspec.TellsResources(&o.Status) &&
 		sameAmounts(a.Overhead, b.Overhead) &&
 		slices.EqualFunc(a.Containers, b.Containers, sameResources) &&
 		slices.EqualFunc(a.InitContainers, b.InitContainers, sameResources)
@@ -182,16 +159,4 @@ func sameAmount(a, b resource.Quantity) bool {
 		return beyond(a) && beyond(b) && a.Sign() == b.Sign()
 	}
 	return a.Cmp(b) == 0
-}
-
-func tellsResources(s *corev1.PodStatus) bool {
-	tells := func(list []corev1.ContainerStatus) bool {
-		for i := range list {
-			if list[i].Resources != nil || list[i].AllocatedResources != nil {
-				return true
-			}
-		}
-		return false
-	}
-	return s.Resources != nil || s.AllocatedResources != nil || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
 }

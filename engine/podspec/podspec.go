@@ -1,0 +1,48 @@
+// Package podspec compares what pods are made of.
+package podspec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// SameToleration says whether two pods tolerate alike.
+func SameToleration(a, b corev1.Toleration) bool {
+	return a.Key == b.Key && a.Operator == b.Operator && a.Value == b.Value && a.Effect == b.Effect &&
+		SamePointee(a.TolerationSeconds, b.TolerationSeconds)
+}
+
+// SamePointee says whether two that may be left out are the same.
+func SamePointee[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// SameContainer says whether two containers have the same image, policy and ports.
+func SameContainer(a, b corev1.Container) bool {
+	return a.Image == b.Image && SamePointee(a.RestartPolicy, b.RestartPolicy) && slices.Equal(a.Ports, b.Ports)
+}
+
+// Images are the images that a pod mounts.
+func Images(spec *corev1.PodSpec) []string {
+	var out []string
+	for i := range spec.Volumes {
+		if image := spec.Volumes[i].Image; image != nil && image.Reference != "" {
+			out = append(out, image.Reference)
+		}
+	}
+	return out
+}
+
+// TellsResources says whether a kubelet tells what it granted a pod.
+func TellsResources(s *corev1.PodStatus) bool {
+	tells := func(list []corev1.ContainerStatus) bool {
+		for i := range list {
+			if list[i].Resources != nil || list[i].AllocatedResources != nil {
+				return true
+			}
+		}
+		return false
+	}
+	return s.Resources != nil || s.AllocatedResources != nil || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
+}

@@ -1,0 +1,37 @@
+// Package none answers about volumes where there is no library that does.
+package none
+
+import (
+	"errors"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Volumes are those of a cluster without a library. Nobody knows where a pod with volumes could go, so it goes nowhere, and is told
+// why. Nothing but Missing and Trouble is worth asking then.
+type Volumes struct{}
+
+const notLookedAt = "volumes are not looked at here: this program was built without Kubernetes' volume plugins"
+
+// Missing implements model.Volumes.
+func (Volumes) Missing(*model.Task) string { return "" }
+
+// Trouble implements model.Volumes.
+func (Volumes) Trouble(*model.Task) (string, error) { return notLookedAt, nil }
+
+// Fits implements model.Volumes.
+func (Volumes) Fits(*model.Task, int32) (bool, error) { return false, nil }
+
+// ZoneFits implements model.Volumes.
+func (Volumes) ZoneFits(*model.Task, int32) (bool, error) { return false, nil }
+
+// LimitsFit implements model.Volumes.
+func (Volumes) LimitsFit(*model.Task, int32) (bool, error) { return false, nil }
+
+// Free implements model.Volumes.
+func (Volumes) Free(*model.Task, int32) (bool, error) { return false, nil }
+
+// Bindings implements model.Volumes.
+func (Volumes) Bindings(*model.Task, int32) ([]model.VolumeBind, error) {
+	return nil, errors.New(notLookedAt)
+}
