@@ -122,7 +122,8 @@ read, change and try before it runs.`,
 	cluster.NarrowHelp(root)
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newReplayCommand(), newShadowCommand(), newSchedulerCommand(), newControllersCommand(),
-		newWebhookCommand(), newTryCommand(), newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newLSPCommand(),
+		newWebhookCommand(), newTryCommand(), newPolicyCommand(), newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(),
+		newLSPCommand(),
 		newSchemaCommand(), newDocsCommand())
 	for _, c := range cluster.Commands(cluster.Options{}) {
 		if c.RunE == nil {

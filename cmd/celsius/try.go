@@ -17,11 +17,12 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/celsius/try"
 )
 
-const tryHelp = `Try serves a page on which a policy and a world are edited, and what simulate says
-of them is shown as they are typed. The simulator runs in the browser; nothing that
-is typed there is sent anywhere.
+const tryHelp = `Try serves a page on which a policy and a world are edited, and what simulate
+says of them is shown as they are typed. The simulator runs in the browser;
+nothing that is typed there is sent anywhere.
 
-The page's folder is made by make web. It may as well be put on any server of files.`
+The page's folder is made by make web. It may as well be put on any server of
+files.`
 
 func newTryCommand() *cobra.Command {
 	var dir, listen string

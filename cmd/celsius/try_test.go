@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -366,5 +369,47 @@ func TestTryProgramIsCompressed(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), "POST", "/", nil))
 	if w.Code != 405 {
 		t.Errorf("POST gives %d", w.Code)
+	}
+}
+
+// TestTryCommand serves a folder until its user ends it.
+func TestTryCommand(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"index.html": "<p>page"})
+	var out, errs bytes.Buffer
+	if code := run([]string{"try", "--dir", filepath.Join(dir, "nowhere")}, nil, &out, &errs); code != exitUsage ||
+		!strings.Contains(errs.String(), "does not hold the page") || out.Len() > 0 {
+		t.Errorf("without a page: exit code %d, %q, %q", code, &out, &errs)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	read, write := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := with(newRootCommand(), []string{"try", "--dir", dir, "--listen", "127.0.0.1:0"}, nil, write, write).ExecuteContext(ctx)
+		_ = write.Close() // so that nobody waits for a line that does not come
+		done <- err
+	}()
+	said, err := bufio.NewReader(read).ReadString('\n')
+	address, found := strings.CutPrefix(strings.TrimSpace(said), "open ")
+	if err != nil || !found {
+		t.Fatalf("it says %q: %v", said, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || answer.StatusCode != http.StatusOK || string(page) != "<p>page" {
+		t.Errorf("%s: %s %q, %v", address, answer.Status, page, err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("it ends with %v", err)
 	}
 }

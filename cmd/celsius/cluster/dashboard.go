@@ -26,20 +26,20 @@ func (t *tool) dashboardCommand() *cobra.Command {
 	var o dashboard.Options
 	c := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Show queues, waiting jobs, nodes and policies on a live page in the browser",
-		Long: `Serve a page that shows the cluster as it is now: queues with what they hold, are
-due and borrow, over time; the line of jobs that wait, with their reasons; nodes as
-a heat map; policies with how often each row was the reason; and of each job its
-story, from its creation to its end.
+		Short: "Show the cluster on a live page in the browser",
+		Long: `Serve a page that shows the cluster as it is now: queues with what they hold,
+are due and borrow, over time; the line of jobs that wait, with their reasons;
+nodes as a heat map; policies with how often each row was the reason; and of
+each job its story, from its creation to its end.
 
-It reads the cluster as you, and changes nothing. The page is served on this machine
-alone, and only to who opens the address that is printed, which holds a key. What you
-may not list is left out, and the page says which right is lacking; -n shows one
-namespace, and all others are left out.
+It reads the cluster as you, and changes nothing. The page is served on this
+machine alone, and only to who opens the address that is printed, which holds a
+key. What you may not list is left out, and the page says which right is
+lacking; -n shows one namespace, and all others are left out.
 
-With --shared, as in a pod, it is served by TLS to whom the API server lets get the
-path /dashboard: who looks brings a bearer token, and sees what the account of the
-dashboard may see.`,
+With --shared, as in a pod, it is served by TLS to whom the API server lets get
+the path /dashboard: who looks brings a bearer token, and sees what the account
+of the dashboard may see.`,
 		Example: `  celsius dashboard
   celsius dashboard -n team --address 127.0.0.1:0`,
 		Args: cobra.NoArgs,
