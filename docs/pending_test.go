@@ -43,7 +43,8 @@ func TestPending(t *testing.T) {
 			}
 		}
 		_, after, _ := strings.Cut(string(text), "-- remedied --")
-		if !regexp.MustCompile(`job default/train would start (now|once)|default/train .* \d pods? bound|\nbind +default/train-`).MatchString(after) {
+		starts := regexp.MustCompile(`job default/train would start (now|once)|default/train .* \d pods? bound|\nbind +default/train-`)
+		if !starts.MatchString(after) {
 			t.Errorf("%s: the job does not start:\n%s", link[1], after)
 		}
 	}

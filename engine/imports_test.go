@@ -153,7 +153,8 @@ var mayImport = map[string]string{
 	"cmd/celsius":         allOurs,
 	"cmd/celsius/cluster": "cmd/celsius/dashboard engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
 	"cmd/celsius/try":     "engine/page",
-	"cmd/celsius/dashboard": "crds/informers engine/explain engine/live engine/live/questions engine/live/scrape engine/model engine/page engine/policy " +
+	"cmd/celsius/dashboard": "crds/informers engine/explain engine/live engine/live/questions engine/live/scrape engine/model " +
+		"engine/page engine/policy " +
 		allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",

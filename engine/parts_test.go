@@ -53,7 +53,9 @@ func joinedPolicies(t *testing.T) map[string]*policy.Policy {
 	}
 	out := map[string]*policy.Policy{}
 	for _, c := range [][3]string{
-		{"default", "house", "binpack"}, {"taking back", "taking back along the tree", "devices"}, {"taking back by gangs", "taking back gangs", "hours"},
+		{"default", "house", "binpack"},
+		{"taking back", "taking back along the tree", "devices"},
+		{"taking back by gangs", "taking back gangs", "hours"},
 		{"house", "taking back cards", "taking back CPUs"},
 	} {
 		out[strings.Join(c[:], " beside ")] = joined(t, of[c[0]], ofQueues(t, of[c[1]], "one", "queue.name == 'q1'"),

@@ -39,7 +39,7 @@ func TestHelp(t *testing.T) {
 			root.InitDefaultCompletionCmd()
 			archive := &txtar.Archive{}
 			for _, c := range commands(root) {
-				args := append(strings.Fields(c.CommandPath())[1:], "--help")
+				args := slices.Concat(strings.Fields(c.CommandPath())[1:], []string{"--help"})
 				var out, errs bytes.Buffer
 				if code := called("/usr/bin/"+name, args, strings.NewReader(""), &out, &errs); code != exitOK || errs.Len() > 0 {
 					t.Errorf("%s: exit code %d: %s", args, code, &errs)

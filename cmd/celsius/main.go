@@ -136,8 +136,7 @@ read, change and try before it runs.`,
 
 // flagError refuses flags, with the name of the near one where there is none of a name.
 func flagError(c *cobra.Command, err error) error {
-	var none *pflag.NotExistError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if near := source.Nearest(none.GetSpecifiedName(), names); near != "" {

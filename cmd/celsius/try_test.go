@@ -63,22 +63,7 @@ func TestTryExamples(t *testing.T) {
 				return // it holds what it must print
 			}
 			t.Chdir(t.TempDir())
-			args := []string{"simulate", "--now", q.Now}
-			if q.Until != "" {
-				args = append(args, "--until", q.Until)
-			}
-			if q.Cycles > 0 {
-				args = append(args, "--cycles", strconv.Itoa(q.Cycles))
-			}
-			for name, text := range map[string]string{try.PolicyFile: q.Policy, try.WorldFile: q.World} {
-				if text == "" {
-					continue
-				}
-				if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				args = append(args, name)
-			}
+			args := argumentsOf(t, &q)
 			if diff := cmp.Diff(simulated(t, args), a.Plan); diff != "" {
 				t.Errorf("the plan is another (- celsius simulate, + the page)\n%s", diff)
 			}
@@ -102,6 +87,28 @@ func TestTryExamples(t *testing.T) {
 	if shown < 10 || scenarios < 5 || len(all) < 25 {
 		t.Errorf("%d examples, %d with what a document shows, %d scenarios: they are no longer found", len(all), shown, scenarios)
 	}
+}
+
+// argumentsOf are those with which celsius simulate is asked the same, of files in the present folder.
+func argumentsOf(t *testing.T, q *try.Question) []string {
+	t.Helper()
+	args := []string{"simulate", "--now", q.Now}
+	if q.Until != "" {
+		args = append(args, "--until", q.Until)
+	}
+	if q.Cycles > 0 {
+		args = append(args, "--cycles", strconv.Itoa(q.Cycles))
+	}
+	for name, text := range map[string]string{try.PolicyFile: q.Policy, try.WorldFile: q.World} {
+		if text == "" {
+			continue
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, name)
+	}
+	return args
 }
 
 func simulated(t *testing.T, args []string) string {

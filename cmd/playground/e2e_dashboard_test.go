@@ -127,7 +127,8 @@ func TestE2EDashboard(t *testing.T) {
 	w.phase("runs", "Running")
 	w.Apply(jobLike("waits"))
 	p.until("line", func(data string) bool {
-		return strings.Contains(data, `"name":"waits"`) && strings.Contains(data, "not let into queue") && !strings.Contains(data, `"name":"runs"`)
+		return strings.Contains(data, `"name":"waits"`) && strings.Contains(data, "not let into queue") &&
+			!strings.Contains(data, `"name":"runs"`)
 	})
 	p.until("queues", func(data string) bool { return strings.Contains(data, `"name":"`+w.Queue("a")+`"`) })
 	p.until("overview", func(data string) bool { return strings.Contains(data, `"Running":2`) })
@@ -159,6 +160,11 @@ func TestE2EDashboard(t *testing.T) {
 	w.Kubectl("delete", "vcjob", "runs")
 	p.until("line", func(data string) bool { return !strings.Contains(data, `"name":"waits"`) }) // which has room now
 
+	dashboardOfOneWhoSeesLess(w)
+}
+
+// dashboardOfOneWhoSeesLess looks as somebody who may list PodGroups alone.
+func dashboardOfOneWhoSeesLess(w *world) {
 	w.Kubectl("create", "role", "sees-groups", "--verb=list,watch", "--resource=podgroups.scheduling.volcano.sh")
 	w.Kubectl("create", "rolebinding", "sees-groups", "--role=sees-groups", "--serviceaccount="+w.Namespace+":default")
 	w.Apply(jobLike("waits-too", "replicas: 2", "replicas: 9"))

@@ -31,13 +31,15 @@ func Load(doc *source.Document) (*Policy, source.Issues) {
 	return LoadIn(doc, Verbs(), Vocabulary(), AccountingFunctions())
 }
 
-// LoadIn is Load in a dialect.
-func LoadIn(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, source.Issues) {
+// LoadIn is Load in a dialect. more are keys that a document may have which its author does not write.
+func LoadIn(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting, more ...string) (*Policy, source.Issues) {
 	d, err := NewDialect(verbs, v, functions)
 	if err != nil {
 		return nil, source.Issues{doc.Root.Issuef("", "%v", err)}
 	}
-	return d.Load(doc)
+	l := d.loading()
+	l.more = more
+	return l.whole(doc)
 }
 
 // Dialect is what a policy can be written with.
@@ -170,8 +172,7 @@ type entry struct {
 	off    map[string]bool // sections switched off
 	at     source.Value
 	inline bool
-	// part is the policy of queues that it is of; "": it is of that of all others.
-	part string
+	part   string // the policy of queues that it is of; "": it is of that of all others
 	// conditions stand before the rows: that of its tier, and its own.
 	conditions []*condition
 }

@@ -23,13 +23,7 @@ func LoadStored(data []byte) (p *Policy, issues source.Issues) {
 	if doc == nil {
 		return nil, issues
 	}
-	d, err := NewDialect(Verbs(), Vocabulary(), AccountingFunctions())
-	if err != nil {
-		return nil, append(issues, doc.Root.Issuef("", "%v", err))
-	}
-	l := d.loading()
-	l.more = []string{partsKey}
-	p, found := l.whole(doc)
+	p, found := LoadIn(doc, Verbs(), Vocabulary(), AccountingFunctions(), partsKey)
 	issues = doc.Within(append(issues, found...))
 	if issues.Err() != nil {
 		return nil, issues

@@ -135,7 +135,8 @@ func displaceVerb() Verb {
 			},
 			{
 				KeyUnit, "Whether room is made for one task at a time, by evicting pods of one node, or for what a `gang` needs to start, by " +
-					"evicting what other gangs can spare and gangs as a whole, on all nodes.", kinds.Word{Of: []string{UnitTask, UnitGang}, Default: UnitTask},
+					"evicting what other gangs can spare and gangs as a whole, on all nodes.",
+				kinds.Word{Of: []string{UnitTask, UnitGang}, Default: UnitTask},
 			},
 			{KeyWhole, "Whether, with `unit: gang`, jobs may go as a whole that have no pods to spare, or not enough.", kinds.Flag{Default: true}},
 			viaParameter(),

@@ -1,8 +1,10 @@
 package policy
 
-import "github.com/celsius-scheduler/celsius/engine/policy/kinds"
+import (
+	"time"
 
-import "time"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
+)
 
 // Evict is the verb that evicts whom rows name.
 const Evict = "evict"

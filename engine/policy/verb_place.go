@@ -1,8 +1,10 @@
 package policy
 
-import "github.com/celsius-scheduler/celsius/engine/policy/kinds"
+import (
+	"time"
 
-import "time"
+	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
+)
 
 // Place is the verb that puts tasks on nodes.
 const Place = "place"

@@ -36,8 +36,13 @@ func TestStorageHelpers(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Namespace, claim.Name, claim.UID = "a", "c", "1"
 	for _, ref := range []*corev1.ObjectReference{
-		nil, {}, {Namespace: "a", Name: "c"}, {Namespace: "a", Name: "d"}, {Namespace: "b", Name: "c"},
-		{Namespace: "a", Name: "c", UID: types.UID("1")}, {Namespace: "a", Name: "c", UID: types.UID("2")},
+		nil,
+		{},
+		{Namespace: "a", Name: "c"},
+		{Namespace: "a", Name: "d"},
+		{Namespace: "b", Name: "c"},
+		{Namespace: "a", Name: "c", UID: types.UID("1")},
+		{Namespace: "a", Name: "c", UID: types.UID("2")},
 	} {
 		pv := &corev1.PersistentVolume{}
 		pv.Spec.ClaimRef = ref

@@ -34,8 +34,8 @@ func TestPartsLife(t *testing.T) {
 		w.put("default", rightSpec)
 		w.check("beside another", tablesOf(p), "gang lab:own")
 		w.check("serving", serving(p), "default@1 Active")
-		w.check("status", w.status("lab"), "observed 1 rules 1 warnings 0\nCompiled=True Compiled: 1 rule\nActive=True Serving: serving lab@1 in "+
-			"the queues that it names, beside default@1\ncelsius serves 1\n")
+		w.check("status", w.status("lab"), "observed 1 rules 1 warnings 0\nCompiled=True Compiled: 1 rule\nActive=True Serving: serving lab@1 "+
+			"in the queues that it names, beside default@1\ncelsius serves 1\n")
 		w.check("events", w.take(), []string{
 			"Normal PolicyActivated lab: scheduler celsius serves lab@1 (1 rules) in the queues that it names, beside the embedded default",
 			"Normal PolicyActivated default: scheduler celsius serves default@1 (11 rules)",
@@ -61,8 +61,8 @@ func TestPartsLife(t *testing.T) {
 		synctest.Wait()
 		w.check("taken back", tablesOf(p), "gang")
 		w.check("taken back", strings.Contains(w.status("lab"), "Active=False RolledBack: default@4 serves its queues, because generation 1 was "+
-			"rolled back: its rows erred 2 times, and spec.rollback.rowErrors is 0 (own/p (predicates) erred for pod a/b: no); change the policy to "+
-			"have it tried again\n"), true)
+			"rolled back: its rows erred 2 times, and spec.rollback.rowErrors is 0 (own/p (predicates) erred for pod a/b: no); change the policy "+
+			"to have it tried again\n"), true)
 		w.check("of the other nothing erred", strings.Contains(w.status("default"), "erred"), false)
 
 		w.put("lab", labSpec)

@@ -358,23 +358,7 @@ func (p *Policies) serve(c choice, selected *candidate) {
 	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode && sameParts {
 		return
 	}
-	last := p.serving
-	if last != c.serving {
-		p.skipped = c.skipped
-	}
-	if last != c.serving || !sameParts {
-		p.erring.forget()
-	}
-	if last == nil {
-		last = p.kept.last()
-	}
-	p.serving = c.serving
-	if c.serving == selected || selected == nil {
-		p.keep = c.serving // What serves by choice is kept; what serves for want of it is not.
-	}
-	p.parts.serving = c.parts
-	p.current.Store(c.policy)
-	p.guarding(append([]*candidate{c.serving}, c.parts...))
+	last := p.begin(c, c.serving == selected || selected == nil, sameParts)
 	if old == nil {
 		close(p.ready)
 	}
@@ -400,6 +384,28 @@ func (p *Policies) serve(c choice, selected *candidate) {
 		log.Info("Serving the embedded default, because no such policy is stored", "missing", p.o.Name)
 		p.missing(last)
 	}
+}
+
+// begin has a choice be what serves, and says what did before. What serves by choice is kept; what serves for want of it is not.
+func (p *Policies) begin(c choice, byChoice, sameParts bool) (last *candidate) {
+	last = p.serving
+	if last != c.serving {
+		p.skipped = c.skipped
+	}
+	if last != c.serving || !sameParts {
+		p.erring.forget()
+	}
+	if last == nil {
+		last = p.kept.last()
+	}
+	p.serving = c.serving
+	if byChoice {
+		p.keep = c.serving
+	}
+	p.parts.serving = c.parts
+	p.current.Store(c.policy)
+	p.guarding(append([]*candidate{c.serving}, c.parts...))
+	return last
 }
 
 // missing tells that the selected object is not there, unless nobody ever made one.
