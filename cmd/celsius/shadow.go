@@ -21,27 +21,27 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volcano"
 )
 
-const shadowHelp = `Watch what another scheduler does in a cluster, Volcano unless told otherwise, and
-tell where a policy would have decided otherwise. Nothing is written to the
+const shadowHelp = `Watch what another scheduler does in a cluster, Volcano unless told otherwise,
+and tell where a policy would have decided otherwise. Nothing is written to the
 cluster: get, list and watch are all that is asked for, as you.
 
 Each cycle takes in what changed, decides by the policy on the cluster as the
 other made it, and undoes that. What the other does is compared when it is seen:
 
   Alike      the policy decided the same within the last --grace
-  Elsewhere  both bind the pod, to other nodes: with the scores of both, or the row
-             that refuses the other's
+  Elsewhere  both bind the pod, to other nodes: with the scores of both, or the
+             row that refuses the other's
   Alone      the other let in, bound or evicted what the policy would not have
   Later      the policy would have done so more than --grace earlier
-  NotYet     the policy would have done so for more than --grace; the other has not,
-             with what it says of that
+  NotYet     the policy would have done so for more than --grace; the other has
+             not, with what it says of that
 
 Differences are told on standard error as they are found, the report on standard
 output after --cycles, or when it is interrupted. A cycle begins when something
 came that can matter, or after --period.
 
-Without --policy and --conf the configuration decides with which Volcano ships. A
-row that asks a server has no answer here.`
+Without --policy and --conf the configuration decides with which Volcano ships.
+A row that asks a server has no answer here.`
 
 // shadow is what the flags of the command say.
 type shadow struct {
@@ -56,7 +56,7 @@ func newShadowCommand() *cobra.Command {
 	flags.Namespace = nil
 	c := &cobra.Command{
 		Use:   "shadow [--of volcano] [--policy FILE | --conf FILE]",
-		Short: "Tell where a policy would decide otherwise than another scheduler does, and write nothing",
+		Short: "Tell where a policy decides otherwise than another scheduler",
 		Long:  shadowHelp,
 		Example: `  kubectl get configmap -n volcano-system volcano-scheduler-configmap -o yaml |
     celsius shadow --conf -

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/celsius-scheduler/celsius/cmd/celsius/dashboard"
+	"github.com/celsius-scheduler/celsius/cmd/celsius/try"
 )
 
 // dashboardAddress is where the page is unless its user says so, and sharedAddress where it is that others see.
@@ -24,22 +25,23 @@ const (
 
 func (t *tool) dashboardCommand() *cobra.Command {
 	var o dashboard.Options
+	var tryDir string
 	c := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Show queues, waiting jobs, nodes and policies on a live page in the browser",
-		Long: `Serve a page that shows the cluster as it is now: queues with what they hold, are
-due and borrow, over time; the line of jobs that wait, with their reasons; nodes as
-a heat map; policies with how often each row was the reason; and of each job its
-story, from its creation to its end.
+		Short: "Show queues, waiting jobs, nodes and policies on a live page",
+		Long: `Serve a page that shows the cluster as it is now: queues with what they hold,
+are due and borrow, over time; the line of jobs that wait, with their reasons;
+nodes as a heat map; policies with how often each row was the reason; and of
+each job its story, from its creation to its end.
 
-It reads the cluster as you, and changes nothing. The page is served on this machine
-alone, and only to who opens the address that is printed, which holds a key. What you
-may not list is left out, and the page says which right is lacking; -n shows one
-namespace, and all others are left out.
+It reads the cluster as you, and changes nothing. The page is served on this
+machine alone, and only to who opens the address that is printed, which holds a
+key. What you may not list is left out, and the page says which right is
+lacking; -n shows one namespace, and all others are left out.
 
-With --shared, as in a pod, it is served by TLS to whom the API server lets get the
-path /dashboard: who looks brings a bearer token, and sees what the account of the
-dashboard may see.`,
+With --shared, as in a pod, it is served by TLS to whom the API server lets get
+the path /dashboard: who looks brings a bearer token, and sees what the account
+of the dashboard may see.`,
 		Example: `  celsius dashboard
   celsius dashboard -n team --address 127.0.0.1:0`,
 		Args: cobra.NoArgs,
@@ -50,6 +52,11 @@ dashboard may see.`,
 			if err := o.Check(); err != nil {
 				return err
 			}
+			folder, err := try.Folder(tryDir)
+			if err != nil && tryDir != "" {
+				return fmt.Errorf("--try: %w", err)
+			}
+			o.Try = folder
 			cfg, err := t.flags.ToRESTConfig()
 			if err != nil {
 				return fmt.Errorf("find the API server: %w", err)
@@ -80,6 +87,8 @@ dashboard may see.`,
 	f.BoolVar(&o.Shared, "shared", false, "serve others too: by TLS, to who brings a bearer token and may get /dashboard")
 	f.StringVar(&o.CertDir, "cert-dir", "", "with --shared: a folder with tls.crt and tls.key, which may be renewed; default: a "+
 		"certificate that is made at the start, and that nobody has signed")
+	f.StringVar(&tryDir, "try", "", "the folder of the page on which policies are tried, which is served at /try/; default: the folder "+
+		"web beside this program, if make web has made it")
 	return c
 }
 

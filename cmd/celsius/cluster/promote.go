@@ -45,12 +45,12 @@ func shadowLine(s *policyv1alpha1.ShadowStatus) []string {
 func (t *tool) shadowsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "shadows [POLICY]",
-		Short: "Show how policies in mode Shadow decide beside the one that is served",
-		Long: `Show how the policies in mode Shadow decide beside the one that is served: in how
-many cycles, in how many of them otherwise, and how many pods would have been
-bound to another node (ELSEWHERE), bound later or sooner, evicted, or spared.
-ERRORS is how many rows erred. Of one policy the latest differences are shown as
-well. The counts are at most ten seconds old.`,
+		Short: "Show how policies in mode Shadow decide beside the one served",
+		Long: `Show how the policies in mode Shadow decide beside the one that is served: in
+how many cycles, in how many of them otherwise, and how many pods would have
+been bound to another node (ELSEWHERE), bound later or sooner, evicted, or
+spared. ERRORS is how many rows erred. Of one policy the latest differences are
+shown as well. The counts are at most ten seconds old.`,
 		Example: `  celsius policy shadows
   celsius policy shadows trial`,
 		Args:              cobra.MaximumNArgs(1),
@@ -129,11 +129,11 @@ func (t *tool) promoteCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "promote POLICY",
 		Short: "Have a policy that was a shadow be the one that is served",
-		Long: `Have the SchedulingPolicy that a scheduler serves be what a policy in mode Shadow
-is: the one beside which it decided last, or that of --to, which is made where it
-is missing. The shadow stays as it is. It is checked like any change, and served
-from the next cycle on; celsius policy rollback takes it back, and so does the
-scheduler where the policy's own spec.rollback says so.`,
+		Long: `Have the SchedulingPolicy that a scheduler serves be what a policy in mode
+Shadow is: the one beside which it decided last, or that of --to, which is made
+where it is missing. The shadow stays as it is. It is checked like any change,
+and served from the next cycle on; celsius policy rollback takes it back, and so
+does the scheduler where the policy's own spec.rollback says so.`,
 		Example: `  celsius policy promote trial
   celsius policy promote trial --to default --dry-run`,
 		Args:              cobra.ExactArgs(1),
