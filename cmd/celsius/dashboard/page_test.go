@@ -172,8 +172,8 @@ func TestPage(t *testing.T) {
 	})
 	sub("width and themes", fits)
 	sub("a link to where policies are tried", func(l look) {
-		if got := l.text(`(a => a.offsetParent ? a.innerText + " " + new URL(a.href).pathname : "hidden")(document.querySelector("#try"))`); got !=
-			"Try a policy /try/" {
+		const shown = `(a => a.offsetParent ? a.innerText + " " + new URL(a.href).pathname : "hidden")(document.querySelector("#try"))`
+		if got := l.text(shown); got != "Try a policy /try/" {
 			l.Errorf("the link is %s", got)
 		}
 	})

@@ -89,8 +89,8 @@ func TestWhoIsServed(t *testing.T) {
 	}
 }
 
-// TestTry: the page on which policies are tried is served where its folder is, by the same names and to the same pages as the dashboard, and
-// the dashboard's page is told of it.
+// TestTry: the page on which policies are tried is served where its folder is, by the same names and to the same pages as the dashboard,
+// whose page is told of it.
 func TestTry(t *testing.T) {
 	s := aCluster(t)
 	h, _ := here(t, s, asked{})
@@ -115,7 +115,8 @@ func TestTry(t *testing.T) {
 		}
 	}
 	headers := get(h, page).Header()
-	if got := headers.Get("Content-Security-Policy"); !strings.Contains(got, "'wasm-unsafe-eval'") || !strings.Contains(got, "worker-src 'self'") {
+	got := headers.Get("Content-Security-Policy")
+	if !strings.Contains(got, "'wasm-unsafe-eval'") || !strings.Contains(got, "worker-src 'self'") {
 		t.Errorf("with the policy %q no browser runs the program", got)
 	}
 	if got := headers.Get("Cross-Origin-Resource-Policy"); got != "same-origin" {
