@@ -149,13 +149,13 @@ var mayImport = map[string]string{
 	"engine/live/scrape": "",
 	"docs": "rules rules/source engine/live engine/policy statemachines statemachines/controller statemachines/jobplugin " +
 		"webhook",
-	"engine/live/events":  "",
-	"cmd/celsius":         allOurs,
-	"cmd/celsius/cluster": "cmd/celsius/dashboard engine/explain engine/live/questions engine/live/serving engine/whatif " + allCRDs,
-	"cmd/celsius/try":     "engine/page",
-	"cmd/celsius/dashboard": "crds/informers engine/explain engine/live engine/live/questions engine/live/scrape engine/model " +
-		"engine/page engine/policy " +
+	"engine/live/events": "",
+	"cmd/celsius":        allOurs,
+	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/questions engine/live/serving engine/whatif " +
 		allCRDs,
+	"cmd/celsius/try": "engine/page",
+	"cmd/celsius/dashboard": "cmd/celsius/try crds/informers engine/explain engine/live engine/live/questions engine/live/scrape " +
+		"engine/model engine/page engine/policy " + allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/policy/kinds engine/sim/manifest rules rules/source rules/typed statemachines " +

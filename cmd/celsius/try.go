@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -33,15 +33,13 @@ func newTryCommand() *cobra.Command {
 		Example: "  make web && bin/celsius try",
 		Args:    unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if dir == "" {
-				dir = besideProgram("web")
-			}
-			if _, err := os.Stat(filepath.Join(dir, "index.html")); err != nil {
-				return usageError("%s does not hold the page: make web writes it to bin/web; --dir says where it is", dir)
+			folder, err := try.Folder(dir)
+			if err != nil {
+				return usageError("%w; --dir says where it is", err)
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return serveTry(ctx, c, dir, listen)
+			return serveTry(ctx, c, folder, listen)
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "the page's folder (default the folder web beside this program)")
@@ -56,23 +54,14 @@ func newTryCommand() *cobra.Command {
 	return c
 }
 
-// besideProgram is a path in the folder of this program.
-func besideProgram(name string) string {
-	self, err := os.Executable()
-	if err != nil {
-		return name
-	}
-	return filepath.Join(filepath.Dir(self), name)
-}
-
 // serveTry serves until the context ends.
-func serveTry(ctx context.Context, c *cobra.Command, dir, listen string) error {
+func serveTry(ctx context.Context, c *cobra.Command, folder fs.FS, listen string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	say(c.OutOrStdout(), "open http://%s\n", l.Addr())
-	s := &http.Server{Handler: try.Handler(os.DirFS(dir)), ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: try.Handler(folder), ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)

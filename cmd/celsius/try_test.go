@@ -354,6 +354,18 @@ func tryFits(l look) {
 	}
 }
 
+// TestTryFolderIsNamed: a folder that is named and does not hold the page is told of, and what would make it.
+func TestTryFolderIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"try", "--dir", dir}, {"dashboard", "--try", dir}} {
+		var out, errs bytes.Buffer
+		code := run(args, nil, &out, &errs)
+		if want := dir + " does not hold the page: make web"; code == exitOK || !strings.Contains(errs.String(), want) {
+			t.Errorf("%v: exit code %d, %s; want %q", args, code, &errs, want)
+		}
+	}
+}
+
 // TestTryProgramIsCompressed asks for the program as browsers do, and as what takes no compressed answer.
 func TestTryProgramIsCompressed(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/celsius-scheduler/celsius/cmd/celsius/dashboard"
+	"github.com/celsius-scheduler/celsius/cmd/celsius/try"
 	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
@@ -259,10 +260,11 @@ func (o *options) startDashboard(ctx context.Context, c *controlPlane) (url stri
 	if o.dashboard == "0" || o.only != "" {
 		return "", nil
 	}
+	trial, _ := try.Folder("") // where make web has not made it, it is not served
 	ready := make(chan string, 1)
 	c.parts.start(ctx, "dashboard", func(ctx context.Context) error {
 		return dashboard.Run(ctx, c.clientConfig("dashboard"), dashboard.Options{
-			Address: o.dashboard, Cluster: "playground", Ready: func(url string) { ready <- url }, Log: klog.Background(),
+			Address: o.dashboard, Cluster: "playground", Try: trial, Ready: func(url string) { ready <- url }, Log: klog.Background(),
 		})
 	})
 	select {

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/celsius-scheduler/celsius/cmd/celsius/dashboard"
+	"github.com/celsius-scheduler/celsius/cmd/celsius/try"
 )
 
 // dashboardAddress is where the page is unless its user says so, and sharedAddress where it is that others see.
@@ -24,6 +25,7 @@ const (
 
 func (t *tool) dashboardCommand() *cobra.Command {
 	var o dashboard.Options
+	var tryDir string
 	c := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Show the cluster on a live page in the browser",
@@ -50,6 +52,11 @@ of the dashboard may see.`,
 			if err := o.Check(); err != nil {
 				return err
 			}
+			folder, err := try.Folder(tryDir)
+			if err != nil && tryDir != "" {
+				return fmt.Errorf("--try: %w", err)
+			}
+			o.Try = folder
 			cfg, err := t.flags.ToRESTConfig()
 			if err != nil {
 				return fmt.Errorf("find the API server: %w", err)
@@ -80,6 +87,8 @@ of the dashboard may see.`,
 	f.BoolVar(&o.Shared, "shared", false, "serve others too: by TLS, to who brings a bearer token and may get /dashboard")
 	f.StringVar(&o.CertDir, "cert-dir", "", "with --shared: a folder with tls.crt and tls.key, which may be renewed; default: a "+
 		"certificate that is made at the start, and that nobody has signed")
+	f.StringVar(&tryDir, "try", "", "the folder of the page on which policies are tried, which is served at /try/; default: the folder "+
+		"web beside this program, if make web has made it")
 	return c
 }
 

@@ -37,6 +37,8 @@ type Options struct {
 	CertDir string
 	// Key is what a page must bring that is not shared; "": a new one.
 	Key string
+	// Try is the folder of the page on which policies are tried, which is served besides; nil: it is not.
+	Try fs.FS
 	// Ready is told the address to open.
 	Ready func(url string)
 	Log   logr.Logger
@@ -62,6 +64,11 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
+// about is what of the overview does not come from the cluster.
+func (o *Options) about() overview {
+	return overview{Cluster: o.Cluster, Namespace: o.Namespace, Try: o.Try != nil}
+}
+
 // Run shows a cluster until ctx ends. The cluster is read with all that the config may.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := o.Check(); err != nil {
@@ -76,7 +83,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	p := newPictures(s, overview{Cluster: o.Cluster, Namespace: o.Namespace})
+	p := newPictures(s, o.about())
 	asked := apiClient{kube}
 	h, url, err := o.guarded(cfg, data(s, p, asked))
 	if err != nil {
@@ -114,7 +121,7 @@ func (o *Options) guarded(cfg *rest.Config, data http.Handler) (h http.Handler, 
 		return nil, nil, fmt.Errorf("find the page: %w", err)
 	}
 	if o.Shared {
-		h, err = handler(files, data, func(next http.Handler) (http.Handler, error) {
+		h, err = handler(files, o.Try, data, func(next http.Handler) (http.Handler, error) {
 			return atPath(func(h http.Handler) (http.Handler, error) { return scrape.Guard(cfg, o.Log, h) }, next)
 		})
 		return h, func(address string) string { return "https://" + address + "/" }, err
@@ -123,7 +130,7 @@ func (o *Options) guarded(cfg *rest.Config, data http.Handler) (h http.Handler, 
 	if key == "" {
 		key = newKey()
 	}
-	h, err = handler(files, data, func(next http.Handler) (http.Handler, error) { return withKey(key, next), nil })
+	h, err = handler(files, o.Try, data, func(next http.Handler) (http.Handler, error) { return withKey(key, next), nil })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -171,6 +171,12 @@ func TestPage(t *testing.T) {
 		}
 	})
 	sub("width and themes", fits)
+	sub("a link to where policies are tried", func(l look) {
+		const shown = `(a => a.offsetParent ? a.innerText + " " + new URL(a.href).pathname : "hidden")(document.querySelector("#try"))`
+		if got := l.text(shown); got != "Try a policy /try/" {
+			l.Errorf("the link is %s", got)
+		}
+	})
 	sub("who brings no key is asked", asksForToken)
 }
 

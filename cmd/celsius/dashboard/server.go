@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/celsius-scheduler/celsius/cmd/celsius/try"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/page"
@@ -25,6 +26,9 @@ import (
 // Path is what one must be allowed to get, as metrics are at /metrics, to see a dashboard that is shared. All that tells of the cluster is
 // served below it.
 const Path = "/dashboard"
+
+// tryPath is where policies are tried. The slash at its end is where the page finds its files from.
+const tryPath = "/try/"
 
 // cluster is what is asked of an API server when somebody opens something.
 type cluster interface {
@@ -118,8 +122,9 @@ func atPath(guard func(http.Handler) (http.Handler, error), next http.Handler) (
 	}), nil
 }
 
-// handler serves the files of the page to everybody, and what tells of the cluster to those whom guard lets pass.
-func handler(files fs.FS, data http.Handler, guard func(http.Handler) (http.Handler, error)) (http.Handler, error) {
+// handler serves the files of the page, and of that on which policies are tried where there is one, to everybody, and what tells of the
+// cluster to those whom guard lets pass.
+func handler(files, trial fs.FS, data http.Handler, guard func(http.Handler) (http.Handler, error)) (http.Handler, error) {
 	guarded, err := guard(data)
 	if err != nil {
 		return nil, err
@@ -131,6 +136,9 @@ func handler(files fs.FS, data http.Handler, guard func(http.Handler) (http.Hand
 		mux.HandleFunc(name, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, name, time.Time{}, strings.NewReader(text))
 		})
+	}
+	if trial != nil {
+		mux.Handle(tryPath, http.StripPrefix(strings.TrimSuffix(tryPath, "/"), try.Handler(trial)))
 	}
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
 	return security(sameOrigin(mux)), nil

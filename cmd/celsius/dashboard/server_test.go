@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -22,13 +24,18 @@ import (
 // here serves a state as celsius dashboard does on one's own machine.
 func here(t testing.TB, s *state, c cluster) (h http.Handler, p *pictures) {
 	t.Helper()
-	p = newPictures(s, overview{Cluster: "test"})
-	o := Options{Key: "secret"}
+	o := Options{Key: "secret", Cluster: "test", Try: aTrial()}
+	p = newPictures(s, o.about())
 	h, _, err := o.guarded(nil, data(s, p, c))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h, p
+}
+
+// aTrial is a folder of the page on which policies are tried.
+func aTrial() fs.FS {
+	return fstest.MapFS{"index.html": {Data: []byte("<title>try it</title>")}, "celsius.wasm.br": {Data: []byte("small")}}
 }
 
 func get(h http.Handler, url string, header ...string) *httptest.ResponseRecorder {
@@ -79,6 +86,59 @@ func TestWhoIsServed(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, node, nil))
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// TestTry: the page on which policies are tried is served where its folder is, by the same names and to the same pages as the dashboard,
+// whose page is told of it.
+func TestTry(t *testing.T) {
+	s := aCluster(t)
+	h, _ := here(t, s, asked{})
+	const page = "http://127.0.0.1:8088/try/"
+	for _, x := range []struct {
+		name, url string
+		header    []string
+		want      int
+		says      string
+	}{
+		{"by the link, which brings no key", page, []string{"Authorization", "", "Sec-Fetch-Site", "same-origin"}, 200, "try it"},
+		{"its program", page + "celsius.wasm", []string{"Accept-Encoding", "br"}, 200, "small"},
+		{"without the slash", strings.TrimSuffix(page, "/"), nil, 307, "/try/"},
+		{"a file that is not there", page + "none.js", nil, 404, ""},
+		{"what is beside the folder", page + "../dashboard/node?name=gpu-1", []string{"Authorization", ""}, 307, "/dashboard/node"},
+		{"what tells of the cluster, below it", page + "dashboard/node?name=gpu-1", nil, 404, ""},
+		{"by a name of another site that leads here", strings.Replace(page, "127.0.0.1", "evil.example", 1), nil, 421, ""},
+		{"a page of another site", page + "celsius.wasm", []string{"Origin", "https://evil.example"}, 403, ""},
+	} {
+		if w := get(h, x.url, x.header...); w.Code != x.want || !strings.Contains(w.Body.String(), x.says) {
+			t.Errorf("%s: %d %q, want %d and %q", x.name, w.Code, w.Body, x.want, x.says)
+		}
+	}
+	headers := get(h, page).Header()
+	got := headers.Get("Content-Security-Policy")
+	if !strings.Contains(got, "'wasm-unsafe-eval'") || !strings.Contains(got, "worker-src 'self'") {
+		t.Errorf("with the policy %q no browser runs the program", got)
+	}
+	if got := headers.Get("Cross-Origin-Resource-Policy"); got != "same-origin" {
+		t.Errorf("pages of other sites may load it: %q", got)
+	}
+	if got := get(h, "http://127.0.0.1:8088/").Header().Get("Content-Security-Policy"); strings.Contains(got, "unsafe") {
+		t.Errorf("the dashboard itself has the policy %q", got)
+	}
+	for _, folder := range []fs.FS{nil, aTrial()} {
+		o := Options{Key: "secret", Try: folder}
+		h, _, err := o.guarded(nil, data(s, newPictures(s, o.about()), asked{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if served := get(h, page).Code == http.StatusOK; served != (folder != nil) {
+			t.Errorf("of the folder %v the page is served: %v", folder, served)
+		}
+		s.changed = true
+		top := string(s.draw(&picture{}, o.about(), noon()).parts[0].data)
+		if told := strings.Contains(top, `"try":true`); told != (folder != nil) {
+			t.Errorf("of the folder %v the page is told %s", folder, top)
+		}
 	}
 }
 

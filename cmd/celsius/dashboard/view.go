@@ -32,6 +32,7 @@ const unknown = -1
 type overview struct {
 	Cluster   string         `json:"cluster"`
 	Namespace string         `json:"namespace,omitempty"` // whose jobs are shown; "": of all
+	Try       bool           `json:"try,omitempty"`       // whether the page on which policies are tried is served
 	Gaps      []Gap          `json:"gaps"`
 	Resources []string       `json:"resources"`
 	Used      []float64      `json:"used"`
@@ -460,7 +461,7 @@ func (s *state) draw(before *picture, about overview, now time.Time) *picture {
 	s.changed = false
 	x, shown := s.sum(), s.show()
 	top, queues := s.overview(x, shown, now), s.tree(shown)
-	top.Cluster, top.Namespace = about.Cluster, about.Namespace
+	top.Cluster, top.Namespace, top.Try = about.Cluster, about.Namespace, about.Try
 	if sample {
 		s.history.add(now, queues.Queues)
 	}

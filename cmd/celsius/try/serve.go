@@ -1,12 +1,31 @@
 package try
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
+
+// Folder opens the page's folder; "" is the folder web beside this program, where make web puts it. It errs where the page is not there.
+func Folder(dir string) (fs.FS, error) {
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the folder beside this program: %w", err)
+		}
+		dir = filepath.Join(filepath.Dir(self), "web")
+	}
+	folder := os.DirFS(dir)
+	if _, err := fs.Stat(folder, "index.html"); err != nil {
+		return nil, fmt.Errorf("%s does not hold the page: make web writes it to bin/web", dir)
+	}
+	return folder, nil
+}
 
 // Handler serves the page from its folder. It expects paths that begin at the folder: who mounts it elsewhere strips the prefix. The
 // program goes compressed, as the browser takes it; the page may load nothing but what the folder holds.

@@ -28,6 +28,7 @@ const sum = counts => Object.values(counts).reduce((a, b) => a + b, 0);
 function drawOverview() {
   const o = view.overview;
   text($("cluster"), o.cluster + (o.namespace ? ", namespace " + o.namespace : ""));
+  $("try").hidden = !o.try;
   document.title = `${view.line ? view.line.total + " waiting: " : ""}${o.cluster} - Celsius`;
   keyed($("gaps"), o.gaps, g => g.of, () => h("li", {}, h("b"), " ", h("span")), (e, g) => {
     text(e.firstChild, g.of);
