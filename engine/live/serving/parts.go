@@ -75,7 +75,7 @@ func (p *Policies) servingOf(u *unstructured.Unstructured) *candidate {
 }
 
 // partSays is what condition Active says of one that is to serve queues of its own.
-func (p *Policies) partSays(c *candidate) (status metav1.ConditionStatus, reason, message string) {
+func partSays(p *Policies, c *candidate) (status metav1.ConditionStatus, reason, message string) {
 	switch {
 	case slices.Contains(p.parts.serving, c):
 		message = fmt.Sprintf("serving %s in the queues that it names, beside %s", c, p.serving)

@@ -226,7 +226,7 @@ func (p *Policies) activeCondition(c *candidate, selected bool) metav1.Condition
 	case c.mode == v1alpha1.ModeShadow && c.policy != nil:
 		active.Reason, active.Message = reasonShadow, p.shadowMessage(c, selected)
 	case p.isPart(c):
-		active.Status, active.Reason, active.Message = p.partSays(c)
+		active.Status, active.Reason, active.Message = partSays(p, c)
 	case !selected:
 		active.Reason = v1alpha1.ReasonNotSelected
 		active.Message = fmt.Sprintf("scheduler %s serves policy %q, which its flag --policy names", p.o.Scheduler, p.o.Name)
