@@ -14,6 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/live/beside"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
 // Beside decides beside another scheduler, and writes nothing: until there were enough cycles, or ctx ends. It gives what came out; the
@@ -70,7 +71,7 @@ func Beside(ctx context.Context, cfg *rest.Config, o beside.Options) (*beside.Re
 
 // newShadow is a shadow that is told by a feed.
 func newShadow(o beside.Options, f *feed) *beside.Shadow {
-	cluster := model.NewCluster(model.Options{SchedulerNames: []string{o.Of}})
+	cluster := model.NewCluster(model.Options{SchedulerNames: []string{o.Of}, Volumes: volume.New})
 	in := newIntake(cluster.SchedulerNames, &nodeBook{}, phaseIn(cluster))
 	return beside.New(o, cluster, beside.Feed{
 		Wake: f.wake, Urgent: func() time.Time { return f.since().urgent },

@@ -27,7 +27,8 @@ func shadowOf(u *unstructured.Unstructured) (found []policyv1alpha1.ShadowStatus
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &p); err != nil {
 		return nil, fmt.Errorf("status of SchedulingPolicy %s: %w", u.GetName(), err)
 	}
-	if mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode"); mode != string(policyv1alpha1.ModeShadow) {
+	mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
+	if mode != string(policyv1alpha1.ModeShadow) {
 		return nil, fmt.Errorf("policy %s is no shadow: its spec.mode is %s", u.GetName(), cmp.Or(mode, string(policyv1alpha1.ModeActive)))
 	}
 	return p.Shadows, nil
@@ -128,12 +129,14 @@ func (t *tool) promoteCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "promote POLICY",
-		Short: "Have a policy that was a shadow be the one that is served",
-		Long: `Have the SchedulingPolicy that a scheduler serves be what a policy in mode
-Shadow is: the one beside which it decided last, or that of --to, which is made
-where it is missing. The shadow stays as it is. It is checked like any change,
-and served from the next cycle on; celsius policy rollback takes it back, and so
-does the scheduler where the policy's own spec.rollback says so.`,
+		Short: "Have a shadow, or a policy of some queues, be served in all",
+		Long: `Have the SchedulingPolicy that a scheduler serves be what another one is: a
+policy in mode Shadow, or one that serves queues of its own, which is then
+obeyed in all. That is the one beside which it decided last, or that of --to,
+which is made where it is missing. What is promoted stays as it is. It is
+checked like any change, and served from the next cycle on; celsius policy
+rollback takes it back, and so does the scheduler where the policy's own
+spec.rollback says so.`,
 		Example: `  celsius policy promote trial
   celsius policy promote trial --to default --dry-run`,
 		Args:              cobra.ExactArgs(1),
@@ -148,7 +151,7 @@ does the scheduler where the policy's own spec.rollback says so.`,
 				return err
 			}
 			found, err := shadowOf(shadow)
-			if err != nil {
+			if _, ofQueues, _ := unstructured.NestedFieldNoCopy(shadow.Object, "spec", "queues"); err != nil && !ofQueues {
 				return err
 			}
 			if to == "" {
@@ -180,6 +183,7 @@ func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstruct
 	spec, _ := shadow.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	spec["mode"] = string(policyv1alpha1.ModeActive)
+	delete(spec, "queues") // it is to serve all
 	if to == shadow.GetName() {
 		return fmt.Errorf("policy %s is to be served already: set its spec.mode to Active", to)
 	}

@@ -17,6 +17,7 @@ func TestShadows(t *testing.T) {
 	head := `{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":`
 	for _, object := range []string{
 		head + `{"name":"default"},"spec":{"mode":"Active","pipeline":["allocate"]}}`,
+		head + `{"name":"lab"},"spec":{"mode":"Active","queues":"queue.name == 'lab'","pipeline":["shuffle"]}}`,
 		head + `{"name":"fresh"},"spec":{"mode":"Shadow","pipeline":["allocate"]}}`,
 		head + `{"name":"trial","generation":3},"spec":{"mode":"Shadow","pipeline":["backfill"]},"status":{"shadows":[{"name":"celsius",` +
 			`"generation":3,"beside":"default@7","since":"2026-01-01T00:00:00Z","cycles":{"decided":1200,"otherwise":7,"skipped":1,` +
@@ -55,12 +56,14 @@ celsius: policy fresh is to be served already: set its spec.mode to Active
 		{"celsius policy promote trial --dry-run", "\npolicy default would be what trial is in generation 3\n"},
 		{"celsius policy promote trial", "\npolicy default is what trial is in generation 3\n"},
 		{"celsius policy promote fresh --to other", "\npolicy other is what fresh is in generation 0\n"},
+		{"celsius policy promote lab", "\ncelsius: policy lab decided beside none yet: write --to POLICY\n[exit code 1]\n"},
+		{"celsius policy promote lab --to all", "\npolicy all is what lab is in generation 0\n"},
 	} {
 		if got := w.run(c.line); got != strings.TrimPrefix(c.want, "\n") {
 			t.Errorf("$ %s\n%s\nwant\n%s", c.line, got, c.want)
 		}
 	}
-	for _, name := range []string{"default", "other"} {
+	for _, name := range []string{"default", "other", "all"} {
 		u := &unstructured.Unstructured{}
 		u.SetAPIVersion("scheduling.celsius.dev/v1alpha1")
 		u.SetKind("SchedulingPolicy")
@@ -70,7 +73,7 @@ celsius: policy fresh is to be served already: set its spec.mode to Active
 		}
 		pipeline, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "pipeline")
 		mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
-		if want := map[string]string{"default": "backfill", "other": "allocate"}[name]; pipeline[0] != want || mode != "Active" {
+		if want := map[string]string{"default": "backfill", "other": "allocate", "all": "shuffle"}[name]; pipeline[0] != want || mode != "Active" || u.Object["spec"].(map[string]any)["queues"] != nil {
 			t.Errorf("%s is %v", name, u.Object["spec"])
 		}
 	}
