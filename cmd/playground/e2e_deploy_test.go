@@ -370,7 +370,8 @@ func (p *standalone) checkExplained(t *testing.T) {
 			t.Errorf("%s asks %v and is told\n%s%s\nwant %q", test.account, test.ask, r.Out, r.Err, test.want)
 		}
 	}
-	if out := p.kubectl(t, "get", "--raw", "/apis/explain.celsius.dev/v1alpha1/metrics"); !strings.Contains(out, "\ncelsius_cycles_total ") {
+	asCluster := "--kubeconfig=" + p.accountKubeconfig(t, systemNamespace, cluster)
+	if out := p.kubectl(t, "get", asCluster, "--raw", "/apis/explain.celsius.dev/v1alpha1/metrics"); !strings.Contains(out, "\ncelsius_cycles_total ") {
 		t.Errorf("what is counted is not told: %.500s", out)
 	}
 	if out := p.kubectl(t, "get", "pods", "-n", "default", "-o", "name"); strings.Contains(out, "coming") {

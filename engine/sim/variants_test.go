@@ -128,8 +128,14 @@ func reloading() ScenarioOptions {
 	}
 	return ScenarioOptions{World: withVolumes(), Compile: compile, BeforeCycle: func(w *World) error {
 		doc := sources[w.Policy]
-		if doc == nil {
-			return fmt.Errorf("policy %s was not compiled here", w.Policy.Name)
+		if doc == nil { // several were joined
+			data, err := w.Policy.Object()
+			if err != nil {
+				return err
+			}
+			p, issues := policy.LoadStored(data)
+			w.Policy = p
+			return issues.Err()
 		}
 		p, issues := compile(doc)
 		w.Policy = p
