@@ -371,7 +371,7 @@ func (p *standalone) checkExplained(t *testing.T) {
 		}
 	}
 	asCluster := "--kubeconfig=" + p.accountKubeconfig(t, systemNamespace, cluster)
-	if out := p.kubectl(t, "get", asCluster, "--raw", "/apis/explain.celsius.dev/v1alpha1/metrics"); !strings.Contains(out, "\ncelsius_cycles_total ") {
+	if out := p.kubectl(t, "get", asCluster, "--raw", "/apis/explain.celsius.dev/v1alpha1/metrics/scheduler"); !strings.Contains(out, "\ncelsius_cycles_total ") {
 		t.Errorf("what is counted is not told: %.500s", out)
 	}
 	if out := p.kubectl(t, "get", "pods", "-n", "default", "-o", "name"); strings.Contains(out, "coming") {

@@ -339,7 +339,7 @@ func TestGaps(t *testing.T) {
 // TestCounts asks a scheduler, and goes on with what it said when it does not answer.
 func TestCounts(t *testing.T) {
 	s := newState()
-	s.countOnce(t.Context(), asked{raw: map[string]string{"/apis/explain.celsius.dev/v1alpha1/metrics": aPage}})
+	s.countOnce(t.Context(), asked{raw: map[string]string{"/apis/explain.celsius.dev/v1alpha1/metrics/scheduler": aPage}})
 	if s.figures.serves != "default" || len(s.lacking(time.Now())) != 0 {
 		t.Errorf("%+v", s.figures)
 	}

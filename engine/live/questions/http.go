@@ -59,8 +59,8 @@ type Metadata struct {
 // Metrics is the resource of what the scheduler counts, as Prometheus reads it: for those who ask the API server, and cannot reach the pod.
 const Metrics = "metrics"
 
-// MetricsPath is where that is.
-const MetricsPath = "/apis/" + Group + "/" + Version + "/" + Metrics
+// MetricsPath is where that is: by a name, as what has none is listed and not got for the API server.
+const MetricsPath = "/apis/" + Group + "/" + Version + "/" + Metrics + "/scheduler"
 
 // question is about one object.
 type question struct{ resource, kind, namespace, name string }
