@@ -371,8 +371,9 @@ func (p *standalone) checkExplained(t *testing.T) {
 		}
 	}
 	asCluster := "--kubeconfig=" + p.accountKubeconfig(t, systemNamespace, cluster)
-	if out := p.kubectl(t, "get", asCluster, "--raw", "/apis/explain.celsius.dev/v1alpha1/metrics/scheduler"); !strings.Contains(out, "\ncelsius_cycles_total ") {
-		t.Errorf("what is counted is not told: %.500s", out)
+	counted := p.kubectl(t, "get", asCluster, "--raw", "/apis/explain.celsius.dev/v1alpha1/metrics/scheduler")
+	if !strings.Contains(counted, "\ncelsius_cycles_total ") {
+		t.Errorf("what is counted is not told: %.500s", counted)
 	}
 	if out := p.kubectl(t, "get", "pods", "-n", "default", "-o", "name"); strings.Contains(out, "coming") {
 		t.Errorf("what was asked about is there now:\n%s", out)

@@ -55,8 +55,8 @@ func TestShadows(t *testing.T) {
 		w.delete("a")
 		w.delete("c")
 		w.check("it decides as well", strings.Contains(w.status("default"), "Active=False Shadow: deciding beside default@1, with no "+
-			"consequences; status.shadows counts what differs. Scheduler celsius is to serve this policy by its flag --policy: set spec.mode to Active to have "+
-			"it obeyed\n"), true)
+			"consequences; status.shadows counts what differs. Scheduler celsius is to serve this policy by its flag --policy: set spec.mode to "+
+			"Active to have it obeyed\n"), true)
 		w.put("default", rightSpec)
 		w.check("active again", serving(p), "default@3 Active")
 	})
