@@ -86,9 +86,6 @@ func TestReference(t *testing.T) {
 	for name, p := range tried {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name == "drawn-21" {
-				t.Skip("SKIPPED: where a table's when reads cluster.used, the engine tells another place of a job in its queue's order; to be mended")
-			}
 			rapid.Check(t, func(t *rapid.T) { sameByReference(t, answered(t, drawRichWorld(t), p), p, &seen) })
 		})
 	}

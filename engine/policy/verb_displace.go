@@ -69,6 +69,7 @@ func displaceVerb() Verb {
 		Doc: "Walks queues, jobs and tasks in order and promises tasks the room that others leave who are evicted for them, as the rows of a " +
 			"section permit.",
 		Itself: []string{
+			"`jobs` is asked as the step begins, of things as they are. While the step lasts, what is being released counts as gone.",
 			"Of a job only tasks are looked at that are Pending, whatever `tasks` says. `jobValid` is asked before a job's first turn, and " +
 				"`taskFeasible` before any node is looked at.",
 			"A node counts if it is ready and no row of predicates refuses it but those that are `curable`, which an eviction may cure.",

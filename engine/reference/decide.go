@@ -73,18 +73,12 @@ func (x *cycle) run(a *policy.Action) {
 	}
 }
 
-// walk gives turns to the jobs of a step, which are those that wait for something and for which the verb is not idle: always to the
-// first job of the first queue. turn does one turn, and says whether the job comes back for another. Where drop says so of a queue,
-// the rest of its jobs are left.
+// walk gives turns to jobs: always to the first job of the first queue. turn does one turn, and says whether the job comes back for
+// another. Where drop says so of a queue, the rest of its jobs are left.
 func (x *cycle) walk(
-	step *policy.Step, idle func(*model.Job) bool, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again bool),
+	jobs map[*model.Queue][]*model.Job, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again bool),
 ) {
-	jobs, places := map[*model.Queue][]*model.Job{}, map[*model.Queue]int{}
-	for _, j := range x.c.JobsByKey() {
-		if report.MayWait(j) && j.Seated() && !idle(j) && x.JobPasses(step, j) {
-			jobs[j.Queue] = append(jobs[j.Queue], j)
-		}
-	}
+	places := map[*model.Queue]int{}
 	for len(jobs) > 0 {
 		q := x.FirstQueue(jobs)
 		x.SortJobs(jobs[q])
@@ -116,7 +110,7 @@ func (x *cycle) walk(
 func (x *cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
 	never := func(*model.Queue) policy.Answer { return policy.Answer{} }
-	x.walk(step, in, never, func(j *model.Job) bool {
+	x.walk(x.JobsOf(step, in), never, func(j *model.Job) bool {
 		answer := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
 			answer = x.Vote(policy.JobEnqueueable, x.Frame().OfJob(j))

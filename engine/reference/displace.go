@@ -17,13 +17,14 @@ func (x *cycle) displace(step *policy.Step) {
 		Served: eviction.Served(x.forced),
 	}
 	gangs := &eviction.Gangs{Search: force}
+	jobs := x.JobsOf(step, idle) // asked of things as they are
 	force.LookAhead()
 	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // those that a step between has placed
 		return r.Task.Status != model.Pipelined || r.Task.Node != r.Row
 	})
 	x.rooms, x.kept = force.Kept, nil
 	before := len(force.Kept)
-	x.walk(step, idle, x.overused(step), func(j *model.Job) (again bool) {
+	x.walk(jobs, x.overused(step), func(j *model.Job) (again bool) {
 		tasks, known := left[j]
 		if !known {
 			if !x.All(policy.JobValid, x.Frame().OfJob(j)).Yes {

@@ -25,7 +25,7 @@ func (x *cycle) place(step *policy.Step) {
 			x.awaited(step, j).IsZero()
 	}
 	x.kept = nil
-	x.walk(step, settled, x.overused(step), func(j *model.Job) (again bool) {
+	x.walk(x.JobsOf(step, settled), x.overused(step), func(j *model.Job) (again bool) {
 		before := j.PlacedNow
 		if x.take(step, j, left) {
 			return true

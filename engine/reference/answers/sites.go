@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference/values"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
@@ -93,6 +94,17 @@ func (x *Answers) Count(e *eval.Expr) int {
 		x.warn(fmt.Sprintf("%s: %v", strings.TrimSpace(e.Text.Value), v))
 	}
 	return int(n)
+}
+
+// JobsOf are those that a step takes, by queue: they wait for something, and the verb is not idle for them.
+func (x *Answers) JobsOf(step *policy.Step, idle func(*model.Job) bool) map[*model.Queue][]*model.Job {
+	jobs := map[*model.Queue][]*model.Job{}
+	for _, j := range x.c.JobsByKey() {
+		if report.MayWait(j) && j.Seated() && !idle(j) && x.JobPasses(step, j) {
+			jobs[j.Queue] = append(jobs[j.Queue], j)
+		}
+	}
+	return jobs
 }
 
 // JobPasses says whether a step is about a job.
