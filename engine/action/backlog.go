@@ -219,19 +219,18 @@ func (b *backlog) unasked(r *record) bool {
 	return false
 }
 
-// come readies the job that a cursor is at for a look at it.
+// come readies the job that a cursor is at for a turn.
 func (b *backlog) come(c *queueBacklog) {
 	b.recall(c.rec)
 	b.ranked(c, c.rec)
 }
 
-// recall writes down what steps that passed a job in this cycle said of it, as it is to be looked at now.
+// recall writes down what steps that passed a job in this cycle said of it, as one is to have its turn, or its waits are to be told anew.
 func (b *backlog) recall(r *record) {
 	if r.live == b.cycle {
 		return
 	}
 	r.live = b.cycle
-	b.look(r)
 	for _, p := range r.at {
 		if p != nil && p.seen == b.cycle {
 			b.x.tell(r.job, p.out)
@@ -260,6 +259,7 @@ func (b *backlog) befell(j *model.Job) {
 		return
 	}
 	b.recall(r)
+	b.look(r)
 	for i, p := range r.at {
 		c := b.steps[i].queues.at(j.Queue)
 		if p != nil && p.kind != nil && p.seen != b.cycle && c != nil && c.walked && c.rec != r {

@@ -125,7 +125,11 @@ func (l *waitList) move(r *record, place int) {
 // give lists the waits, anew where any is another.
 func (l *waitList) give() []model.Wait {
 	if l.stale {
-		l.stale, l.waits = false, nil
+		count := 0
+		for _, r := range l.records {
+			count += len(r.waits)
+		}
+		l.stale, l.waits = false, slices.Grow([]model.Wait(nil), count)
 		for _, r := range l.records {
 			l.waits = append(l.waits, r.waits...)
 		}

@@ -235,6 +235,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 		c.sought = false
 		r.leave()
 		l.b.refresh(r)
+		l.b.look(r)
 	case p != nil:
 		k = p.kind
 	default:
@@ -252,6 +253,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 		l.stay(c, p, k.out)
 		return
 	}
+	l.b.look(r) // of what is not remembered nobody knows whether it is as it was
 	if p != nil {
 		rank = &p.rank
 	}
@@ -333,6 +335,7 @@ func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
 			continue
 		}
 		l.b.come(c)
+		l.b.look(c.rec)
 		x.tell(c.rec.job, out)
 		l.s.Until(c.rank.Until)
 	}

@@ -167,44 +167,61 @@ var celsius = (() => {
   //   cells   [{name, value, text, mark}]: value 0 to 1, or null where there is none; text is read out; mark, where true, draws a cross
   //           (a node that is not ready, say)
   //   choose  optional: called with the cell that is clicked, or entered by Enter
-  //   size    optional: the side of a cell in pixels
+  //   size    optional: a function that gives the side of a cell by the width of the map, in pixels
   // search(words) dims the cells in whose name and text the words are not. The arrow keys, Home and End go from cell to cell.
   function heat(data) {
     const canvas = make("canvas", { tabIndex: 0, attr: { role: "img" } }), said = make("output");
     const scale = make("span", { class: "scale", aria: { hidden: "true" } }, "0 % ",
       ...[0, 1, 2, 3, 4, 5].map((i) => make("i", { class: "heat" + i })), " 100 %");
     const e = make("div", { class: "heat" }, canvas, said, scale);
-    let d, side, columns, at = -1, fits = null;
-    // colours of the scale, as they come out in the theme of the reader
-    const colours = () => [...scale.querySelectorAll("i")].map((i) => getComputedStyle(i).backgroundColor);
-    function paint() {
-      const width = canvas.clientWidth, ratio = window.devicePixelRatio || 1;
+    const g = canvas.getContext("2d");
+    let d, width = 0, side, columns, fill, ink, at = -1, fits = null, painted = [];
+    // how a cell is to look, as a number: its step of the scale, or 6 where it has no value; marked; dimmed; where the reader is
+    function look(c, i) {
+      const v = c.value, step = v === null || v === undefined ? 6 : v <= 0 ? 0 : Math.min(Math.floor(v * 5) + 1, 5);
+      return step + (c.mark ? 8 : 0) + (fits && !fits(c.name + " " + (c.text || "")) ? 16 : 0) + (i === at ? 32 : 0);
+    }
+    // measure reads what the page says, the width and the colours of the reader's theme, and has all cells be painted anew.
+    function measure() {
+      const ratio = window.devicePixelRatio || 1;
+      width = canvas.clientWidth;
       if (!width) return;
-      side = d.size || (d.cells.length > 2000 ? 8 : d.cells.length > 400 ? 12 : 18);
+      fill = [...scale.querySelectorAll("i")].map((i) => getComputedStyle(i).backgroundColor);
+      ink = getComputedStyle(e).color;
+      side = d.size ? d.size(width) : d.cells.length > 2000 ? 8 : d.cells.length > 400 ? 12 : 18;
       columns = Math.max(Math.floor(width / side), 1);
       const height = Math.max(Math.ceil(d.cells.length / columns), 1) * side;
       canvas.style.height = height + "px";
       canvas.width = width * ratio;
       canvas.height = height * ratio;
-      const g = canvas.getContext("2d"), fill = colours(), ink = getComputedStyle(e).color; // read once: there may be thousands of cells
       g.scale(ratio, ratio);
+      painted = new Array(d.cells.length);
+      paint();
+    }
+    // paint draws the cells that look otherwise than they did: there may be thousands, of which few change.
+    function paint() {
+      if (!width) return;
       d.cells.forEach((c, i) => {
-        const x = i % columns * side, y = Math.floor(i / columns) * side, inner = side - 1, value = c.value;
-        if (fits) g.globalAlpha = fits(c.name + " " + (c.text || "")) ? 1 : .15;
-        if (value === null || value === undefined) {
+        const now = look(c, i);
+        if (now === painted[i]) return;
+        painted[i] = now;
+        const x = i % columns * side, y = Math.floor(i / columns) * side, inner = side - 1, step = now % 8;
+        g.globalAlpha = now & 16 ? .15 : 1;
+        g.clearRect(x, y, side, side);
+        if (step === 6) {
           g.strokeStyle = fill[2];
           g.strokeRect(x + .5, y + .5, inner - 1, inner - 1);
         } else {
-          g.fillStyle = fill[value <= 0 ? 0 : Math.min(Math.floor(value * 5) + 1, 5)];
+          g.fillStyle = fill[step];
           g.fillRect(x, y, inner, inner);
         }
-        if (c.mark) {
+        if (now & 8) {
           g.strokeStyle = ink;
           g.beginPath();
           g.moveTo(x + 2, y + 2); g.lineTo(x + inner - 2, y + inner - 2); g.moveTo(x + inner - 2, y + 2); g.lineTo(x + 2, y + inner - 2);
           g.stroke();
         }
-        if (i === at) { g.globalAlpha = 1; g.strokeStyle = ink; g.lineWidth = 2; g.strokeRect(x, y, inner, inner); g.lineWidth = 1; }
+        if (now & 32) { g.globalAlpha = 1; g.strokeStyle = ink; g.lineWidth = 2; g.strokeRect(x + 1, y + 1, inner - 2, inner - 2); g.lineWidth = 1; }
       });
     }
     function read(i) {
@@ -231,14 +248,15 @@ var celsius = (() => {
       if (d.cells[at + step]) read(at + step);
     });
     e.update = (next) => {
-      const name = d && at >= 0 && d.cells[at] ? d.cells[at].name : undefined;
+      const name = d && at >= 0 && d.cells[at] ? d.cells[at].name : undefined, others = d && d.cells.length !== next.cells.length;
       d = next;
       at = name === undefined ? -1 : d.cells.findIndex((c) => c.name === name);
+      if (others) measure();
       read(at);
     };
     e.search = (w) => { fits = w.trim() ? search(w) : null; paint(); };
-    new ResizeObserver(paint).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+    new ResizeObserver(() => { if (canvas.clientWidth !== width) measure(); }).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", measure);
     e.update(data);
     return e;
   }

@@ -89,9 +89,8 @@ func displaceVerb() Verb {
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
 				"it is kept, whoever is not needed for the promises of the whole turn stays, and at the end of each step whoever is not needed for " +
 				"those of the cycle so far.",
-			"A turn that is undone, as tasks found no room, is tried up to 8 times more: each time one of those stays who went, the " +
-				"last first, if others of its job were not let go where they would have made room. So gangs spare whom nobody else can " +
-				"stand in for.",
+			"A turn that is undone, as tasks found no room, is tried up to 8 times more: each time one of those stays who went, the last first, " +
+				"if others of its job were not let go where they would have made room. So gangs spare whom nobody else can stand in for.",
 			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
 				"node by any step of the policy. The turn is tried without them, up to 32 times. And nobody goes for another job of a job for which " +
 				"others go, until it has their room.",

@@ -47,8 +47,10 @@ func (c *Class) Rejections() []model.NodeCount {
 	}
 	if !x.stay(func(row int32) int { return int(c.Cells[row].Verdict) }) {
 		x.nodes, x.tells, x.sizes = slab.Resized(x.nodes, len(c.Cells)), false, c.v.sizes()
-		for row := range x.nodes {
-			x.nodes[row] = refusedNode{noNode, uint32(c.v.nodes.Object[row])}
+		if len(x.nodes) > len(c.v.nodes.ByOrder()) {
+			for row := range x.nodes {
+				x.nodes[row] = refusedNode{noNode, uint32(c.v.nodes.Object[row])}
+			}
 		}
 		if counts := x.find(); x.number == 0 || !slices.Equal(counts, x.counts) {
 			c.v.Classes.refusals++
@@ -97,7 +99,7 @@ func misfitCode(dim int) int { return -100 - dim }
 
 func (x *rejections) find() []model.NodeCount {
 	var few [8]refusals
-	all := x.misfits(x.refused(few[:0]))
+	all := x.refused(few[:0])
 	for i := range all {
 		if all[i].code <= 0 {
 			all[i].told = x.builtin(all[i].code)
@@ -121,16 +123,19 @@ func (x *rejections) find() []model.NodeCount {
 	return out
 }
 
-// refused counts the nodes by their verdicts, and lists those that no row refuses.
-func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32) {
-	c := x.c
-	passed = c.touched[:0]
-	last := -1
-	for _, row := range c.v.nodes.ByOrder() {
+// refused counts the nodes by why they are refused: their verdicts, or the first dimension in which the request does not fit, in the order
+// in which people are shown them.
+func (x *rejections) refused(all []refusals) []refusals {
+	n, last := x.c.v.nodes, -1
+	for _, row := range n.ByOrder() {
 		code := x.codeOf(row)
-		x.nodes[row].code = int16(code)
 		if code == 0 {
-			passed = append(passed, row)
+			if dim := x.c.misfitLater(row); dim >= 0 {
+				code = misfitCode(dim)
+			}
+		}
+		x.nodes[row] = refusedNode{int16(code), uint32(n.Object[row])}
+		if code == 0 {
 			continue
 		}
 		if last < 0 || all[last].code != code {
@@ -140,8 +145,7 @@ func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32
 		}
 		all[last].count++
 	}
-	c.touched = passed
-	return all, passed
+	return all
 }
 
 // codeOf is why a node is not chosen from: its verdict, or the row of devicePredicates that leaves it too few devices.
@@ -165,29 +169,6 @@ func (c *Class) Refuser(row int32) *policy.Rule {
 		return c.v.policy.All[code-1]
 	}
 	return nil
-}
-
-// misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
-func (x *rejections) misfits(all []refusals, rows []int32) []refusals {
-	n, c := x.c.v.nodes, x.c
-	for _, dim := range n.Dims() {
-		if !c.Task.InitRequest.Has(dim) {
-			continue
-		}
-		want, fit := c.Task.InitRequest[dim], rows[:0]
-		for _, row := range rows {
-			if !(want > n.FutureIdle(dim, row)+model.Slack) {
-				fit = append(fit, row)
-				continue
-			}
-			x.nodes[row].code = int16(misfitCode(dim))
-		}
-		if count := len(rows) - len(fit); count > 0 {
-			all = append(all, refusals{code: misfitCode(dim), count: count})
-		}
-		rows = fit
-	}
-	return all
 }
 
 // rankOf orders what rejected equally many nodes: rows in their order, then what is built in.

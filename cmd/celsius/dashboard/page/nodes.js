@@ -43,7 +43,7 @@ export function show(list, number) {
   if (other) arrange();
   const data = {
     title: `Nodes by how much of ${resources[chosen]} is taken`, cells, choose: node => { location.hash = "#node/" + node.name; },
-    size: Math.max(5, Math.min(18, Math.floor(Math.sqrt(($("heat").clientWidth || 1000) * 240 / Math.max(cells.length, 1))))),
+    size: width => Math.max(5, Math.min(18, Math.floor(Math.sqrt(width * 240 / Math.max(cells.length, 1))))),
   };
   if (map) map.update(data);
   else $("heat").append(map = celsius.heat(data));
