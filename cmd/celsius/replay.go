@@ -99,7 +99,12 @@ func (r *replay) after(x *recording.Moment) error {
 	r.evicts += len(x.Recorded.Evicts)
 	if !x.Same() {
 		if r.otherwise++; r.otherwise <= mostOtherwise {
-			say(r.out, "cycle %d (%s) is decided otherwise\n%s", x.Recorded.Number, at.UTC().Format(time.RFC3339Nano), otherwise(x))
+			again, err := x.Again()
+			if err != nil {
+				return fmt.Errorf("cycle %d: %w", x.Recorded.Number, err)
+			}
+			say(r.out, "cycle %d (%s) is decided otherwise\n%s", x.Recorded.Number, at.UTC().Format(time.RFC3339Nano),
+				otherwise(becomes(x.Recorded), becomes(again)))
 		}
 	}
 	if r.cycle == 0 || x.Recorded.Number != r.cycle {
@@ -138,8 +143,7 @@ func (r *replay) sum(files int) error {
 }
 
 // otherwise tells how a cycle is decided otherwise: of which pods, or that only what is told of them differs.
-func otherwise(x *recording.Moment) string {
-	then, now := becomes(x.Recorded), becomes(recording.CycleOf(x.Recorded.Number, x.Plan, x.Sum))
+func otherwise(then, now map[string]string) string {
 	all := maps.Clone(then)
 	maps.Copy(all, now)
 	rows := [][]string{{"", "THEN", "NOW"}}

@@ -57,16 +57,9 @@ spec:
 // recordCycles records what is decided of arrivals, by the policy that ships.
 func recordCycles(t *testing.T) (folder string) {
 	t.Helper()
-	folder = filepath.Join(t.TempDir(), "cycles")
 	names := []string{"celsius"}
-	r := recording.New(recording.Options{Folder: folder}, names, logr.Discard())
-	p, issues := policy.Default()
-	if issues.Err() != nil {
-		t.Fatal(issues)
-	}
-	c := model.NewCluster(model.Options{Volumes: volume.New, SchedulerNames: names})
-	d, now := engine.Decider{}, time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	for n, text := range arrivals() {
+	return recordOf(t, len(arrivals()), func(n int, now time.Time, _ *model.Plan) []model.Delta {
+		text := arrivals()[n]
 		objects, issues := manifest.Load(manifest.Options{Now: now, SchedulerNames: names}, manifest.Source{Name: "arrivals", Data: []byte(text)})
 		if text != "" && issues.Err() != nil {
 			t.Fatal(issues)
@@ -75,14 +68,35 @@ func recordCycles(t *testing.T) (folder string) {
 		for _, i := range objects.Items {
 			deltas = append(deltas, model.Delta{Object: i.Object})
 		}
+		return deltas
+	})
+}
+
+// recordOf records so many cycles, a second apart, decided by the policy that ships. arrivals are what comes before each, which follows the
+// plan of the one before.
+func recordOf(t testing.TB, cycles int, arrivals func(n int, now time.Time, last *model.Plan) []model.Delta) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "cycles")
+	names := []string{"celsius"}
+	r := recording.New(recording.Options{Folder: folder}, names, logr.Discard())
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	c := model.NewCluster(model.Options{Volumes: volume.New, SchedulerNames: names})
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	d, now, plan := engine.Decider{}, time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), &model.Plan{}
+	for n := range cycles {
+		deltas := arrivals(n, now, plan)
 		if errs := c.Apply(deltas...); len(errs) > 0 {
 			t.Fatal(errs)
 		}
 		r.Applied(deltas)
-		r.Decided(uint64(n)+1, c, p, d.Decide(c, p, now)) //nolint:gosec // it counts to four
+		plan = d.Decide(c, p, now)
+		r.Decided(uint64(n)+1, c, p, plan) //nolint:gosec // it counts to some thousands
 		now = now.Add(time.Second)
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	stop()
 	r.Run(ctx)
 	return folder

@@ -10,7 +10,7 @@ import (
 )
 
 // command runs a line and gives its exit code and what it printed.
-func command(t *testing.T, args ...string) (code int, out, errs string) {
+func command(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	code = run(args, strings.NewReader(""), &o, &e)

@@ -88,8 +88,8 @@ func replayedLater(t testing.TB, o *live.Options, cycles, evicting int) (folder 
 			}
 			if !x.Same() {
 				otherwise++
-				t.Errorf("cycle %d is decided otherwise: %+v, then %+v", x.Recorded.Number, recording.CycleOf(x.Recorded.Number, x.Plan, x.Sum),
-					x.Recorded)
+				again, err := x.Again()
+				t.Errorf("cycle %d is decided otherwise: %+v (%v), then %+v", x.Recorded.Number, again, err, x.Recorded)
 			}
 			return nil
 		}}

@@ -77,8 +77,8 @@ type Placed struct {
 	For  string `json:"for,omitempty"` // the task for which it goes
 }
 
-// CycleOf is what a recording has of a plan whose sum is known.
-func CycleOf(number uint64, plan *model.Plan, sum string) *Cycle {
+// cycleOf is what a recording has of a plan whose sum is known.
+func cycleOf(number uint64, plan *model.Plan, sum string) *Cycle {
 	c := &Cycle{Number: number, Now: plan.Now, Sum: sum}
 	for i := range plan.Admits {
 		c.Admits = append(c.Admits, plan.Admits[i].Job)

@@ -43,14 +43,22 @@ type Moment struct {
 	Recorded *Cycle
 	Cluster  *model.Cluster
 	Policy   *policy.Policy
-	// Plan is what was decided again, and Sum that of it; Session decided it. Before it is decided they are nil, and "".
+	// Plan is what was decided again, by Session. Before it is decided both are nil.
 	Plan    *model.Plan
-	Sum     string
 	Session *session.Session
 }
 
-// Same says whether it was decided again as it was.
-func (m *Moment) Same() bool { return m.Sum == m.Recorded.Sum }
+// Again is what was decided again, as it would be recorded. To write it out takes longer than most cycles do.
+func (m *Moment) Again() (*Cycle, error) {
+	sum, err := SumOf(m.Plan)
+	return cycleOf(m.Recorded.Number, m.Plan, sum), err
+}
+
+// Same says whether it was decided again as it was, byte for byte.
+func (m *Moment) Same() bool {
+	again, err := m.Again()
+	return err == nil && again.Sum == m.Recorded.Sum
+}
 
 // Files are the files of a recording, the oldest first: those in a folder, or the one file that is named.
 func Files(path string) ([]string, error) {
@@ -228,9 +236,8 @@ func (p *Player) cycle(c *Cycle) error {
 	}
 	x.Plan = p.decider.Decide(p.cluster, p.policy, c.Now)
 	x.Session = p.decider.Session()
-	var err error
-	if x.Sum, err = SumOf(x.Plan); err != nil || p.After == nil {
-		return err
+	if p.After == nil {
+		return nil
 	}
 	return p.After(x)
 }

@@ -262,7 +262,7 @@ func (w *writer) encode(n *noted) error {
 			}
 			w.sum = sum
 		}
-		return e.Encode(line{Cycle: CycleOf(n.number, n.plan, w.sum)})
+		return e.Encode(line{Cycle: cycleOf(n.number, n.plan, w.sum)})
 	case n.policy != nil:
 		object, err := n.policy.Object()
 		if err != nil {
