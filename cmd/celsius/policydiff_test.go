@@ -78,7 +78,8 @@ func BenchmarkPolicyDiff(b *testing.B) {
 			x := &traffic{nodes: nodes, gang: 4, lasts: nodes * 16 / 10}
 			folder := recordOf(b, 10_000, x.arrive)
 			for b.Loop() {
-				code, out, errs := command(b, "policy", "diff", "recorded", "../../samples/policies/launch.yaml", "--recording", folder, "--within", "0")
+				code, out, errs := command(b, "policy", "diff", "recorded", "../../samples/policies/launch.yaml", "--recording", folder,
+					"--within", "0")
 				if code != exitOK {
 					b.Fatal(code, errs)
 				}

@@ -162,14 +162,20 @@ spec:
 	if c := counted(r, beside.Bind); c.All() != jobs*pods || c.Elsewhere < jobs || c.Elsewhere != len(r.Differences) || r.Missed > 0 {
 		t.Errorf("by another policy:\n%s", r.Text())
 	}
+	checkElsewhere(t, r)
+	t.Logf("\n%s", r.Text())
+	w.Kubectl("delete", "clusterrolebinding", "${world}-shadow")
+	w.checkShadowRefused()
+}
+
+// checkElsewhere has each difference name two nodes, with the scores of both.
+func checkElsewhere(t *testing.T, r *beside.Report) {
+	t.Helper()
 	for i := range r.Differences {
 		if d := &r.Differences[i]; d.Other.Node == d.Celsius.Node || len(d.Other.Scores) == 0 || len(d.Celsius.Scores) == 0 {
 			t.Errorf("%s", d)
 		}
 	}
-	t.Logf("\n%s", r.Text())
-	w.Kubectl("delete", "clusterrolebinding", "${world}-shadow")
-	w.checkShadowRefused()
 }
 
 // checkShadowRefused has who may not watch told so.

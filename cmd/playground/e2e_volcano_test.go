@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/live/beside"
+	"github.com/celsius-scheduler/celsius/statemachines/controller"
+)
+
+// volcanoConf is packsOrSpreads of binpack, as Volcano has it.
+const volcanoConf = `
+actions: "enqueue, allocate"
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: proportion}, {name: binpack}]
+`
+
+// startVolcano starts Volcano's own scheduler for the nodes of the world. It is skipped where make volcano has not built it.
+func (w *world) startVolcano() {
+	w.t.Helper()
+	const folder = "../../bin/volcano"
+	program := filepath.Join(folder, "scheduler")
+	if _, err := os.Stat(program); err != nil {
+		w.t.Skip("SKIPPED: there is no bin/volcano/scheduler; make volcano builds it, where its module can be had")
+	}
+	crd, err := os.ReadFile(filepath.Join(folder, "topology.volcano.sh_hypernodes.yaml"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Apply(string(crd)) // which the scheduler waits for
+	conf := filepath.Join(w.t.TempDir(), "volcano.conf")
+	if err := os.WriteFile(conf, []byte(volcanoConf), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(w.t.TempDir(), "volcano.log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := exec.CommandContext(w.Context, program, "--kubeconfig", w.Kubeconfig, "--scheduler-conf", conf, "--leader-elect=false",
+		"--schedule-period", "100ms", "--node-selector", strings.Replace(w.NodeSelector, "=", ":", 1), "--listen-address", "127.0.0.1:0",
+		"--logtostderr", "--v", "1")
+	c.Stdout, c.Stderr = log, log
+	if err := c.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if text, err := os.ReadFile(log.Name()); err == nil && w.t.Failed() {
+			w.t.Logf("Volcano says\n%s", text[max(0, len(text)-4000):])
+		}
+	})
+}
+
+// TestE2EShadowVolcano has Volcano itself schedule Jobs, and two shadows beside it: one decides as Volcano is configured, and tells of no
+// difference; the other spreads where Volcano packs, and tells of each pod that would be elsewhere. It serves the name volcano, and
+// Volcano looks at PodGroups of all names, so it is not parallel. The nodes are of three sizes: Volcano draws lots where two score alike.
+func TestE2EShadowVolcano(t *testing.T) {
+	w := newWorld(t)
+	w.queue("a", 1)
+	for i := range 3 {
+		w.Nodes(1, fmt.Sprintf("cpu=%d,memory=%dGi", 8+2*i, 16+4*i))
+	}
+	w.shadowUser()
+	w.startVolcano()
+	w.StartControllers(func(o *controller.Options) { o.SchedulerNames = []string{"volcano"} })
+	same := w.shadow(t, packsOrSpreads("same", "binpack"))
+	other := w.shadow(t, packsOrSpreads("other", "nodeorder"))
+	const jobs, pods = 6, 2
+	for i := range jobs {
+		name := fmt.Sprintf("j%d", i)
+		w.Apply(`
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: ` + name + `}
+spec:
+  schedulerName: volcano
+  queue: ${queue.a}
+  minAvailable: 2
+  tasks:` + task("worker", pods, "{run: 1h}"))
+		w.phase(name, "Running")
+	}
+	r := same.report()
+	t.Logf("\n%s", r.Text())
+	if r.Agreement != 1 || len(r.Differences) > 0 || r.Missed > 0 || counted(r, beside.Bind).Alike != jobs*pods {
+		t.Errorf("as Volcano is configured: %+v", r.Differences)
+	}
+	r = other.report()
+	t.Logf("\n%s", r.Text())
+	if c := counted(r, beside.Bind); c.All() != jobs*pods || c.Elsewhere < jobs || c.Elsewhere != len(r.Differences) || r.Missed > 0 {
+		t.Errorf("by another policy: %+v", c)
+	}
+	checkElsewhere(t, r)
+}
