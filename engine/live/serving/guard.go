@@ -70,7 +70,7 @@ func (p *Policies) takeBack(ctx context.Context) (taken bool, err error) {
 	for _, g := range p.guards {
 		c := g.of
 		if c.takenBack == "" {
-			c.takenBack = g.watch.Look(p.o.Now(), p.erring.total(c, p.serving), p.o.values)
+			c.takenBack = g.watch.Look(p.o.Now(), p.erring.total(c), p.o.values)
 			taken = taken || c.takenBack != ""
 		}
 		if rev := p.kept.of(c); c.takenBack != "" && !g.stored && rev != nil && p.kept.loaded {

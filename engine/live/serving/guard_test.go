@@ -16,9 +16,9 @@ func guarded(rollback string) string {
 	return strings.Replace(rightSpec, `"pipeline"`, `"rollback":`+rollback+`,"pipeline"`, 1)
 }
 
-// erred is a cycle of a generation in which a row erred so many times.
-func erred(generation int64, count int) *model.Plan {
-	return &model.Plan{Policy: "default", Generation: generation, Errors: []model.RuleError{
+// erred is a cycle in which a row erred so many times.
+func erred(count int) *model.Plan {
+	return &model.Plan{Errors: []model.RuleError{
 		{Site: "scores", Table: "house", Rule: "bad", Count: count, Object: "pod default/a", Text: "division by zero"},
 	}}
 }
@@ -30,11 +30,11 @@ func TestRollbackOfErrors(t *testing.T) {
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
 		w.put("default", guarded(`{"rowErrors":3}`))
-		p.Observe(erred(2, 3), time.Now())
+		p.Observe(p.Current(), erred(3), time.Now())
 		synctest.Wait()
 		w.check("as many as it bears", serving(p), "default@2 Active")
 		w.take()
-		p.Observe(erred(2, 1), time.Now())
+		p.Observe(p.Current(), erred(1), time.Now())
 		time.Sleep(guardLook)
 		synctest.Wait()
 		why := "serving default@1, because generation 2 was rolled back: its rows erred 4 times, and spec.rollback.rowErrors is 3 (house/bad " +
@@ -53,7 +53,7 @@ func TestRollbackOfErrors(t *testing.T) {
 		w.check("changed", serving(p), "default@3 Active")
 		w.put("default", guarded(`{"rowErrors":0,"within":"1m"}`))
 		time.Sleep(2 * time.Minute)
-		p.Observe(erred(4, 9), time.Now())
+		p.Observe(p.Current(), erred(9), time.Now())
 		synctest.Wait()
 		w.check("too late", serving(p), "default@4 Active")
 		w.put("default", brokenSpec)

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -53,10 +54,10 @@ func TestPartsLife(t *testing.T) {
 		w.put("default", rightSpec)
 		w.take()
 
-		bad := &model.Plan{Policy: "default", Generation: 4, Errors: []model.RuleError{
+		bad := &model.Plan{Errors: []model.RuleError{
 			{Site: "predicates", Table: "lab:own", Rule: "p", Count: 2, Object: "pod a/b", Text: "no"},
 		}}
-		p.Observe(bad, time.Now())
+		p.Observe(p.Current(), bad, time.Now())
 		time.Sleep(guardLook)
 		synctest.Wait()
 		w.check("taken back", tablesOf(p), "gang")
@@ -79,5 +80,55 @@ func TestPartsLife(t *testing.T) {
 		w.delete("lab")
 		w.check("deleted", len(p.Shadows()), 0)
 		kill()
+	})
+}
+
+// erredOf is a cycle in which a row of a table erred.
+func erredOf(table string, count int) *model.Plan {
+	return &model.Plan{Errors: []model.RuleError{
+		{Site: "predicates", Table: table, Rule: "p", Count: count, Object: "pod a/b", Text: "no"},
+	}}
+}
+
+// TestPartsErrors: errors are of the generation that a cycle was decided by, whatever serves when it ends; counts of what did not change go
+// on.
+func TestPartsErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, stop := w.start("default", "celsius")
+		defer func() { stop() }()
+		w.put("default", rightSpec)
+		w.put("default", guarded(`{"rowErrors":3}`))
+		w.put("lab", labSpec)
+		w.take()
+		old := p.Current()
+		p.Observe(old, erredOf("house", 2), time.Now())
+		synctest.Wait()
+		w.put("lab", labSpec)
+		p.Observe(old, erredOf("lab:own", 2), time.Now())
+		time.Sleep(guardLook)
+		synctest.Wait()
+		w.check("the fix serves", strings.Contains(w.status("lab"), "Active=True Serving: serving lab@2"), true)
+		w.check("what erred before it is not told of it", strings.Contains(w.status("lab"), "erred"), false)
+		w.check("that of the other is", strings.Contains(w.status("default"), "house/p (predicates) erred 2 times"), true)
+		p.Observe(p.Current(), erredOf("house", 2), time.Now())
+		time.Sleep(guardLook)
+		synctest.Wait()
+		w.check("counted since it began to serve", serving(p), "default@1 Active")
+		p.Observe(p.Current(), erredOf("lab:own", 1), time.Now())
+		time.Sleep(guardLook)
+		synctest.Wait()
+		w.check("its own errors are", tablesOf(p), "gang")
+		w.put("lab", strings.Replace(labSpec, `"rowErrors":0`, `"rowErrors":9`, 1))
+		both := erredOf("lab:own", 1)
+		both.Errors = append(both.Errors, erredOf("house", 1).Errors...)
+		p.Observe(p.Current(), both, time.Now())
+		synctest.Wait()
+		w.check("rows are told of their own policy", slices.DeleteFunc(w.take(), func(s string) bool { return !strings.Contains(s, "RowErred") }),
+			[]string{
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@2
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@1
+				"Warning RowErred lab: own/p (predicates) erred for pod a/b: no",
+			})
 	})
 }
