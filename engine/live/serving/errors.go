@@ -148,8 +148,9 @@ func (e *rowErrors) total(c *candidate) (out rollback.RowErrors) {
 
 // Observe takes in a cycle that has ended, and the policy that it was decided by. It is for the goroutine of cycles.
 func (p *Policies) Observe(by *policy.Policy, plan *model.Plan, now time.Time) {
+	first := p.lastCycle.Load() == 0
 	p.Cycled(now)
-	if p.erring.add(by, plan, now) {
+	if p.erring.add(by, plan, now) || first {
 		p.poke()
 	}
 }

@@ -294,6 +294,7 @@ func (p *Policies) choose(ctx context.Context, selected *candidate, all []*candi
 	})
 	err := p.onTrial(ctx, p.kept.latest(begins, settled))
 	p.serve(next, selected)
+	p.guarding(slices.DeleteFunc(next.all(), func(c *candidate) bool { return !slices.Contains(chosen, c) }))
 	p.o.Instead(notServed(selected))
 	for err == nil && len(p.keep) > 0 && p.kept.loaded {
 		if err = p.kept.add(ctx, p.keep[0]); err == nil {
@@ -408,7 +409,6 @@ func (p *Policies) begin(c choice, byChoice bool) (last *candidate) {
 	p.keep = keep
 	p.parts.serving = c.parts
 	p.current.Store(c.policy)
-	p.guarding(c.all())
 	return last
 }
 

@@ -136,9 +136,9 @@ func (p *Policies) leave(ctx context.Context) error {
 }
 
 // Cycled notes that a cycle has ended. It is for the goroutine of cycles.
-func (p *Policies) Cycled(at time.Time) { p.lastCycle.Store(at.UnixNano()) }
+func (t *trials) Cycled(at time.Time) { t.lastCycle.Store(at.UnixNano()) }
 
-func (p *Policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= since.UnixNano() }
+func (t *trials) cycled(since time.Time) bool { return t.lastCycle.Load() >= since.UnixNano() }
 
 // nextLook is when it is looked again how a trial goes on, or whether what serves is to be taken back; nil: there is neither.
 func (p *Policies) nextLook() <-chan time.Time {
