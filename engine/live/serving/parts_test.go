@@ -132,3 +132,65 @@ func TestPartsErrors(t *testing.T) {
 			})
 	})
 }
+
+// clashingSpec is a policy beside which none of queues can stand.
+const clashingSpec = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{"attributes":[` +
+	`{"name":"servedBy","on":"queue","settle":"cycle","expression":"'me'"}],"jobReady":[{"name":"r","expression":"true"}]}}]}]}`
+
+// TestPartsFallBack: an event and a metric tell whose queues another serves, once, and whatever the reason.
+func TestPartsFallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, kill := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		w.put("lab", labSpec)
+		w.take()
+		told := func(what, instead string, want ...string) {
+			t.Helper()
+			look()
+			w.settle()
+			w.mu.Lock()
+			got := w.instead
+			w.mu.Unlock()
+			w.check(what, got, instead)
+			events := slices.DeleteFunc(w.take(), func(s string) bool { return strings.Contains(s, "PolicyActivated") })
+			w.check(what, strings.Join(events, "\n"), strings.Join(want, "\n"))
+		}
+		told("it serves", "")
+		p.Observe(p.Current(), erredOf("lab:own", 1), time.Now())
+		told("rolled back", "RolledBack", "Warning PolicyFallback lab: default@1 serves its queues, because generation 1 was rolled back: its "+
+			"rows erred 1 times, and spec.rollback.rowErrors is 0 (own/p (predicates) erred for pod a/b: no); change the policy to have it tried "+
+			"again")
+		w.put("lab", labSpec)
+		told("changed", "")
+		for range 2 {
+			kill()
+			_, kill = w.start("default", "celsius")
+		}
+		told("died", "SchedulerDied", "Warning PolicyFallback lab: default@1 serves its queues, because the scheduler died 2 times, each within "+
+			"2m0s of beginning to serve generation 2; change the policy to have it tried again")
+		w.put("lab", labSpec)
+		told("changed again", "")
+		w.put("default", clashingSpec)
+		says := "default@2 serves its queues, because generation 3 cannot stand beside it: "
+		if !strings.Contains(w.status("lab"), "Active=False DoesNotJoin: "+says) {
+			t.Errorf("it does not join:\n%s", w.status("lab"))
+		}
+		if events := strings.Join(w.take(), "\n"); !strings.Contains(events, "Warning PolicyFallback lab: "+says) {
+			t.Errorf("no event that it does not join:\n%s", events)
+		}
+		told("does not join", "DoesNotJoin")
+		w.put("lab", strings.Replace(brokenSpec, `"Active"`, `"Active","queues":"queue.name == 'lab'"`, 1))
+		says = "serves its queues, because generation 4 does not compile: "
+		if events := strings.Join(w.take(), "\n"); !strings.Contains(events, "Warning PolicyRejected lab: default@2 "+says) ||
+			strings.Contains(events, "PolicyFallback") {
+			t.Errorf("events of one that does not compile:\n%s", events)
+		}
+		told("does not compile", "DoesNotCompile")
+		w.check("status", strings.Contains(w.status("lab"), "Active=False DoesNotCompile: default@2 "+says), true)
+		w.put("default", rightSpec)
+		w.delete("lab")
+		told("deleted", "")
+		kill()
+	})
+}

@@ -50,7 +50,8 @@ type Options struct {
 	Ending client.Client
 	// Events tells users what changed.
 	Events EventSink
-	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves; "": none does.
+	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves, or serves the queues
+	// of a stored one; "": none does.
 	Instead func(reason string)
 	// Metrics are those of the scheduler, which policies may bound; nil: they are not looked at.
 	Metrics *prometheus.Registry
@@ -295,7 +296,8 @@ func (p *Policies) choose(ctx context.Context, selected *candidate, all []*candi
 	err := p.onTrial(ctx, p.kept.latest(begins, settled))
 	p.serve(next, selected)
 	p.guarding(slices.DeleteFunc(next.all(), func(c *candidate) bool { return !slices.Contains(chosen, c) }))
-	p.o.Instead(notServed(selected))
+	ofParts := fallBack(p, parts)
+	p.o.Instead(cmp.Or(notServed(selected), ofParts))
 	for err == nil && len(p.keep) > 0 && p.kept.loaded {
 		if err = p.kept.add(ctx, p.keep[0]); err == nil {
 			p.keep = p.keep[1:]
