@@ -17,14 +17,14 @@ func TestRevisionsOfEachPolicy(t *testing.T) {
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
 		w.put("default", guarded(`{"rowErrors":0}`))
-		for range 12 {
+		for range 10 {
 			w.put("lab", labSpec)
 		}
 		p.Observe(p.Current(), erred(1), time.Now())
 		time.Sleep(guardLook)
 		synctest.Wait()
 		w.check("rolled back", serving(p), "default@1 Active")
-		for range 12 {
+		for range 10 {
 			w.put("lab", labSpec)
 		}
 		stop()
@@ -37,7 +37,7 @@ func TestRevisionsOfEachPolicy(t *testing.T) {
 		w.check("kept", []int{of(" default@"), of(" lab@"), len(got)}, []int{2, 10, 13}) // and the embedded default
 
 		// Those that were rolled back take no places of the others, and are bounded as well.
-		for range 14 {
+		for range 11 {
 			w.put("default", guarded(`{"rowErrors":0}`))
 			p.Observe(p.Current(), erred(1), time.Now())
 			time.Sleep(guardLook)
@@ -56,14 +56,15 @@ func TestRevisionsOfWhatIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
 		_, stop := w.start("default", "celsius")
-		for i := range 14 {
+		w.put("default", rightSpec)
+		for i := range 12 {
 			name := fmt.Sprintf("lab-%d", i)
 			w.put(name, labSpec)
 			w.delete(name)
 		}
 		got := w.revisions()
 		w.check("kept", []string{fmt.Sprint(len(got)), got[0], got[max(len(got)-2, 0)], got[len(got)-1]}, []string{
-			"11", "celsius-policy-15 lab-13@1", "celsius-policy-6 lab-4@1", "celsius-policy-1 the embedded default",
+			"12", "celsius-policy-14 lab-11@1", "celsius-policy-2 default@1", "celsius-policy-1 the embedded default",
 		})
 		stop()
 	})
