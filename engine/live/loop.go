@@ -43,7 +43,7 @@ type loop struct {
 	period, window, gangTimeout time.Duration
 
 	policy  func() *policy.Policy
-	observe func(plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
+	observe func(by *policy.Policy, plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
 	cluster *model.Cluster
 	decider engine.Decider
 	parts
@@ -178,7 +178,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.noted(plan)
 	l.cycled.Store(true)
 	if l.observe != nil {
-		l.observe(plan, time.Now())
+		l.observe(p, plan, time.Now())
 	}
 	if until := plan.KeptUntil; !until.IsZero() && (backoff.IsZero() || until.Before(backoff)) {
 		return until

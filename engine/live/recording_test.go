@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
@@ -21,7 +22,7 @@ const (
 // recordingTo has a loop recorded, up to the end that is given back, and its plans kept as well.
 func recordingTo(folder string, files int64, l *loop) (plans map[uint64]*model.Plan, end func()) {
 	plans = map[uint64]*model.Plan{}
-	l.observe = func(plan *model.Plan, _ time.Time) { plans[l.cycle] = plan }
+	l.observe = func(_ *policy.Policy, plan *model.Plan, _ time.Time) { plans[l.cycle] = plan }
 	l.record = recording.New(recording.Options{Folder: folder, Files: files}, l.intake.names, logr.Discard())
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -85,9 +85,10 @@ func (t *tool) revisionsCommand() *cobra.Command {
 		Use:   "revisions [POLICY]",
 		Short: "List the policies that served a cluster, or print one of them",
 		Long: `List the policies that served a cluster, the newest first: the scheduler keeps
-the last ten, as ControllerRevisions in its own namespace (celsius-system, or
-that of -n). With --revision one is printed as a SchedulingPolicy, to compare it
-(celsius policy diff) or to apply it again (celsius policy rollback does that).`,
+the last ten of each, as ControllerRevisions in its own namespace
+(celsius-system, or that of -n). With --revision one is printed as a
+SchedulingPolicy, to compare it (celsius policy diff) or to apply it again
+(celsius policy rollback does that).`,
 		Example: `  celsius policy revisions
   celsius policy revisions default --revision 3 > before.yaml`,
 		Args: cobra.MaximumNArgs(1),

@@ -104,7 +104,8 @@ type SchedulingPolicySpec struct {
 // +kubebuilder:pruning:PreserveUnknownFields
 type Rollback struct {
 	// For how long after a scheduler began to serve the policy the rest is looked at, such
-	// as 30m; unset: for as long as it serves.
+	// as 30m. A generation for which that has passed is not looked at again, after a restart
+	// neither. Unset: for as long as it serves.
 	// +optional
 	Within string `json:"within,omitempty"`
 
@@ -124,7 +125,8 @@ type Rollback struct {
 // RollbackMetric is a bound of a metric of the scheduler.
 // +kubebuilder:pruning:PreserveUnknownFields
 type RollbackMetric struct {
-	// The name, as the scheduler's /metrics has it; of a histogram with _count or _sum.
+	// The name, as the scheduler's /metrics has it; of a histogram with _count or _sum. While
+	// it has no series it is within its bounds.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 

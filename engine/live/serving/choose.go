@@ -55,6 +55,9 @@ type choice struct {
 	skipped []*candidate
 }
 
+// all are those that serve.
+func (c *choice) all() []*candidate { return append([]*candidate{c.serving}, c.parts...) }
+
 // choose says which policy serves:
 //
 //	the selected object compiles           it

@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 )
@@ -28,32 +29,71 @@ const (
 // eventErred: a row erred for the first time under a generation.
 const eventErred = "RowErred"
 
-// rowErrors counts the errors of rows under one generation of a policy. It is for any goroutine.
+// rowErrors counts the errors of rows of each candidate that serves, since it began to. It is for any goroutine.
 type rowErrors struct {
-	mu         sync.Mutex
-	name       string
-	generation int64
-	rows       []v1alpha1.RuleErrors // in the order in which they first erred
-	shown      []v1alpha1.RuleErrors // rows as they were when there was news last: what is written does not move with each cycle
-	next       time.Time             // when counts are news again
-	told       int                   // how many rows events told of
+	mu sync.Mutex
+	// by is what cycles may have been decided by that have not ended, oldest first.
+	by []choice
+	of map[*candidate]*tally
 }
 
-// add takes in the errors of a cycle, and says whether there is news: a row that erred for the first time, or counts that are due.
-func (e *rowErrors) add(plan *model.Plan, now time.Time) (news bool) {
-	if len(plan.Errors) == 0 {
-		return false
-	}
+// tally has the rows of a candidate that erred, by the names that they have in its own text.
+type tally struct {
+	rows  []v1alpha1.RuleErrors // in the order in which they first erred
+	shown []v1alpha1.RuleErrors // rows as they were when there was news last: what is written does not move with each cycle
+	next  time.Time             // when counts are news again
+	told  int                   // how many rows events told of
+}
+
+// serve begins to count the errors of what begins to serve, and drops those of what serves no more.
+func (e *rowErrors) serve(c choice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.name != plan.Policy || e.generation != plan.Generation {
-		e.name, e.generation, e.rows, e.shown, e.told, e.next = plan.Policy, plan.Generation, nil, nil, 0, time.Time{}
+	e.by = append(slices.DeleteFunc(e.by, func(x choice) bool { return x.policy == c.policy }), c)
+	of := map[*candidate]*tally{}
+	for _, x := range c.all() {
+		if of[x] = e.of[x]; of[x] == nil {
+			of[x] = &tally{}
+		}
 	}
-	known := len(e.rows)
-	e.rows = AddErrors(e.rows, plan, now)
-	news = len(e.rows) > known || !now.Before(e.next)
+	e.of = of
+}
+
+// add takes in the errors of a cycle, and says whether there is news: a row that erred for the first time, or counts that are due. Of what
+// the cycle was decided by some may serve no more: their errors are nobody's.
+func (e *rowErrors) add(by *policy.Policy, plan *model.Plan, now time.Time) (news bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := slices.IndexFunc(e.by, func(x choice) bool { return x.policy == by })
+	if at < 0 {
+		return false
+	}
+	e.by = e.by[at:]
+	own := map[string][]model.RuleError{} // by the policy of queues, "" of all others
+	for i := range plan.Errors {
+		x := plan.Errors[i]
+		var part string
+		part, x.Table, _ = parts.Of(x.Table)
+		own[part] = append(own[part], x)
+	}
+	for _, c := range e.by[0].all() {
+		part := ""
+		if c != e.by[0].serving {
+			part = c.name
+		}
+		if t := e.of[c]; t != nil && len(own[part]) > 0 && t.add(own[part], now) {
+			news = true
+		}
+	}
+	return news
+}
+
+func (t *tally) add(errors []model.RuleError, now time.Time) (news bool) {
+	known := len(t.rows)
+	t.rows = AddErrors(t.rows, &model.Plan{Errors: errors}, now)
+	news = len(t.rows) > known || !now.Before(t.next)
 	if news {
-		e.shown, e.next = slices.Clone(e.rows), now.Add(tellEvery)
+		t.shown, t.next = slices.Clone(t.rows), now.Add(tellEvery)
 	}
 	return news
 }
@@ -75,59 +115,42 @@ func AddErrors(rows []v1alpha1.RuleErrors, plan *model.Plan, now time.Time) []v1
 	return rows
 }
 
-// forget drops what is known: another policy serves, perhaps one of the same name and generation.
-func (e *rowErrors) forget() {
+// rows gives the rows that erred of a candidate that serves, and those of them that no event told of until now.
+func (e *rowErrors) rows(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.name, e.generation, e.rows, e.shown, e.told, e.next = "", 0, nil, nil, 0, time.Time{}
-}
-
-// of gives the rows that erred under a candidate, and those of them that no event told of until now.
-func (e *rowErrors) of(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.name != c.name || e.generation != c.generation {
+	t := e.of[c]
+	if t == nil {
 		return nil, nil
 	}
-	told := e.told
-	e.told = len(e.shown)
-	return e.shown, e.shown[told:]
+	told := t.told
+	t.told = len(t.shown)
+	return t.shown, t.shown[told:]
 }
 
-// rowsOf are the rows of a candidate among those that erred, by the names that they have in its own text.
-func rowsOf(rows []v1alpha1.RuleErrors, c *candidate) (out []v1alpha1.RuleErrors) {
-	for i := range rows {
-		r := rows[i]
-		part, table, ofPart := parts.Of(r.Table)
-		if ofPart != c.ofQueues || ofPart && part != c.name {
-			continue
-		}
-		r.Table = table
-		out = append(out, r)
-	}
-	return out
-}
-
-// total are the errors of a candidate until now, beside or in the place of what serves.
-func (e *rowErrors) total(c, serving *candidate) (out rollback.RowErrors) {
+// total are the errors until now of a candidate that serves.
+func (e *rowErrors) total(c *candidate) (out rollback.RowErrors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if serving == nil || e.name != serving.name || e.generation != serving.generation {
+	t := e.of[c]
+	if t == nil {
 		return out
 	}
-	for i, r := range rowsOf(e.rows, c) {
+	for i := range t.rows {
+		r := &t.rows[i]
 		out.Count += r.Count
 		if i == 0 {
-			out.First = fmt.Sprintf("%s erred for %s: %s", rowOf(&r), r.LastObject, r.LastError)
+			out.First = fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError)
 		}
 	}
 	return out
 }
 
-// Observe takes in a cycle that has ended. It is for the goroutine of cycles.
-func (p *Policies) Observe(plan *model.Plan, now time.Time) {
+// Observe takes in a cycle that has ended, and the policy that it was decided by. It is for the goroutine of cycles.
+func (p *Policies) Observe(by *policy.Policy, plan *model.Plan, now time.Time) {
+	first := p.lastCycle.Load() == 0
 	p.Cycled(now)
-	if p.erring.add(plan, now) {
+	if p.erring.add(by, plan, now) || first {
 		p.poke()
 	}
 }

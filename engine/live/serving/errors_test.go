@@ -10,9 +10,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// erringPlan is what a cycle decided under generation 1, in which two rows erred.
+// erringPlan is a cycle in which two rows erred.
 func erringPlan() *model.Plan {
-	return &model.Plan{Policy: "default", Generation: 1, Errors: []model.RuleError{
+	return &model.Plan{Errors: []model.RuleError{
 		{
 			Site: "predicates", Table: "house", Rule: "loops", Count: 3, OverBudget: 2, Object: "a/p on n1",
 			Text: "exceeded its budget of 1000000 steps",
@@ -31,7 +31,7 @@ func TestPolicyRowsErr(t *testing.T) {
 		w.take()
 		plan, wrote := erringPlan(), w.written()
 		for range 50 {
-			p.Observe(plan, time.Now())
+			p.Observe(p.Current(), plan, time.Now())
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
@@ -52,7 +52,7 @@ func TestPolicyRowsErr(t *testing.T) {
 		}
 		time.Sleep(tellEvery)
 		plan.Errors[1].Object, plan.Errors[1].Text = "a/r on n3", "no such key: "+strings.Repeat("y", 1000)
-		p.Observe(plan, time.Now())
+		p.Observe(p.Current(), plan, time.Now())
 		synctest.Wait()
 		later := strings.Replace(entries(51), "a/q on n2: no such key: x", "a/r on n3: no such key: "+strings.Repeat("y", mostText-14)+"…", 1)
 		w.check("later", strings.Contains(w.status("default"), later), true)
@@ -71,7 +71,7 @@ func TestPolicyRowsErredOfAnother(t *testing.T) {
 		w := newPolicyWorld(t)
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
-		p.Observe(erringPlan(), time.Now())
+		p.Observe(p.Current(), erringPlan(), time.Now())
 		synctest.Wait()
 		w.check("of the first", strings.Contains(w.status("default"), "Erring=True"), true)
 		u, err := w.get("default")
@@ -85,7 +85,7 @@ func TestPolicyRowsErredOfAnother(t *testing.T) {
 		w.check("of the second", strings.Contains(w.status("default"), "Erring"), false)
 		w.check("of the second", strings.HasSuffix(w.status("default"), "celsius serves 1\n"), true)
 		w.take()
-		p.Observe(erringPlan(), time.Now())
+		p.Observe(p.Current(), erringPlan(), time.Now())
 		synctest.Wait()
 		w.check("events", len(w.take()), 2)
 		stop()
@@ -102,11 +102,11 @@ func TestPolicyRowsErrEachCycle(t *testing.T) {
 		wrote := w.written()
 		w.refusing(func(what string) error {
 			if what == "apply status" {
-				p.Observe(erringPlan(), time.Now())
+				p.Observe(p.Current(), erringPlan(), time.Now())
 			}
 			return nil
 		})
-		p.Observe(erringPlan(), time.Now())
+		p.Observe(p.Current(), erringPlan(), time.Now())
 		for range 20 {
 			time.Sleep(time.Second)
 			w.settle()
@@ -127,7 +127,7 @@ func TestPolicyRowsErrUnderOneOfTwo(t *testing.T) {
 		_, stopB := w.start("default", "volcano")
 		w.put("default", rightSpec)
 		wrote := w.written()
-		p.Observe(erringPlan(), time.Now())
+		p.Observe(p.Current(), erringPlan(), time.Now())
 		for range 20 {
 			w.settle()
 		}

@@ -1,10 +1,12 @@
 package serving
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,6 +26,8 @@ type beside struct {
 	of      []*candidate
 	joined  *policy.Policy
 	refused map[*candidate]source.Issues
+	// instead are those whose queues another serves.
+	instead []*candidate
 }
 
 // partsOf are those among candidates that are to serve queues of their own, in the order of their names.
@@ -39,7 +43,7 @@ func (p *Policies) partsOf(all []*candidate) (out []*candidate) {
 
 // isPart says whether a candidate is to serve queues of its own.
 func (p *Policies) isPart(c *candidate) bool {
-	return c.ofQueues && c.policy != nil && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
+	return c.ofQueues && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
 }
 
 // join adds to a choice those that are fit to serve their queues beside it.
@@ -90,8 +94,31 @@ func partSays(p *Policies, c *candidate) (status metav1.ConditionStatus, reason,
 		p.serving, c.generation, mistakes(p.parts.refused[c]))
 }
 
+// fallBack has events tell whose queues another serves from now on, of those that are to serve queues of their own, and gives for which
+// reason of condition Active that is of the first; "": each serves its own. PolicyRejected tells of one that does not compile.
+func fallBack(p *Policies, all []*candidate) (first string) {
+	var instead []*candidate
+	for _, c := range all {
+		if slices.Contains(p.parts.serving, c) {
+			continue
+		}
+		_, reason, message := partSays(p, c)
+		first = cmp.Or(first, reason)
+		instead = append(instead, c)
+		if c.policy != nil && !slices.Contains(p.parts.instead, c) {
+			p.o.Events.Eventf(policyRef(c.name, c.uid), corev1.EventTypeWarning, eventFallback, "%s", cut(message, mostEvent))
+		}
+	}
+	p.parts.instead = instead
+	return first
+}
+
 // partFallback says what serves the queues of one that is not fit to.
 func partFallback(serving, c *candidate) string {
+	if c.policy == nil {
+		return fmt.Sprintf("%s serves its queues, because generation %d does not compile: %s", serving, c.generation,
+			mistakes(c.issues.Errors()))
+	}
 	why := fmt.Sprintf("the scheduler died %d times, each within %s of beginning to serve generation %d", c.deaths, trialTime, c.generation)
 	if c.takenBack != "" {
 		why = fmt.Sprintf("generation %d was rolled back: %s", c.generation, c.takenBack)

@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -53,10 +54,10 @@ func TestPartsLife(t *testing.T) {
 		w.put("default", rightSpec)
 		w.take()
 
-		bad := &model.Plan{Policy: "default", Generation: 4, Errors: []model.RuleError{
+		bad := &model.Plan{Errors: []model.RuleError{
 			{Site: "predicates", Table: "lab:own", Rule: "p", Count: 2, Object: "pod a/b", Text: "no"},
 		}}
-		p.Observe(bad, time.Now())
+		p.Observe(p.Current(), bad, time.Now())
 		time.Sleep(guardLook)
 		synctest.Wait()
 		w.check("taken back", tablesOf(p), "gang")
@@ -78,6 +79,118 @@ func TestPartsLife(t *testing.T) {
 		w.check("a shadow beside all others", p.Shadows()[0].RuleCount(), p.Current().RuleCount()+1)
 		w.delete("lab")
 		w.check("deleted", len(p.Shadows()), 0)
+		kill()
+	})
+}
+
+// erredOf is a cycle in which a row of a table erred.
+func erredOf(table string, count int) *model.Plan {
+	return &model.Plan{Errors: []model.RuleError{
+		{Site: "predicates", Table: table, Rule: "p", Count: count, Object: "pod a/b", Text: "no"},
+	}}
+}
+
+// TestPartsErrors: errors are of the generation that a cycle was decided by, whatever serves when it ends; counts of what did not change go
+// on.
+func TestPartsErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, stop := w.start("default", "celsius")
+		defer func() { stop() }()
+		w.put("default", rightSpec)
+		w.put("default", guarded(`{"rowErrors":3}`))
+		w.put("lab", labSpec)
+		w.take()
+		old := p.Current()
+		p.Observe(old, erredOf("house", 2), time.Now())
+		synctest.Wait()
+		w.put("lab", labSpec)
+		p.Observe(old, erredOf("lab:own", 2), time.Now())
+		time.Sleep(guardLook)
+		synctest.Wait()
+		w.check("the fix serves", strings.Contains(w.status("lab"), "Active=True Serving: serving lab@2"), true)
+		w.check("what erred before it is not told of it", strings.Contains(w.status("lab"), "erred"), false)
+		w.check("that of the other is", strings.Contains(w.status("default"), "house/p (predicates) erred 2 times"), true)
+		p.Observe(p.Current(), erredOf("house", 2), time.Now())
+		time.Sleep(guardLook)
+		synctest.Wait()
+		w.check("counted since it began to serve", serving(p), "default@1 Active")
+		p.Observe(p.Current(), erredOf("lab:own", 1), time.Now())
+		time.Sleep(guardLook)
+		synctest.Wait()
+		w.check("its own errors are", tablesOf(p), "gang")
+		w.put("lab", strings.Replace(labSpec, `"rowErrors":0`, `"rowErrors":9`, 1))
+		both := erredOf("lab:own", 1)
+		both.Errors = append(both.Errors, erredOf("house", 1).Errors...)
+		p.Observe(p.Current(), both, time.Now())
+		synctest.Wait()
+		w.check("rows are told of their own policy", slices.DeleteFunc(w.take(), func(s string) bool { return !strings.Contains(s, "RowErred") }),
+			[]string{
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@2
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@1
+				"Warning RowErred lab: own/p (predicates) erred for pod a/b: no",
+			})
+	})
+}
+
+// clashingSpec is a policy beside which none of queues can stand.
+const clashingSpec = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{"attributes":[` +
+	`{"name":"servedBy","on":"queue","settle":"cycle","expression":"'me'"}],"jobReady":[{"name":"r","expression":"true"}]}}]}]}`
+
+// TestPartsFallBack: an event and a metric tell whose queues another serves, once, and whatever the reason.
+func TestPartsFallBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, kill := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		w.put("lab", labSpec)
+		w.take()
+		told := func(what, instead string, want ...string) {
+			t.Helper()
+			look()
+			w.settle()
+			w.mu.Lock()
+			got := w.instead
+			w.mu.Unlock()
+			w.check(what, got, instead)
+			events := slices.DeleteFunc(w.take(), func(s string) bool { return strings.Contains(s, "PolicyActivated") })
+			w.check(what, strings.Join(events, "\n"), strings.Join(want, "\n"))
+		}
+		told("it serves", "")
+		p.Observe(p.Current(), erredOf("lab:own", 1), time.Now())
+		told("rolled back", "RolledBack", "Warning PolicyFallback lab: default@1 serves its queues, because generation 1 was rolled back: its "+
+			"rows erred 1 times, and spec.rollback.rowErrors is 0 (own/p (predicates) erred for pod a/b: no); change the policy to have it tried "+
+			"again")
+		w.put("lab", labSpec)
+		told("changed", "")
+		for range 2 {
+			kill()
+			_, kill = w.start("default", "celsius")
+		}
+		told("died", "SchedulerDied", "Warning PolicyFallback lab: default@1 serves its queues, because the scheduler died 2 times, each within "+
+			"2m0s of beginning to serve generation 2; change the policy to have it tried again")
+		w.put("lab", labSpec)
+		told("changed again", "")
+		w.put("default", clashingSpec)
+		says := "default@2 serves its queues, because generation 3 cannot stand beside it: "
+		if !strings.Contains(w.status("lab"), "Active=False DoesNotJoin: "+says) {
+			t.Errorf("it does not join:\n%s", w.status("lab"))
+		}
+		if events := strings.Join(w.take(), "\n"); !strings.Contains(events, "Warning PolicyFallback lab: "+says) {
+			t.Errorf("no event that it does not join:\n%s", events)
+		}
+		told("does not join", "DoesNotJoin")
+		w.put("lab", strings.Replace(brokenSpec, `"Active"`, `"Active","queues":"queue.name == 'lab'"`, 1))
+		says = "serves its queues, because generation 4 does not compile: "
+		if events := strings.Join(w.take(), "\n"); !strings.Contains(events, "Warning PolicyRejected lab: default@2 "+says) ||
+			strings.Contains(events, "PolicyFallback") {
+			t.Errorf("events of one that does not compile:\n%s", events)
+		}
+		told("does not compile", "DoesNotCompile")
+		w.check("status", strings.Contains(w.status("lab"), "Active=False DoesNotCompile: default@2 "+says), true)
+		w.put("default", rightSpec)
+		w.delete("lab")
+		told("deleted", "")
 		kill()
 	})
 }

@@ -33,7 +33,8 @@ const (
 	LabelQueues = "celsius.dev/policy-queues"
 )
 
-// mostRevisions is how many policies that served are kept.
+// mostRevisions is how many generations that served are kept of each policy that is stored, and of all others together. As many again are
+// kept that are not fit to serve, so that they do not take the place of those that are.
 const mostRevisions = 10
 
 // revisions are the policies that served one scheduler, kept as ControllerRevisions: what
@@ -46,8 +47,8 @@ type revisions struct {
 	// loaded: newest is what the API server has, newest first, but for what others wrote since.
 	loaded bool
 	newest []*appsv1.ControllerRevision
-	// compiled remembers candidates by the revision's name.
-	compiled map[string]*candidate
+	// heads and compiled remember which policies they hold, by the revision's name.
+	heads, compiled map[string]*candidate
 }
 
 // load reads the revisions.
@@ -56,7 +57,7 @@ func (r *revisions) load(ctx context.Context) error {
 	if err := r.reader.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{LabelScheduler: r.scheduler}); err != nil {
 		return fmt.Errorf("list the ControllerRevisions of namespace %s, in which policies are kept that served: %w", r.namespace, err)
 	}
-	r.newest, r.compiled, r.loaded = nil, map[string]*candidate{}, true
+	r.newest, r.heads, r.compiled, r.loaded = nil, map[string]*candidate{}, map[string]*candidate{}, true
 	for i := range list.Items {
 		r.newest = append(r.newest, &list.Items[i])
 	}
@@ -74,35 +75,47 @@ func (r *revisions) last() *candidate {
 // newestOf is the newest one of some, not compiled; nil where there is none.
 func (r *revisions) newestOf(some func(*candidate) bool) *candidate {
 	for _, rev := range r.newest {
-		if c := fromRevision(rev); some(c) {
+		if c := r.head(rev); some(c) {
 			return c
 		}
 	}
 	return nil
 }
 
-// candidate compiles one. The embedded default is that of this version, whatever it was then.
-func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate) *candidate {
-	if c := r.compiled[rev.Name]; c != nil {
-		return c
+// head is which policy a revision holds, not compiled.
+func (r *revisions) head(rev *appsv1.ControllerRevision) *candidate {
+	c := r.heads[rev.Name]
+	if c == nil {
+		c = fromRevision(rev)
+		r.heads[rev.Name] = c
 	}
-	c := fromRevision(rev)
-	if c.uid == "" {
-		c = shipped
-	} else if c.policy, c.issues = policy.LoadStored(c.data); c.policy != nil {
-		c.policy.Name, c.policy.Generation = c.name, c.generation
-		c.deaths, c.takenBack = len(triers(rev)), rev.Annotations[annotationBack]
-	}
-	r.compiled[rev.Name] = c
 	return c
 }
 
-// add keeps what serves, unless it is the newest already, and drops the oldest of too many.
+// candidate compiles one. The embedded default is that of this version, whatever it was then.
+func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate) *candidate {
+	c := r.compiled[rev.Name]
+	if c == nil {
+		c = fromRevision(rev)
+		if c.uid == "" {
+			c = shipped
+		} else if c.policy, c.issues = policy.LoadStored(c.data); c.policy != nil {
+			c.policy.Name, c.policy.Generation = c.name, c.generation
+		}
+		r.compiled[rev.Name] = c
+	}
+	if c != shipped {
+		c.deaths, c.takenBack = len(triers(rev)), rev.Annotations[annotationBack]
+	}
+	return c
+}
+
+// add keeps what serves, unless it is the newest already.
 func (r *revisions) add(ctx context.Context, c *candidate) error {
 	if r.newestOf(func(old *candidate) bool {
 		return old.ofQueues == c.ofQueues && (!c.ofQueues || old.name == c.name)
 	}).same(c) {
-		return r.trim(ctx)
+		return nil
 	}
 	next := int64(1)
 	if len(r.newest) > 0 {
@@ -124,19 +137,35 @@ func (r *revisions) add(ctx context.Context, c *candidate) error {
 		return fmt.Errorf("keep policy %s as ControllerRevision %s/%s: %w", c, rev.Namespace, rev.Name, err)
 	}
 	r.newest = slices.Insert(r.newest, 0, rev)
-	return r.trim(ctx)
+	return nil
 }
 
-func (r *revisions) trim(ctx context.Context) error {
-	var errs []error
-	for len(r.newest) > mostRevisions {
-		oldest := r.newest[len(r.newest)-1]
-		if err := r.client.Delete(ctx, oldest); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("delete ControllerRevision %s/%s: %w", oldest.Namespace, oldest.Name, err))
-		}
-		r.newest = r.newest[:len(r.newest)-1]
-		delete(r.compiled, oldest.Name)
+// trim drops the oldest of too many, but for those of candidates in use: what serves, and the newest generations of what is stored, as here
+// stands what became of them.
+func (r *revisions) trim(ctx context.Context, inUse []*candidate) error {
+	type line struct {
+		name  string // "" of all that are not stored
+		unfit bool
 	}
+	kept := map[line]int{}
+	var errs []error
+	r.newest = slices.DeleteFunc(r.newest, func(rev *appsv1.ControllerRevision) bool {
+		c := r.head(rev)
+		of := line{unfit: rev.Annotations[annotationBack] != "" || len(triers(rev)) >= mostDeaths}
+		if slices.ContainsFunc(inUse, func(used *candidate) bool { return used.name == c.name }) {
+			of.name = c.name
+		}
+		if kept[of]++; kept[of] <= mostRevisions || slices.ContainsFunc(inUse, c.same) {
+			return false
+		}
+		if err := r.client.Delete(ctx, rev); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete ControllerRevision %s/%s: %w", rev.Namespace, rev.Name, err))
+			return false
+		}
+		delete(r.heads, rev.Name)
+		delete(r.compiled, rev.Name)
+		return true
+	})
 	return errors.Join(errs...)
 }
 

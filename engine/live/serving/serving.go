@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,8 @@ type Options struct {
 	Ending client.Client
 	// Events tells users what changed.
 	Events EventSink
-	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves; "": none does.
+	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves, or serves the queues
+	// of a stored one; "": none does.
 	Instead func(reason string)
 	// Metrics are those of the scheduler, which policies may bound; nil: they are not looked at.
 	Metrics *prometheus.Registry
@@ -106,7 +108,7 @@ type Policies struct {
 	compiled map[types.UID]*candidate
 	// serving is where Current came from; keep is what is yet to be kept of what served.
 	serving *candidate
-	keep    *candidate
+	keep    []*candidate
 	// skipped is what was passed over when serving was found.
 	skipped []*candidate
 	shipped *candidate
@@ -268,6 +270,9 @@ func (p *Policies) step(ctx context.Context) error {
 		errs = append(errs, p.report(ctx, u, p.compile(u)))
 	}
 	p.forget(objects)
+	if p.kept.loaded {
+		errs = append(errs, p.kept.trim(ctx, append(slices.Collect(maps.Values(p.compiled)), p.serving)))
+	}
 	return errors.Join(errs...)
 }
 
@@ -284,19 +289,21 @@ func (p *Policies) choose(ctx context.Context, selected *candidate, all []*candi
 		}
 	}
 	next := p.parts.join(choose(selected, p.before(), p.shipped), parts)
-	err := p.onTrial(ctx, p.kept.latest(slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool {
-		return c != next.serving && !slices.Contains(next.parts, c)
-	})))
+	begins := slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool { return c != next.serving && !slices.Contains(next.parts, c) })
+	settled := slices.DeleteFunc(append([]*candidate{p.serving}, p.parts.serving...), func(c *candidate) bool {
+		return slices.Contains(p.tried, c)
+	})
+	err := p.onTrial(ctx, p.kept.latest(begins, settled))
 	p.serve(next, selected)
-	p.o.Instead(notServed(selected))
-	if err != nil || p.keep == nil || !p.kept.loaded {
-		return err
+	p.guarding(slices.DeleteFunc(next.all(), func(c *candidate) bool { return !slices.Contains(chosen, c) }))
+	ofParts := fallBack(p, parts)
+	p.o.Instead(cmp.Or(notServed(selected), ofParts))
+	for err == nil && len(p.keep) > 0 && p.kept.loaded {
+		if err = p.kept.add(ctx, p.keep[0]); err == nil {
+			p.keep = p.keep[1:]
+		}
 	}
-	if err := p.kept.add(ctx, p.keep); err != nil {
-		return err
-	}
-	p.keep = nil
-	return nil
+	return err
 }
 
 func (p *Policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
@@ -358,7 +365,7 @@ func (p *Policies) serve(c choice, selected *candidate) {
 	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode && sameParts {
 		return
 	}
-	last := p.begin(c, c.serving == selected || selected == nil, sameParts)
+	last := p.begin(c, c.serving == selected || selected == nil)
 	if old == nil {
 		close(p.ready)
 	}
@@ -387,24 +394,23 @@ func (p *Policies) serve(c choice, selected *candidate) {
 }
 
 // begin has a choice be what serves, and says what did before. What serves by choice is kept; what serves for want of it is not.
-func (p *Policies) begin(c choice, byChoice, sameParts bool) (last *candidate) {
+func (p *Policies) begin(c choice, byChoice bool) (last *candidate) {
 	last = p.serving
 	if last != c.serving {
 		p.skipped = c.skipped
 	}
-	if last != c.serving || !sameParts {
-		p.erring.forget()
-	}
+	p.erring.serve(c)
 	if last == nil {
 		last = p.kept.last()
 	}
 	p.serving = c.serving
-	if byChoice {
-		p.keep = c.serving
+	keep := slices.Clone(c.parts)
+	if byChoice || slices.Contains(p.keep, c.serving) {
+		keep = append(keep, c.serving)
 	}
+	p.keep = keep
 	p.parts.serving = c.parts
 	p.current.Store(c.policy)
-	p.guarding(append([]*candidate{c.serving}, c.parts...))
 	return last
 }
 

@@ -59,6 +59,8 @@ type policyWorld struct {
 	events []string
 	// statuses counts the writes of statuses.
 	statuses int
+	// instead is for which reason something else serves than what is stored.
+	instead string
 	// refuse, where it is set, answers a write or list first.
 	refuse func(what string) error
 }
@@ -174,6 +176,11 @@ func (w *policyWorld) start(name, scheduler string) (p *Policies, stop func()) {
 	p = New(Options{
 		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Ending: w.ending, Events: w,
 		Wake: func() {}, Log: testr.New(w.t), Metrics: w.metrics,
+		Instead: func(reason string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.instead = reason
+		},
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error)

@@ -91,8 +91,7 @@ func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 	}
 	var own []v1alpha1.SchedulerStatus
 	if serving := p.servingOf(u); serving != nil {
-		erred, fresh := p.erring.of(p.serving)
-		erred = rowsOf(erred, serving)
+		erred, fresh := p.erring.rows(serving)
 		own = append(own, v1alpha1.SchedulerStatus{
 			Name: p.o.Scheduler, Generation: serving.generation,
 			RuleErrors: erred[:min(len(erred), mostRows)],

@@ -81,9 +81,15 @@ func (p *Policies) onTrial(ctx context.Context, next []*candidate) error {
 }
 
 // latest are those of some that began to serve last: what a scheduler dies of is what changed, and the others are on trial once that does
-// not serve any more.
-func (r *revisions) latest(all []*candidate) (out []*candidate) {
-	at := func(c *candidate) int { return slices.Index(r.newest, r.of(c)) }
+// not serve any more. What has no revision yet is what begins now, but for those that are settled, which serve and are not on trial.
+func (r *revisions) latest(all, settled []*candidate) (out []*candidate) {
+	at := func(c *candidate) int {
+		i := slices.Index(r.newest, r.of(c))
+		if i < 0 && slices.Contains(settled, c) {
+			return len(r.newest)
+		}
+		return i
+	}
 	for _, c := range all {
 		switch {
 		case len(out) == 0 || at(c) < at(out[0]):
@@ -130,9 +136,9 @@ func (p *Policies) leave(ctx context.Context) error {
 }
 
 // Cycled notes that a cycle has ended. It is for the goroutine of cycles.
-func (p *Policies) Cycled(at time.Time) { p.lastCycle.Store(at.UnixNano()) }
+func (t *trials) Cycled(at time.Time) { t.lastCycle.Store(at.UnixNano()) }
 
-func (p *Policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= since.UnixNano() }
+func (t *trials) cycled(since time.Time) bool { return t.lastCycle.Load() >= since.UnixNano() }
 
 // nextLook is when it is looked again how a trial goes on, or whether what serves is to be taken back; nil: there is neither.
 func (p *Policies) nextLook() <-chan time.Time {
@@ -194,7 +200,7 @@ func triers(rev *appsv1.ControllerRevision) []string {
 // of is the newest revision that holds a candidate, nil if there is none.
 func (r *revisions) of(c *candidate) *appsv1.ControllerRevision {
 	for _, rev := range r.newest {
-		if fromRevision(rev).same(c) {
+		if r.head(rev).same(c) {
 			return rev
 		}
 	}

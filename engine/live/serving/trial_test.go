@@ -189,3 +189,31 @@ func TestPolicyTrialIsStoredLate(t *testing.T) {
 		stop()
 	})
 }
+
+// What has no revision began last where it begins now, or its trial is yet to be stored; not where it served before.
+func TestLatest(t *testing.T) {
+	r := revisions{scheduler: "celsius", heads: map[string]*candidate{}}
+	var all []*candidate
+	for _, name := range []string{"none", "old", "new"} {
+		data, err := dataOf(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &candidate{name: name, uid: "u", generation: 1, data: data})
+	}
+	none, older, newer := all[0], all[1], all[2]
+	r.newest = append(r.newest, r.revision(newer, 2), r.revision(older, 1))
+	for _, c := range []struct {
+		all, settled []*candidate
+		want         *candidate
+	}{
+		{[]*candidate{older, newer}, nil, newer},
+		{all, nil, none},
+		{all, all, newer},
+		{[]*candidate{none}, all, none},
+	} {
+		if got := r.latest(c.all, c.settled); len(got) != 1 || got[0] != c.want {
+			t.Errorf("of %v, where %v are settled: %v, want %v", c.all, c.settled, got, c.want)
+		}
+	}
+}

@@ -36,8 +36,8 @@ type Metric struct {
 	For time.Duration
 }
 
-// Values finds the value of a metric, 0 where there is no such series.
-type Values func(name string, labels map[string]string) float64
+// Values finds the value of a metric; false: there is no such series.
+type Values func(name string, labels map[string]string) (value float64, there bool)
 
 // Read reads what a policy says; nil: nothing. Mistakes are reported at their places.
 func Read(v source.Value, issues *source.Issues) *Conditions {
@@ -124,8 +124,8 @@ func (m *Metric) String() string {
 type Watch struct {
 	of    *Conditions
 	began time.Time
-	base  []float64   // of the metrics, when it began
-	since []time.Time // when they went out of bounds; zero: they are within
+	base  []float64   // of the metrics, when it began; 0 where there was no series
+	since []time.Time // when they went out of bounds; zero: they are within, or there is no series
 }
 
 // Begin begins to watch; nil: there is nothing to look at.
@@ -136,7 +136,7 @@ func (c *Conditions) Begin(now time.Time, values Values) *Watch {
 	w := &Watch{of: c, began: now, base: make([]float64, len(c.Metrics)), since: make([]time.Time, len(c.Metrics))}
 	for i, m := range c.Metrics {
 		if m.Rise {
-			w.base[i] = values(m.Name, m.Labels)
+			w.base[i], _ = values(m.Name, m.Labels)
 		}
 	}
 	return w
@@ -148,9 +148,14 @@ type RowErrors struct {
 	First string // which row erred first, for what, and how
 }
 
-// Look says why the policy is to be taken back; "": it is not.
+// Over says whether it is not looked any more, as the time for it has passed.
+func (w *Watch) Over(now time.Time) bool {
+	return w != nil && w.of.Within > 0 && now.After(w.began.Add(w.of.Within))
+}
+
+// Look says why the policy is to be taken back; "": it is not. A metric that has no series is within its bounds.
 func (w *Watch) Look(now time.Time, erred RowErrors, values Values) string {
-	if w == nil || w.of.Within > 0 && now.After(w.began.Add(w.of.Within)) {
+	if w == nil || w.Over(now) {
 		return ""
 	}
 	if most := w.of.RowErrors; most >= 0 && erred.Count > most {
@@ -158,9 +163,10 @@ func (w *Watch) Look(now time.Time, erred RowErrors, values Values) string {
 	}
 	for i := range w.of.Metrics {
 		m := &w.of.Metrics[i]
-		value := values(m.Name, m.Labels) - w.base[i]
+		value, there := values(m.Name, m.Labels)
+		value -= w.base[i]
 		bound := m.beyond(value)
-		if bound == "" {
+		if !there || bound == "" {
 			w.since[i] = time.Time{}
 			continue
 		}

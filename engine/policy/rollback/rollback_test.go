@@ -63,3 +63,42 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestLookWithoutSeries: a metric without series is within its bounds, and begins anew to be out of them when it is there again.
+func TestLookWithoutSeries(t *testing.T) {
+	said, issues := read(t, "rollback: {within: 1h, metrics: [{name: nodes, below: 5, for: 1m}]}")
+	if issues != nil {
+		t.Fatal(issues.Err())
+	}
+	there := false
+	values := func(string, map[string]string) (float64, bool) {
+		if !there {
+			return 0, false
+		}
+		return 3, true
+	}
+	began := time.Unix(0, 0)
+	w := said.Begin(began, values)
+	for _, c := range []struct {
+		after time.Duration
+		there bool
+		want  string
+	}{
+		{0, false, ""},
+		{10 * time.Minute, false, ""},
+		{11 * time.Minute, true, ""},
+		{12*time.Minute - time.Second, true, ""},
+		{13 * time.Minute, false, ""},
+		{14 * time.Minute, true, ""},
+		{15 * time.Minute, true, "nodes is 3, which is below 5, for 1m0s"},
+		{2 * time.Hour, true, ""},
+	} {
+		there = c.there
+		if got := w.Look(began.Add(c.after), RowErrors{}, values); got != c.want {
+			t.Errorf("after %s: %q, want %q", c.after, got, c.want)
+		}
+	}
+	if w.Over(began.Add(time.Hour)) || !w.Over(began.Add(time.Hour+1)) {
+		t.Error("it is over after an hour")
+	}
+}
