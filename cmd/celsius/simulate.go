@@ -14,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
@@ -325,7 +326,7 @@ func (s *simulation) choose(policies []manifest.Uncompiled) (choice, source.Issu
 	if err != nil || issues.Err() != nil {
 		return chosen, issues, err
 	}
-	joined, more := policy.Join(chosen.compiled, parts...)
+	joined, more := join.Policies(chosen.compiled, parts...)
 	return choice{joined, chosen.from}, append(issues, more...), nil
 }
 
