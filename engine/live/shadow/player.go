@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -55,6 +56,8 @@ type run struct {
 	took    time.Duration // in all
 	told    time.Time
 	news    bool
+	// fired is when rows and steps of it were asked last that rest in between.
+	fired map[string]time.Time
 	book
 }
 
@@ -81,8 +84,11 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) {
 
 // follow has the runs be those of the shadows.
 func (x *Player) follow(p *policy.Policy, now time.Time) {
-	beside := fmt.Sprintf("%s@%d", p.Name, p.Generation)
 	shadows := x.Policies()
+	if len(shadows)+len(x.runs) == 0 {
+		return
+	}
+	beside := p.Generations()
 	x.runs = slices.DeleteFunc(x.runs, func(r *run) bool {
 		gone := r.beside != beside || !slices.Contains(shadows, r.of)
 		if gone && !slices.ContainsFunc(shadows, func(p *policy.Policy) bool { return p.Name == r.of.Name }) {
@@ -102,6 +108,11 @@ func (x *Player) follow(p *policy.Policy, now time.Time) {
 // play has one decide, in a trial.
 func (x *Player) play(r *run, c *model.Cluster, now, began time.Time) {
 	trial := model.Try(c)
+	if r.fired == nil { // it begins where the served one stands
+		r.fired = map[string]time.Time{}
+		maps.Copy(r.fired, c.Past.Fired)
+	}
+	c.Past.Fired = maps.Clone(r.fired)
 	whole := false
 	defer func() {
 		failure := recover()
@@ -126,6 +137,9 @@ func (x *Player) play(r *run, c *model.Cluster, now, began time.Time) {
 	}()
 	until := began.Add(mostTime)
 	r.plan, whole = r.decider.Within(c, r.of, now, func() bool { return !x.Clock().Before(until) })
+	if r.plan != nil {
+		maps.Copy(r.fired, r.plan.Fired)
+	}
 }
 
 // After compares what was decided with what the shadows would have, and tells of it where it is time.
