@@ -112,7 +112,7 @@ var mayImport = map[string]string{
 	"engine/sim":                simOurs + " engine/page engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
-	"engine/try":             "engine/policy engine/sim engine/sim/manifest rules/source",
+	"engine/try":             "engine/sim engine/sim/manifest rules/source",
 	"engine/sim/corpus":      "",
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",

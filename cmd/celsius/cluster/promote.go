@@ -155,7 +155,7 @@ does the scheduler where the policy's own spec.rollback says so.`,
 			if _, ofQueues, _ := unstructured.NestedFieldNoCopy(shadow.Object, "spec", "queues"); err != nil && !ofQueues {
 				return err
 			} else if err != nil && to == "" {
-				return fmt.Errorf("policy %s serves queues of its own: write --to POLICY for the one that is to be what it is", args[0])
+				return fmt.Errorf("policy %s serves queues of its own: write --to POLICY", args[0])
 			}
 			if to == "" {
 				if len(found) != 1 {
@@ -185,9 +185,11 @@ func servedBeside(s *policyv1alpha1.ShadowStatus) (name, generation string) {
 
 // decidedBeside says why what was found of a shadow is not about what it is and what it is to become; nil: it is. stored is what it is to
 // become, nil where there is none.
-func decidedBeside(shadow *unstructured.Unstructured, found []policyv1alpha1.ShadowStatus, to string, stored *unstructured.Unstructured) error {
+func decidedBeside(shadow *unstructured.Unstructured, found []policyv1alpha1.ShadowStatus, to string,
+	stored *unstructured.Unstructured,
+) error {
 	name, now := shadow.GetName(), shadow.GetGeneration()
-	const otherwise = ": wait until it has (celsius policy shadows), or write --force"
+	const otherwise = ": wait until it has, or write --force"
 	if len(found) == 0 {
 		return fmt.Errorf("policy %s has not decided yet"+otherwise, name)
 	}
@@ -197,7 +199,7 @@ func decidedBeside(shadow *unstructured.Unstructured, found []policyv1alpha1.Sha
 	}
 	for i := range found {
 		if found[i].Generation != now {
-			return fmt.Errorf("policy %s decided as it was in generation %d, and not yet as it is in generation %d"+otherwise, name,
+			return fmt.Errorf("policy %s decided as it was in generation %d, and not yet in generation %d"+otherwise, name,
 				found[i].Generation, now)
 		}
 		beside, was := servedBeside(&found[i])

@@ -62,20 +62,20 @@ celsius: policy fresh is to be served already: set its spec.mode to Active
 [exit code 1]
 `},
 		{"celsius policy promote fresh --to default", `
-celsius: policy fresh has not decided yet: wait until it has (celsius policy shadows), or write --force
+celsius: policy fresh has not decided yet: wait until it has, or write --force
 [exit code 1]
 `},
 		{"celsius policy promote fresh --to default --force", "\ncelsius: policy default is what fresh is already\n[exit code 1]\n"},
 		{"celsius policy promote changed --dry-run", `
-celsius: policy changed decided as it was in generation 3, and not yet as it is in generation 4: wait until it has (celsius policy shadows), or write --force
+celsius: policy changed decided as it was in generation 3, and not yet in generation 4: wait until it has, or write --force
 [exit code 1]
 `},
 		{"celsius policy promote late", `
-celsius: policy late decided beside generation 6 of default, and not yet beside generation 7: wait until it has (celsius policy shadows), or write --force
+celsius: policy late decided beside generation 6 of default, and not yet beside generation 7: wait until it has, or write --force
 [exit code 1]
 `},
 		{"celsius policy promote left", `
-celsius: policy left decided beside generation 6 of gone, which is gone: wait until it has (celsius policy shadows), or write --force
+celsius: policy left decided beside generation 6 of gone, which is gone: wait until it has, or write --force
 [exit code 1]
 `},
 		{"celsius policy promote late --force --dry-run", "\npolicy default would be what late is in generation 1\n"},
@@ -83,7 +83,7 @@ celsius: policy left decided beside generation 6 of gone, which is gone: wait un
 		{"celsius policy promote trial --dry-run", "\npolicy default would be what trial is in generation 3\n"},
 		{"celsius policy promote trial", "\npolicy default is what trial is in generation 3\n"},
 		{"celsius policy promote fresh --to other --force", "\npolicy other is what fresh is in generation 0\n"},
-		{"celsius policy promote lab", "\ncelsius: policy lab serves queues of its own: write --to POLICY for the one that is to be what it is\n[exit code 1]\n"},
+		{"celsius policy promote lab", "\ncelsius: policy lab serves queues of its own: write --to POLICY\n[exit code 1]\n"},
 		{"celsius policy promote lab --to all", "\npolicy all is what lab is in generation 0\n"},
 	} {
 		if got := w.run(c.line); got != strings.TrimPrefix(c.want, "\n") {
