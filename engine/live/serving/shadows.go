@@ -32,27 +32,27 @@ type played struct {
 	issues         source.Issues
 }
 
-// follow has the shadows be those among candidates, each in the place that it would have beside what serves.
+// follow has the shadows be those among candidates, each in the place that it would have beside what serves. One goroutine calls it.
 func (s *shadows) follow(candidates []*candidate, serves *policy.Policy) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	all := slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.mode != v1alpha1.ModeShadow || c.policy == nil })
 	slices.SortFunc(all, func(a, b *candidate) int { return strings.Compare(a.name, b.name) })
-	before := s.played
-	s.played, s.playing = map[*candidate]played{}, nil
+	tried, playing := map[*candidate]played{}, []*candidate(nil)
 	for _, c := range all {
-		if len(s.playing) == mostShadows {
+		if len(playing) == mostShadows {
 			break
 		}
-		x, known := before[c]
+		x, known := s.played[c]
 		if !known || x.beside != serves {
 			x.beside = serves
 			x.policy, x.issues = join.With(serves, c.policy)
 		}
-		if s.played[c] = x; x.policy != nil {
-			s.playing = append(s.playing, c)
+		if tried[c] = x; x.policy != nil {
+			playing = append(playing, c)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.played, s.playing = tried, playing
 	maps.DeleteFunc(s.found, func(p *policy.Policy, _ *v1alpha1.ShadowStatus) bool {
 		return !slices.ContainsFunc(s.playing, func(c *candidate) bool { return s.played[c].policy == p })
 	})

@@ -42,6 +42,7 @@ type Player struct {
 	Clock func() time.Time
 
 	runs []*run
+	past map[string]time.Time // when what rests was asked last by what is served, before the cycle at hand
 }
 
 // run is how one shadow fares beside one policy.
@@ -66,7 +67,9 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) {
 	if x == nil {
 		return
 	}
-	x.follow(p, now)
+	if x.follow(p, now); len(x.runs) > 0 {
+		x.past = maps.Clone(c.Past.Fired)
+	}
 	for _, r := range x.runs {
 		if r.plan = nil; p.Mode == string(v1alpha1.ModePaused) {
 			continue // all that it would decide were a difference
@@ -156,10 +159,21 @@ func (x *Player) After(c *model.Cluster, plan *model.Plan) {
 			r.plan = nil
 			r.news = true
 			x.Meter.counted(r.of.Name, &before, &r.found)
+		} else {
+			r.missed(x.past, plan.Fired)
 		}
 		if r.news && !now.Before(r.told.Add(tellEvery)) {
 			r.told, r.news = now, false
 			x.Tell(r.of, r.status())
+		}
+	}
+}
+
+// missed has what rests keep step with what is served in a cycle in which the shadow takes no part: it would evict later for that alone.
+func (r *run) missed(past, fired map[string]time.Time) {
+	for name, at := range fired {
+		if r.fired != nil && r.fired[name].Equal(past[name]) {
+			r.fired[name] = at
 		}
 	}
 }

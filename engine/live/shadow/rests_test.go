@@ -40,8 +40,9 @@ spec:
 	return p
 }
 
-// TestStepsRest: a step with every rests in a shadow as long as it says there, whatever the served one's step of that name does.
-func TestStepsRest(t *testing.T) {
+// running is the cluster with its pod on a node.
+func running(t *testing.T) *model.Cluster {
+	t.Helper()
 	c := world(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n"}}
 	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "pods": resource.MustParse("10")}
@@ -52,22 +53,34 @@ func TestStepsRest(t *testing.T) {
 			t.Fatal(errs)
 		}
 	}
+	return c
+}
+
+// TestStepsRest: a step with every rests in a shadow as long as it says there, whatever the served one's step of that name does;
+// one that rests as long keeps step with that, though it takes no part for a while.
+func TestStepsRest(t *testing.T) {
+	c := running(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	served, often, seldom := sheds(t, "served", "3m"), sheds(t, "often", "2m"), sheds(t, "seldom", "5m")
+	served, often, seldom, alike := sheds(t, "served", "3m"), sheds(t, "often", "2m"), sheds(t, "seldom", "5m"), sheds(t, "alike", "3m")
 	x := &Player{
-		Policies: func() []*policy.Policy { return []*policy.Policy{often, seldom} },
+		Policies: func() []*policy.Policy { return []*policy.Policy{often, seldom, alike} },
 		Tell:     func(*policy.Policy, *v1alpha1.ShadowStatus) {},
 		Meter:    NewMeter(prometheus.NewRegistry()), Log: logr.Discard(), Clock: func() time.Time { return now },
 	}
 	var d engine.Decider
 	got := map[string]string{}
 	for minute := range 10 {
+		for _, r := range x.runs {
+			if r.of == alike && minute == 3 {
+				r.rests = now.Add(time.Second)
+			}
+		}
 		x.Before(c, served, now)
 		for _, r := range x.runs {
-			if r.plan == nil {
-				t.Fatalf("%s does not decide", r.of.Name)
+			if (r.plan == nil) != (r.of == alike && minute == 3) {
+				t.Fatalf("%s decides in minute %d: %v", r.of.Name, minute, r.plan != nil)
 			}
-			if len(r.plan.Evicts) > 0 {
+			if r.plan != nil && len(r.plan.Evicts) > 0 {
 				got[r.of.Name] += fmt.Sprint(" ", minute)
 			}
 		}
@@ -84,7 +97,7 @@ func TestStepsRest(t *testing.T) {
 		x.After(c, plan)
 		now = now.Add(time.Minute)
 	}
-	for name, want := range map[string]string{"served": " 0 3 6 9", "often": " 0 2 4 6 8", "seldom": " 0 5"} {
+	for name, want := range map[string]string{"served": " 0 3 6 9", "often": " 0 2 4 6 8", "seldom": " 0 5", "alike": " 0 6 9"} {
 		if got[name] != want {
 			t.Errorf("%s evicts in minutes%s, want%s", name, got[name], want)
 		}
