@@ -49,6 +49,7 @@
 //	engine/policy/params   what a policy sets of a table's params: their types, values and bounds
 //	engine/policy/facts    what is known of each row before it is asked: what it gives, costs and reads, how long that holds
 //	engine/policy/kinds    what a parameter of a verb can be
+//	engine/policy/join     one policy of several that stand beside each other
 //	engine/policy/parts    what the rows of policies decide that stand beside each other, each with queues of its own
 //	engine/policy/rollback when a policy is to be taken back, by its own word
 //	engine/policy/text     a policy written down again, with all that it names written out

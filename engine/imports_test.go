@@ -78,6 +78,7 @@ var mayImport = map[string]string{
 		"engine/slab engine/topology engine/volume/none rules rules/eval",
 	"engine/policy":          ofPolicy + " engine/policy/kinds engine/policy/parts engine/policy/rollback",
 	"engine/policy/params":   "engine/language rules rules/source",
+	"engine/policy/join":     "engine/policy engine/policy/parts rules/source",
 	"engine/policy/kinds":    "rules rules/eval rules/source",
 	"engine/policy/parts":    "",
 	"engine/policy/rollback": "rules/source",
@@ -94,7 +95,7 @@ var mayImport = map[string]string{
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/slab " +
 		"engine/verdict",
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
-	"engine/whatif": "engine engine/explain engine/model engine/policy engine/session rules/source statemachines/jobplugin " +
+	"engine/whatif": "engine engine/explain engine/model engine/policy engine/policy/join engine/session rules/source statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
 		"rules/source " + allCRDs,
@@ -108,10 +109,10 @@ var mayImport = map[string]string{
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
-	"engine/sim":                simOurs + " engine/page engine/sim/manifest statemachines statemachines/jobplugin",
+	"engine/sim":                simOurs + " engine/page engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
-	"engine/try":             "engine/policy engine/sim engine/sim/manifest rules/source",
+	"engine/try":             "engine/sim engine/sim/manifest rules/source",
 	"engine/sim/corpus":      "",
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
@@ -127,7 +128,7 @@ var mayImport = map[string]string{
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/live/serving":   "engine/model engine/policy engine/policy/parts engine/policy/rollback rules/source crds/policy/v1alpha1",
+	"engine/live/serving":   "engine/model engine/policy engine/policy/join engine/policy/parts engine/policy/rollback rules/source crds/policy/v1alpha1",
 	"engine/live/shadow":    "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
 	"engine/live/strip":     "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"statemachines":         "rules rules/eval rules/source",
@@ -219,6 +220,7 @@ var mayImportOthers = map[string]string{
 	"engine/compare":            simOthers + " golang.org/x/sync",
 	"engine/policy/text":        "",
 	"engine/policy/rollback":    "",
+	"engine/policy/join":        "",
 	"engine/policy/kinds":       "github.com/google/cel-go",
 	"engine/policy/parts":       "",
 	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",

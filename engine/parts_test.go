@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/join"
 )
 
 // ofQueues is a policy as one of queues, under another name.
@@ -37,7 +38,7 @@ func ofQueues(t testing.TB, p *policy.Policy, name, queues string) *policy.Polic
 
 func joined(t testing.TB, base *policy.Policy, parts ...*policy.Policy) *policy.Policy {
 	t.Helper()
-	out, issues := policy.Join(base, parts...)
+	out, issues := join.Policies(base, parts...)
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}

@@ -205,27 +205,27 @@ func (s *simulation) proven() error {
 }
 
 // once reads the files and runs the cycles.
-func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.Report, choice, error) {
+func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.Report, sim.Chosen, error) {
 	sources, err := manifest.Read(c.InOrStdin(), args...)
 	if err != nil {
-		return nil, choice{}, err
+		return nil, sim.Chosen{}, err
 	}
 	w := sim.NewWorld(s.world(now, ""))
 	policies, issues := w.Load(sources...)
 	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
-		return nil, choice{}, err
+		return nil, sim.Chosen{}, err
 	}
 	chosen, issues, err := s.choose(policies)
 	if err != nil {
-		return nil, choice{}, err
+		return nil, sim.Chosen{}, err
 	}
 	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
-		return nil, choice{}, err
+		return nil, sim.Chosen{}, err
 	}
-	w.Policy = chosen.compiled
+	w.Policy = chosen.Policy
 	o, err := s.span(c, now)
 	if err != nil {
-		return nil, choice{}, err
+		return nil, sim.Chosen{}, err
 	}
 	report, err := w.RunFor(o)
 	return report, chosen, err
@@ -264,7 +264,7 @@ func (s *simulation) vet(errs io.Writer, issues source.Issues) error {
 }
 
 // print writes the report, or an explanation, to where it is wanted.
-func (s *simulation) print(out io.Writer, report *sim.Report, chosen choice) error {
+func (s *simulation) print(out io.Writer, report *sim.Report, chosen sim.Chosen) error {
 	text, err := s.text(report, chosen)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func (s *simulation) print(out io.Writer, report *sim.Report, chosen choice) err
 	return nil
 }
 
-func (s *simulation) text(report *sim.Report, chosen choice) ([]byte, error) {
+func (s *simulation) text(report *sim.Report, chosen sim.Chosen) ([]byte, error) {
 	if s.explain != "" {
 		text, err := report.Explain(s.explain)
 		return []byte(text), err
@@ -296,62 +296,48 @@ func (s *simulation) text(report *sim.Report, chosen choice) ([]byte, error) {
 	if err != nil || s.output != "table" && s.output != "wide" {
 		return text, err
 	}
-	return append([]byte(fmt.Sprintf("policy %s (%s)\n\n", chosen.compiled.Name, chosen.from)), text...), nil
+	return append([]byte(chosen.Text()), text...), nil
 }
 
-// choice is the policy that a simulation runs by, and where it came from.
-type choice struct {
-	compiled *policy.Policy
-	from     string
-}
-
-// choose finds the policy that --policy means: one among the files by its name, the
-// embedded default, or a file; without the flag the only one among the files, else
-// the default.
-// Policies of queues stand beside it.
-func (s *simulation) choose(policies []manifest.Uncompiled) (choice, source.Issues, error) {
-	var parts []*policy.Policy
-	var found source.Issues
-	policies = slices.DeleteFunc(slices.Clone(policies), func(p manifest.Uncompiled) bool {
-		if p.Name == s.policy || !p.Doc.Root.Get("spec").Get("queues").Exists() {
-			return false
-		}
-		part, issues, _ := load(p.Doc)
-		parts, found = append(parts, part.compiled), append(found, issues...)
-		return true
-	})
-	chosen, issues, err := s.chooseOf(policies)
-	issues = append(found, issues...)
+// choose finds the policy that --policy means: one among the files by its name, the embedded default, or a file; without the flag as
+// sim.Choose does.
+func (s *simulation) choose(policies []manifest.Uncompiled) (sim.Chosen, source.Issues, error) {
+	named, issues, err := s.named(policies)
 	if err != nil || issues.Err() != nil {
-		return chosen, issues, err
+		return sim.Chosen{}, issues, err
 	}
-	joined, more := policy.Join(chosen.compiled, parts...)
-	return choice{joined, chosen.from}, append(issues, more...), nil
+	chosen, more, err := sim.Choose(policies, named)
+	if err != nil {
+		return chosen, nil, usageError("%w; choose one with --policy", err)
+	}
+	return chosen, append(issues, more...), nil
 }
 
-func (s *simulation) chooseOf(policies []manifest.Uncompiled) (choice, source.Issues, error) {
-	if s.policy == "" && len(policies) == 1 {
-		return load(policies[0].Doc)
-	}
-	if s.policy == "" && len(policies) > 1 {
-		return choice{}, nil, usageError("the files hold %d policies; choose one with --policy: %s", len(policies),
-			strings.Join(names(policies), ", "))
-	}
-	for _, p := range policies {
-		if p.Name == s.policy {
-			return load(p.Doc)
-		}
-	}
-	if s.policy == "" || s.policy == "default" {
-		compiled, issues := policy.Default()
-		return choice{compiled, "built in"}, issues, nil
+// named is what --policy names; nil: there is no such flag.
+func (s *simulation) named(policies []manifest.Uncompiled) (*manifest.Uncompiled, source.Issues, error) {
+	i := slices.IndexFunc(policies, func(p manifest.Uncompiled) bool { return p.Name == s.policy })
+	switch {
+	case s.policy == "":
+		return nil, nil, nil
+	case i >= 0:
+		return &policies[i], nil, nil
+	case s.policy == "default":
+		doc, issues := policy.Embedded(s.policy)
+		return &manifest.Uncompiled{Name: s.policy, Doc: doc}, issues, nil
 	}
 	data, err := os.ReadFile(s.policy)
 	if err != nil {
-		return choice{}, nil, usageError("--policy %s is neither a policy among the files (%s), nor default, nor a file: %w",
+		return nil, nil, usageError("--policy %s is neither a policy among the files (%s), nor default, nor a file: %w",
 			s.policy, strings.Join(append(names(policies), "there are no others"), ", "), err)
 	}
-	return loadFile(s.policy, data)
+	objects, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: s.policy, Data: data})
+	if issues.Err() == nil && len(objects.Policies) != 1 {
+		return nil, nil, usageError("--policy %s must hold one SchedulingPolicy, found %d", s.policy, len(objects.Policies))
+	}
+	if issues.Err() != nil {
+		return nil, issues, nil
+	}
+	return &objects.Policies[0], issues, nil
 }
 
 func names(policies []manifest.Uncompiled) []string {
@@ -360,23 +346,6 @@ func names(policies []manifest.Uncompiled) []string {
 		out = append(out, p.Name)
 	}
 	return out
-}
-
-func load(doc *source.Document) (choice, source.Issues, error) {
-	compiled, issues := policy.Load(doc)
-	return choice{compiled, "from " + doc.File}, issues, nil
-}
-
-func loadFile(name string, data []byte) (choice, source.Issues, error) {
-	objects, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: name, Data: data})
-	if issues.Err() != nil {
-		return choice{}, issues, nil
-	}
-	if len(objects.Policies) != 1 {
-		return choice{}, nil, usageError("--policy %s must hold one SchedulingPolicy, found %d", name, len(objects.Policies))
-	}
-	c, more, err := load(objects.Policies[0].Doc)
-	return c, append(issues, more...), err
 }
 
 // scenarios runs scenarios one after the other and prints what differs.

@@ -2,10 +2,15 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/try"
 )
 
 const world = `apiVersion: sim.celsius.dev/v1alpha1
@@ -102,7 +107,7 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"until what", "simulate --until noon timed.yaml", exitUsage, "", "--until noon is neither"},
 		{"until before", "simulate --until 2020-01-05T13:00:00Z timed.yaml", exitUsage, "", "nor a time after the first cycle"},
 		{"every without until", "simulate --every 1m timed.yaml", exitUsage, "", "add --until"},
-		{"two policies", "simulate world.yaml both.yaml", exitUsage, "", "choose one with --policy: one, two"},
+		{"two policies", "simulate world.yaml both.yaml", exitUsage, "", "there are 2 policies, one, two; choose one with --policy"},
 		{"a policy that is not there", "simulate --policy nope world.yaml house.yaml", exitUsage, "", "neither a policy among the files (house"},
 		{"a command", "simulte", exitUsage, "", "did you mean simulate?"},
 		{"a scenario", "simulate same.txtar", exitOK, "ok    ", ""},
@@ -236,5 +241,69 @@ jobs:
 		if code != test.code || !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), test.errs) {
 			t.Errorf("%v: %d, want %d\n%s\n%s", test.args, code, test.code, out.String(), errs.String())
 		}
+	}
+}
+
+// TestSimulateAsThePage: of the same files the command and the page choose the same policies, and so decide the same.
+func TestSimulateAsThePage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const world = `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+queues: [{name: a}, {name: lab}]
+nodes: [{name: "n[1-3]", cpu: 4}]
+jobs: [{name: a, cpu: 1, queue: a}, {name: l, cpu: 1, queue: lab}]
+`
+	on := func(node, name, more string) string {
+		return fmt.Sprintf(`---
+apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: %s}
+spec:
+  pipeline: [enqueue, allocate]
+  tiers: [{name: all, tables: [{name: own, inline: {predicates: [{name: p, expression: "node.name == '%s'"}]}}]}]
+%s`, name, node, more)
+	}
+	const ofLab, shadow = "  queues: queue.name == 'lab'\n", "  mode: Shadow\n"
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ name, policies, a, l, err string }{
+		{name: "none", a: "n1", l: "n2"},
+		{name: "one", policies: on("n3", "x", ""), a: "n3", l: "n3"},
+		{name: "of a queue", policies: on("n3", "x", "") + on("n2", "lab", ofLab), a: "n3", l: "n2"},
+		{
+			name: "the first by name of two of a queue", policies: on("n3", "z", ofLab) + on("n1", "x", "") + on("n2", "y", ofLab),
+			a: "n1", l: "n2",
+		},
+		{
+			name: "shadows decide nothing", policies: on("n2", "w", shadow) + on("n3", "x", "") + on("n2", "y", ofLab+shadow),
+			a: "n3", l: "n3",
+		},
+		{name: "a shadow alone", policies: on("n3", "w", shadow), a: "n3", l: "n3"},
+		{name: "two", policies: on("n3", "x", "") + on("n2", "y", ""), err: "there are 2 policies, x, y; "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(try.WorldFile, []byte(world), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(try.PolicyFile, []byte(c.policies), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			page := try.Ask(try.Question{Policy: c.policies, World: world}, now)
+			var out, errs bytes.Buffer
+			run([]string{"simulate", "--now", now.Format(time.RFC3339), try.PolicyFile, try.WorldFile}, strings.NewReader(""), &out, &errs)
+			if c.err != "" {
+				if !strings.Contains(errs.String(), c.err) || !strings.Contains(page.Error, c.err) {
+					t.Errorf("the command says %q, the page %q", &errs, page.Error)
+				}
+				return
+			}
+			if out.String() != page.Plan {
+				t.Errorf("the command decides\n%s%s\nthe page\n%s", &out, &errs, page.Plan)
+			}
+			for job, node := range map[string]string{"a": c.a, "l": c.l} {
+				if want := regexp.MustCompile(`bind +default/` + job + `-0 +` + node); !want.MatchString(out.String()) {
+					t.Errorf("job %s is not on %s:\n%s", job, node, &out)
+				}
+			}
+		})
 	}
 }

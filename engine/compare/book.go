@@ -3,6 +3,7 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -138,21 +139,37 @@ type Difference struct {
 func (b *Book) Differences() []Difference {
 	out := []Difference{}
 	for _, key := range slices.Sorted(maps.Keys(b.jobs)) {
-		j := b.jobs[key]
-		d := Difference{
-			Job: key, Queue: j.queue, OldStart: j.began[Old], NewStart: j.began[New], OldBound: len(j.places[Old]), NewBound: len(j.places[New]),
-			OldEvicted: without(j.evicted[Old], j.evicted[New]), NewEvicted: without(j.evicted[New], j.evicted[Old]),
-		}
-		for pod, node := range j.places[Old] {
-			if other, both := j.places[New][pod]; both && other != node {
-				d.Elsewhere++
-			}
-		}
-		if d.Elsewhere+d.OldEvicted+d.NewEvicted > 0 || d.OldBound != d.NewBound || !d.OldStart.Equal(d.NewStart) {
+		if d, otherwise := b.jobs[key].difference(); otherwise {
 			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// Jobs are the keys of those that something was noted of.
+func (b *Book) Jobs() iter.Seq[string] { return maps.Keys(b.jobs) }
+
+// Close forgets a job of which nothing more comes. otherwise says whether it fared otherwise, and d how.
+func (b *Book) Close(job string) (d Difference, otherwise bool) {
+	if j := b.jobs[job]; j != nil {
+		delete(b.jobs, job)
+		return j.difference()
+	}
+	return d, false
+}
+
+// difference is how a job fares otherwise, if it does.
+func (j *job) difference() (d Difference, otherwise bool) {
+	d = Difference{
+		Job: j.key, Queue: j.queue, OldStart: j.began[Old], NewStart: j.began[New], OldBound: len(j.places[Old]), NewBound: len(j.places[New]),
+		OldEvicted: without(j.evicted[Old], j.evicted[New]), NewEvicted: without(j.evicted[New], j.evicted[Old]),
+	}
+	for pod, node := range j.places[Old] {
+		if other, both := j.places[New][pod]; both && other != node {
+			d.Elsewhere++
+		}
+	}
+	return d, d.Elsewhere+d.OldEvicted+d.NewEvicted > 0 || d.OldBound != d.NewBound || !d.OldStart.Equal(d.NewStart)
 }
 
 func without(these, those map[string]bool) (n int) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,12 +61,12 @@ func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sour
 // Recordings has a policy decide each recorded cycle in the place of the one that did, or of old, from the state that was. first is the
 // first cycle in which it decides otherwise; nil: there is none. As each file begins with a checkpoint, several are decided at a time.
 func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Moment, err error) {
-	books, moments := make([]*Book, len(files)), make([]*Moment, len(files))
+	books, found := make([]*Book, len(files)), earliest{at: len(files)}
 	var all errgroup.Group
 	all.SetLimit(runtime.GOMAXPROCS(0))
 	for i, file := range files {
 		all.Go(func() (err error) {
-			books[i], moments[i], err = recorded(old, other, file)
+			books[i], err = recorded(old, other, file, found.of(i))
 			return err
 		})
 	}
@@ -75,13 +76,42 @@ func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Mom
 	b = &Book{}
 	for i := range books {
 		b.add(books[i])
-		first = cmp.Or(first, moments[i])
 	}
-	return b, first, nil
+	return b, found.moment, nil
+}
+
+// earliest is the moment of the earliest of files that has one. It is for any goroutine.
+type earliest struct {
+	mu     sync.Mutex
+	at     int
+	moment *Moment
+}
+
+// finder looks for the moment of one file.
+type finder struct {
+	*earliest
+	file int
+}
+
+func (x *earliest) of(file int) finder { return finder{x, file} }
+
+// wanted says whether no moment was found in the file, nor in one before it.
+func (f finder) wanted() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at > f.file
+}
+
+func (f finder) found(m *Moment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at > f.file {
+		f.at, f.moment = f.file, m
+	}
 }
 
 // recorded is Recordings of one file.
-func recorded(old, other *policy.Policy, file string) (b *Book, first *Moment, err error) {
+func recorded(old, other *policy.Policy, file string, first finder) (b *Book, err error) {
 	b = &Book{}
 	var deciders [2]engine.Decider
 	var after, before *model.Plan
@@ -93,7 +123,7 @@ func recorded(old, other *policy.Policy, file string) (b *Book, first *Moment, e
 			before = in(x, &deciders[Old], old)
 		}
 		objects = nil
-		if first == nil && len(after.Binds)+len(after.Evicts) > 0 {
+		if len(after.Binds)+len(after.Evicts) > 0 && (before == nil || !Alike(before, after)) && first.wanted() {
 			objects = p.Objects()
 		}
 		return nil
@@ -105,18 +135,15 @@ func recorded(old, other *policy.Policy, file string) (b *Book, first *Moment, e
 		b.Note(Old, before)
 		b.Note(New, after)
 		b.Count(before, after)
-		if first == nil && objects != nil && !Alike(before, after) {
-			first = &Moment{Now: x.Recorded.Now, Objects: objects, Old: old}
-			if old == nil {
-				first.Old = x.Policy
-			}
+		if objects != nil && !Alike(before, after) {
+			first.found(&Moment{Now: x.Recorded.Now, Objects: objects, Old: cmp.Or(old, x.Policy)})
 		}
 		return nil
 	}
 	if err := p.Play(file); err != nil {
-		return nil, nil, err //nolint:wrapcheck // it names the file
+		return nil, err //nolint:wrapcheck // it names the file
 	}
-	return b, first, nil
+	return b, nil
 }
 
 // in is what a policy decides of a moment; the cluster is as it was afterwards.

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // newMeasures tells a feed of the measured load of nodes: by the API metrics.k8s.io, or by Prometheus.
@@ -36,4 +38,9 @@ func (s *scheduler) newMeasures(in *feed, wanted func() bool) (*load.Watch, erro
 		return s.client.List(ctx, of, client.MatchingLabelsSelector{Selector: selector})
 	}
 	return m, nil
+}
+
+// readsMeasures says whether any of policies reads what is measured of nodes.
+func readsMeasures(all []*policy.Policy) bool {
+	return slices.ContainsFunc(all, func(p *policy.Policy) bool { return p != nil && p.ReadsMeasures() })
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 func measured(node, cpu string) metricsv1beta1.NodeMetrics {
@@ -109,4 +110,12 @@ func TestMeasures(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// Load that only a shadow reads is wanted as well.
+func TestMeasuresForShadows(t *testing.T) {
+	plain, usage := shadowOf(t, "plain", "{name: nodeorder}"), shadowOf(t, "usage", "{name: usage}")
+	if readsMeasures([]*policy.Policy{plain, nil}) || !readsMeasures([]*policy.Policy{usage, plain}) {
+		t.Error("load is listed where nobody reads it, or not where a shadow does")
+	}
 }

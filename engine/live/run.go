@@ -257,7 +257,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	l.policy, l.observe = p.Current, p.Observe
 	l.shadow = &shadow.Player{Policies: p.Shadows, Tell: p.Shadowed, Meter: s.metrics.shadows, Log: s.log, Clock: time.Now}
 	if every := s.o.NodeMetricsInterval; every > 0 {
-		measured, err := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
+		measured, err := s.newMeasures(in, func() bool { return readsMeasures(append(p.Shadows(), p.Current())) })
 		if err != nil {
 			return err
 		}

@@ -206,7 +206,7 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	rollback.Read(spec.Get("rollback"), &l.issues)
 	c := newCompiler(l, p)
 	c.queues(spec)
-	all := l.joinings(doc.Root)
+	all := l.parts(doc.Root)
 	if l.joined = len(all) > 0; l.joined {
 		c.serving(doc.Root, all)
 	}

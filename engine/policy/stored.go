@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -23,7 +24,7 @@ func LoadStored(data []byte) (p *Policy, issues source.Issues) {
 	if doc == nil {
 		return nil, issues
 	}
-	p, found := LoadIn(doc, Verbs(), Vocabulary(), AccountingFunctions(), partsKey)
+	p, found := LoadIn(doc, Verbs(), Vocabulary(), AccountingFunctions(), parts.Key)
 	issues = doc.Within(append(issues, found...))
 	if issues.Err() != nil {
 		return nil, issues

@@ -14,6 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -274,7 +275,7 @@ func (s *scenario) policy(args []string) error {
 		}
 		all = append(all, compiled)
 	}
-	joined, issues := policy.Join(all[0], all[1:]...)
+	joined, issues := join.Policies(all[0], all[1:]...)
 	if joined == nil {
 		return issues.Err()
 	}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -133,25 +132,15 @@ func (a *Answer) load(q Question, now time.Time) (*sim.World, error) {
 		return nil, issues
 	}
 	a.note(issues)
-	from := "built in"
-	switch len(policies) {
-	case 0:
-		w.Policy, issues = policy.Default()
-	case 1:
-		w.Policy, issues = policy.Load(policies[0].Doc)
-		from = "from " + policies[0].Doc.File
-	default:
-		names := make([]string, 0, len(policies))
-		for _, p := range policies {
-			names = append(names, p.Name)
-		}
-		return nil, fmt.Errorf("there are %d policies, %s; leave one", len(policies), strings.Join(names, ", "))
+	chosen, issues, err := sim.Choose(policies, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w; leave one", err)
 	}
 	if issues.Err() != nil {
 		return nil, issues
 	}
 	a.note(issues)
-	a.Plan = fmt.Sprintf("policy %s (%s)\n\n", w.Policy.Name, from)
+	w.Policy, a.Plan = chosen.Policy, chosen.Text()
 	return w, nil
 }
 

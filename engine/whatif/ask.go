@@ -13,6 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -88,9 +89,13 @@ func (a *Asker) Ask(q Asked, change *Change) (*Answer, error) {
 }
 
 func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
-	c, p := q.Session.Cluster(), change.Policy
-	if p == nil {
-		p = q.Session.Policy()
+	c, p := q.Session.Cluster(), q.Session.Policy()
+	if change.Policy != nil {
+		with, issues := join.With(p, change.Policy)
+		if with == nil {
+			return nil, fmt.Errorf("policy %s cannot stand beside %s: %w", change.Policy.Name, p.Generations(), issues.Err())
+		}
+		p = with
 	}
 	a.prepare(q.Session)
 	before, err := a.before(q)

@@ -30,7 +30,7 @@ type Change struct {
 	Delete []string
 	// Copies are nodes like others.
 	Copies []Copies
-	// Policy decides in place of the one that does; nil: that.
+	// Policy decides in place of the one that does, or of the one of its queues, which it then names; nil: they do.
 	Policy *policy.Policy
 }
 

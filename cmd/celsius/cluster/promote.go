@@ -126,17 +126,18 @@ func (r *Reach) policy(ctx context.Context, name string) (*unstructured.Unstruct
 
 func (t *tool) promoteCommand() *cobra.Command {
 	var to string
-	var dry bool
+	var dry, force bool
 	c := &cobra.Command{
 		Use:   "promote POLICY",
 		Short: "Have a shadow, or a policy of some queues, be served in all",
 		Long: `Have the SchedulingPolicy that a scheduler serves be what another one is: a
-policy in mode Shadow, or one that serves queues of its own, which is then
-obeyed in all. That is the one beside which it decided last, or that of --to,
-which is made where it is missing. What is promoted stays as it is. It is
-checked like any change, and served from the next cycle on; celsius policy
-rollback takes it back, and so does the scheduler where the policy's own
-spec.rollback says so.`,
+policy in mode Shadow becomes that beside which it decided, or that of --to. One
+that serves queues of its own becomes that of --to, and is then obeyed in all
+queues. What --to names is made where it is missing. What is promoted stays as
+it is. A shadow that has not decided as it is now, or not beside what is served
+now, is refused unless with --force. The change is checked like any other, and
+served from the next cycle on; celsius policy rollback takes it back, and so
+does the scheduler where the policy's own spec.rollback says so.`,
 		Example: `  celsius policy promote trial
   celsius policy promote trial --to default --dry-run`,
 		Args:              cobra.ExactArgs(1),
@@ -153,19 +154,64 @@ spec.rollback says so.`,
 			found, err := shadowOf(shadow)
 			if _, ofQueues, _ := unstructured.NestedFieldNoCopy(shadow.Object, "spec", "queues"); err != nil && !ofQueues {
 				return err
+			} else if err != nil && to == "" {
+				return fmt.Errorf("policy %s serves queues of its own: write --to POLICY", args[0])
 			}
 			if to == "" {
 				if len(found) != 1 {
 					return fmt.Errorf("policy %s decided beside %s: write --to POLICY", args[0], besides(found))
 				}
-				to, _, _ = strings.Cut(found[0].Beside, "@")
+				to, _ = servedBeside(&found[0])
 			}
-			return t.promote(c, r, shadow, to, dry)
+			decided := func(*unstructured.Unstructured) error { return nil }
+			if err == nil && !force {
+				decided = func(stored *unstructured.Unstructured) error { return decidedBeside(shadow, found, to, stored) }
+			}
+			return t.promote(c, r, shadow, to, dry, decided)
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the policy that becomes what the shadow is; unset: that beside which it decided")
 	c.Flags().BoolVar(&dry, "dry-run", false, "have it checked by the API server, and store nothing")
+	c.Flags().BoolVar(&force, "force", false, "promote a shadow that has not decided as it is now, or not beside what is served now")
 	return c
+}
+
+// servedBeside is the policy of all others beside which a shadow decided, and its generation.
+func servedBeside(s *policyv1alpha1.ShadowStatus) (name, generation string) {
+	base, _, _ := strings.Cut(s.Beside, "+")
+	name, generation, _ = strings.Cut(base, "@")
+	return name, generation
+}
+
+// decidedBeside says why what was found of a shadow is not about what it is and what it is to become; nil: it is. stored is what it is to
+// become, nil where there is none.
+func decidedBeside(shadow *unstructured.Unstructured, found []policyv1alpha1.ShadowStatus, to string,
+	stored *unstructured.Unstructured,
+) error {
+	name, now := shadow.GetName(), shadow.GetGeneration()
+	const otherwise = ": wait until it has, or write --force"
+	if len(found) == 0 {
+		return fmt.Errorf("policy %s has not decided yet"+otherwise, name)
+	}
+	is := "0" // of the embedded default
+	if stored != nil {
+		is = strconv.FormatInt(stored.GetGeneration(), 10)
+	}
+	for i := range found {
+		if found[i].Generation != now {
+			return fmt.Errorf("policy %s decided as it was in generation %d, and not yet in generation %d"+otherwise, name,
+				found[i].Generation, now)
+		}
+		beside, was := servedBeside(&found[i])
+		switch {
+		case beside != to || was == is:
+		case stored == nil:
+			return fmt.Errorf("policy %s decided beside generation %s of %s, which is gone"+otherwise, name, was, to)
+		default:
+			return fmt.Errorf("policy %s decided beside generation %s of %s, and not yet beside generation %s"+otherwise, name, was, to, is)
+		}
+	}
+	return nil
 }
 
 func besides(found []policyv1alpha1.ShadowStatus) string {
@@ -179,7 +225,10 @@ func besides(found []policyv1alpha1.ShadowStatus) string {
 	return strings.Join(names, " and ")
 }
 
-func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstructured, to string, dry bool) error {
+// promote has a policy be what another is, if what it is lets it; nil: it is not there.
+func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstructured, to string, dry bool,
+	decided func(stored *unstructured.Unstructured) error,
+) error {
 	spec, _ := shadow.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	spec["mode"] = string(policyv1alpha1.ModeActive)
@@ -192,8 +241,18 @@ func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstruct
 		said = fmt.Sprintf("policy %s would be what %s is in generation %d", to, shadow.GetName(), shadow.GetGeneration())
 	}
 	stored, err := r.policy(c.Context(), to)
+	missing := apierrors.IsNotFound(err)
+	if missing {
+		stored, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := decided(stored); err != nil {
+		return err
+	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case missing:
 		stored = &unstructured.Unstructured{}
 		stored.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
 		stored.SetName(to)
@@ -203,7 +262,6 @@ func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstruct
 			options = append(options, client.DryRunAll)
 		}
 		err = r.Create(c.Context(), stored, options...)
-	case err != nil:
 	case equality.Semantic.DeepEqual(stored.Object["spec"], any(spec)):
 		return fmt.Errorf("policy %s is what %s is already", to, shadow.GetName())
 	default:

@@ -624,7 +624,8 @@ type ShadowStatus struct {
 	// The generation of the policy that is the shadow.
 	Generation int64 `json:"generation"`
 
-	// The policy beside which it decides, as default@3. With another one counts begin anew.
+	// The policies beside which it decides, as default@3, or default@3+lab@1 where lab serves queues
+	// of its own. With others counts begin anew.
 	Beside string `json:"beside"`
 
 	// When the first cycle was in which it decided.

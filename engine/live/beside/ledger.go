@@ -97,14 +97,53 @@ type ledger struct {
 	counts map[Counts]*Counts // by queue and verb
 	kept   []*Difference
 	jobs   compare.Book
-	titles explain.Titles // of these jobs
+	gone   map[string]time.Time // since when those of jobs are that the cluster has no more
+	closed closed
+	titles explain.Titles // of the jobs that are known
+}
+
+// closed are jobs that fared otherwise, and are gone.
+type closed struct {
+	kept []compare.Difference
+	more int // that are not kept
 }
 
 func newLedger(tell func(*Difference)) ledger {
 	if tell == nil {
 		tell = func(*Difference) {}
 	}
-	return ledger{tell: tell, counts: map[Counts]*Counts{}, titles: explain.Titles{}}
+	return ledger{tell: tell, counts: map[Counts]*Counts{}, gone: map[string]time.Time{}, titles: explain.Titles{}}
+}
+
+// close forgets the jobs that are gone for longer than the grace, so that none is kept that fared alike, and of the others the first only.
+func (l *ledger) close(there func(job string) bool, now time.Time, grace time.Duration) {
+	for job := range l.jobs.Jobs() {
+		since, gone := l.gone[job]
+		switch {
+		case there(job):
+			delete(l.gone, job)
+		case !gone:
+			l.gone[job] = now
+		case now.Sub(since) > grace:
+			delete(l.gone, job)
+			d, otherwise := l.jobs.Close(job)
+			if otherwise && len(l.closed.kept) < mostKept {
+				l.closed.kept = append(l.closed.kept, d)
+				continue
+			}
+			delete(l.titles, job)
+			if otherwise {
+				l.closed.more++
+			}
+		}
+	}
+}
+
+// otherwise are the jobs that fare otherwise, in key order: those that are gone before those of their names that came later.
+func (l *ledger) otherwise() []compare.Difference {
+	out := append(slices.Clone(l.closed.kept), l.jobs.Differences()...)
+	slices.SortStableFunc(out, func(a, b compare.Difference) int { return strings.Compare(a.Job, b.Job) })
+	return out
 }
 
 func (l *ledger) row(d *Difference) *Counts {

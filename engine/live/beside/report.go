@@ -27,6 +27,8 @@ type Report struct {
 	Queues  []Counts `json:"queues"`
 	// Jobs fare otherwise by the policy than by the other scheduler, which is the old side.
 	Jobs []compare.Difference `json:"jobs"`
+	// JobsLeftOut is how many more there were, which are gone.
+	JobsLeftOut int `json:"jobsLeftOut,omitempty"`
 	// Differences are the first so many, in the order in which they were found; LeftOut is how many more there are.
 	Differences []Difference `json:"differences"`
 	LeftOut     int          `json:"leftOut,omitempty"`
@@ -44,8 +46,8 @@ func (x *Shadow) Report() *Report {
 	sum := x.ledger.sum()
 	out := &Report{
 		Of: x.o.Of, Policy: x.o.Policy.Name, Cycles: x.cycle, First: x.first, Last: x.last, Decisions: sum.All(), Agreement: sum.Agreement(),
-		Missed: x.witness.missed, Unasked: x.unasked, Queues: x.ledger.rows(), Jobs: x.ledger.jobs.Differences(), Differences: []Difference{},
-		titles: x.ledger.titles,
+		Missed: x.witness.missed, Unasked: x.unasked, Queues: x.ledger.rows(), Jobs: x.ledger.otherwise(),
+		JobsLeftOut: x.ledger.closed.more, Differences: []Difference{}, titles: x.ledger.titles,
 	}
 	for _, d := range x.ledger.kept {
 		out.Differences = append(out.Differences, *d)
@@ -100,7 +102,11 @@ func (r *Report) Text() string {
 	if sum.All() == sum.Alike {
 		return text
 	}
-	return text + compare.Told(r.Jobs, "Celsius", r.titles.Of) + r.differences()
+	text += compare.Told(r.Jobs, "Celsius", r.titles.Of)
+	if r.JobsLeftOut > 0 {
+		text += explain.Count(r.JobsLeftOut, "job") + " more fared otherwise, and are gone\n"
+	}
+	return text + r.differences()
 }
 
 // differences tells of each what the other did and what the policy would have done.

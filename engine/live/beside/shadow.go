@@ -208,6 +208,7 @@ func (x *Shadow) decide(now time.Time) {
 	x.waiting, x.unasked = waiting{}, x.unasked || len(x.plan.Asks) > 0
 	x.stale = false
 	x.wish(now)
+	x.ledger.close(func(job string) bool { return x.cluster.Jobs[job] != nil }, now, x.o.Grace)
 }
 
 func (x *Shadow) tried(now time.Time) *model.Plan {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -53,7 +54,7 @@ func (x *beside) join(c choice, all []*candidate) choice {
 		x.base, x.of, x.joined, x.refused = c.serving.policy, fit, c.serving.policy, map[*candidate]source.Issues{}
 		var taken []*policy.Policy
 		for _, part := range fit {
-			joined, issues := policy.Join(c.serving.policy, append(taken, part.policy)...)
+			joined, issues := join.Policies(c.serving.policy, append(taken, part.policy)...)
 			if joined == nil {
 				x.refused[part] = issues
 				continue

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // labSpec is a policy of queues, with a row of its own.
@@ -15,9 +16,11 @@ const labSpec = `{"mode":"Active","queues":"queue.name == 'lab'","rollback":{"ro
 	`"tables":[{"name":"own","inline":{"predicates":[{"name":"p","expression":"node.ready"}]}}]}]}`
 
 // tablesOf are those of the rows that decide.
-func tablesOf(p *Policies) string {
+func tablesOf(p *Policies) string { return tables(p.Current()) }
+
+func tables(p *policy.Policy) string {
 	var out []string
-	for _, r := range p.Current().All {
+	for _, r := range p.All {
 		if len(out) == 0 || out[len(out)-1] != r.Table {
 			out = append(out, r.Table)
 		}

@@ -265,7 +265,7 @@ func (p *Policies) step(ctx context.Context) error {
 	if taken {
 		errs = append(errs, p.choose(ctx, selected, all))
 	}
-	p.shadows.follow(all, p.serving)
+	p.shadows.follow(all, p.Current())
 	for _, u := range objects {
 		errs = append(errs, p.report(ctx, u, p.compile(u)))
 	}

@@ -2,12 +2,15 @@ package serving
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/join"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // mostShadows is how many policies decide beside the one that serves: the first by their names.
@@ -15,61 +18,51 @@ const mostShadows = 3
 
 // shadows are the policies that decide beside the one that serves, and how they fare. It is for any goroutine.
 type shadows struct {
-	mu    sync.Mutex
-	all   []*candidate // in the order of their names
-	found map[*policy.Policy]*v1alpha1.ShadowStatus
-	// joined are those of queues of their own, beside what serves all others.
-	beside *candidate
-	joined map[*candidate]*policy.Policy
+	mu sync.Mutex
+	// played is what each decides by that decides, or why it cannot.
+	played map[*candidate]played
+	found  map[*policy.Policy]*v1alpha1.ShadowStatus
+	// playing are those that decide, in the order of their names.
+	playing []*candidate
 }
 
-// follow has the shadows be those among candidates. One of queues of its own decides in these, beside what serves all others, where it can
-// stand beside it.
-func (s *shadows) follow(candidates []*candidate, serving *candidate) {
+// played is what a shadow decides by beside what serves: as it would be if it were served.
+type played struct {
+	beside, policy *policy.Policy // policy nil: it cannot stand beside what serves
+	issues         source.Issues
+}
+
+// follow has the shadows be those among candidates, each in the place that it would have beside what serves. One goroutine calls it.
+func (s *shadows) follow(candidates []*candidate, serves *policy.Policy) {
+	all := slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.mode != v1alpha1.ModeShadow || c.policy == nil })
+	slices.SortFunc(all, func(a, b *candidate) int { return strings.Compare(a.name, b.name) })
+	tried, playing := map[*candidate]played{}, []*candidate(nil)
+	for _, c := range all {
+		if len(playing) == mostShadows {
+			break
+		}
+		x, known := s.played[c]
+		if !known || x.beside != serves {
+			x.beside = serves
+			x.policy, x.issues = join.With(serves, c.policy)
+		}
+		if tried[c] = x; x.policy != nil {
+			playing = append(playing, c)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.beside != serving {
-		s.beside, s.joined = serving, map[*candidate]*policy.Policy{}
-	}
-	s.all = s.all[:0]
-	for _, c := range candidates {
-		if c.mode != v1alpha1.ModeShadow || c.policy == nil {
-			continue
-		}
-		if c.ofQueues && s.joined[c] == nil {
-			joined, _ := policy.Join(serving.policy, c.policy)
-			if joined == nil {
-				continue
-			}
-			joined.Name, joined.Generation, joined.Mode = c.name, c.generation, c.policy.Mode
-			s.joined[c] = joined
-		}
-		s.all = append(s.all, c)
-	}
-	slices.SortFunc(s.all, func(a, b *candidate) int { return strings.Compare(a.name, b.name) })
-	for p := range s.found {
-		if !slices.ContainsFunc(s.playing(), func(c *candidate) bool { return s.playedBy(c) == p }) {
-			delete(s.found, p)
-		}
-	}
-}
-
-// playing are those that decide. The lock is held.
-func (s *shadows) playing() []*candidate { return s.all[:min(len(s.all), mostShadows)] }
-
-// playedBy is what decides for a candidate.
-func (s *shadows) playedBy(c *candidate) *policy.Policy {
-	if c.ofQueues {
-		return s.joined[c]
-	}
-	return c.policy
+	s.played, s.playing = tried, playing
+	maps.DeleteFunc(s.found, func(p *policy.Policy, _ *v1alpha1.ShadowStatus) bool {
+		return !slices.ContainsFunc(s.playing, func(c *candidate) bool { return s.played[c].policy == p })
+	})
 }
 
 // of is what was found of a candidate; nothing where it is no shadow, or did not decide yet.
 func (s *shadows) of(c *candidate, scheduler string) []v1alpha1.ShadowStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.found[s.playedBy(c)]
+	found := s.found[s.played[c].policy]
 	if found == nil {
 		return nil
 	}
@@ -82,8 +75,8 @@ func (s *shadows) of(c *candidate, scheduler string) []v1alpha1.ShadowStatus {
 func (p *Policies) Shadows() (out []*policy.Policy) {
 	p.shadows.mu.Lock()
 	defer p.shadows.mu.Unlock()
-	for _, c := range p.shadows.playing() {
-		out = append(out, p.shadows.playedBy(c))
+	for _, c := range p.shadows.playing {
+		out = append(out, p.shadows.played[c].policy)
 	}
 	return out
 }
@@ -109,18 +102,27 @@ func shadowOf(all []v1alpha1.ShadowStatus, scheduler string) (out []v1alpha1.Sha
 	return out
 }
 
-// shadowMessage says of a shadow beside what it decides, or why it does not.
-func (p *Policies) shadowMessage(c *candidate, selected bool) string {
+// shadowSays is what condition Active says of a shadow: beside what it decides, or why it does not.
+func (p *Policies) shadowSays(c *candidate, selected bool) (reason, message string) {
 	p.shadows.mu.Lock()
-	playing := slices.Contains(p.shadows.playing(), c)
+	x, tried := p.shadows.played[c]
 	p.shadows.mu.Unlock()
-	if !playing {
-		return fmt.Sprintf("a shadow that does not decide: the first %d by name do; change the mode of one of these", mostShadows)
+	all := []string{p.serving.String()}
+	for _, part := range p.parts.serving {
+		all = append(all, part.String())
 	}
-	message := fmt.Sprintf("deciding beside %s, with no consequences; status.shadows counts what differs", p.serving)
+	beside := strings.Join(all, " and ")
+	switch {
+	case !tried:
+		return reasonShadow, fmt.Sprintf("a shadow that does not decide: the first %d by name do; change the mode of one of these", mostShadows)
+	case x.policy == nil:
+		return reasonNotJoined, fmt.Sprintf("a shadow that does not decide: generation %d cannot stand beside %s: %s", c.generation, beside,
+			mistakes(x.issues))
+	}
+	message = fmt.Sprintf("deciding beside %s, with no consequences; status.shadows counts what differs", beside)
 	if selected {
 		message += fmt.Sprintf(". Scheduler %s is to serve this policy by its flag --policy: set spec.mode to Active to have it obeyed",
 			p.o.Scheduler)
 	}
-	return message
+	return reasonShadow, message
 }

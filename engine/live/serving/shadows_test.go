@@ -1,6 +1,8 @@
 package serving
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,5 +61,69 @@ func TestShadows(t *testing.T) {
 			"Active to have it obeyed\n"), true)
 		w.put("default", rightSpec)
 		w.check("active again", serving(p), "default@3 Active")
+	})
+}
+
+// TestShadowsBesideParts: a shadow decides beside the policies of queues that serve, in the place that it would have among them.
+func TestShadowsBesideParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, stop := w.start("default", "celsius")
+		defer stop()
+		w.put("default", rightSpec)
+		w.put("lab", labSpec)
+		inShadow := func(queues string) string {
+			return strings.NewReplacer("Active", "Shadow", "queue.name == 'lab'", queues, "own", "tried").Replace(labSpec)
+		}
+		w.put("a", shadowSpec)
+		w.put("b", inShadow(" queue.name == 'lab'"))
+		w.put("m", inShadow("queue.name == 'other'"))
+		plays := func() (out []string) {
+			for _, s := range p.Shadows() {
+				out = append(out, fmt.Sprintf("%s@%d: %s", s.Name, s.Generation, tables(s)))
+			}
+			return out
+		}
+		w.check("serving", tablesOf(p)+" as "+p.Current().Generations(), "gang lab:own as default@1+lab@1")
+		w.check("whole, in the place of a part, and beside it", plays(), []string{
+			"a@1: gang lab:own", "b@1: gang b:tried", "m@1: gang lab:own m:tried",
+		})
+		w.check("told so", strings.Contains(w.status("m"), "Shadow: deciding beside default@1 and lab@1, with no consequences"), true)
+
+		before := p.Shadows()
+		p.Shadowed(before[0], &v1alpha1.ShadowStatus{Generation: 1, Beside: "default@1+lab@1"})
+		w.put("m", inShadow("queue.name == 'third'"))
+		w.check("nothing else is compiled anew", slices.Equal(p.Shadows()[:2], before[:2]), true)
+		w.put("lab", labSpec)
+		w.check("another generation of a part", plays()[0], "a@1: gang lab:own")
+		w.check("begins anew", strings.Contains(w.status("a"), "celsius shadows"), false)
+		w.delete("lab")
+		w.check("without parts", plays(), []string{"a@1: gang", "b@1: gang b:tried", "m@2: gang m:tried"})
+		w.check("what is gone is forgotten", len(p.shadows.found), 0)
+	})
+}
+
+// TestShadowsThatDoNotJoin: why one cannot stand beside what serves is told, and others decide in its place.
+func TestShadowsThatDoNotJoin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, stop := w.start("default", "celsius")
+		defer stop()
+		w.put("default", rightSpec)
+		w.put("a", strings.NewReplacer("Active", "Shadow", `"predicates"`, `"attributes":[{"name":"servedBy","on":"queue","settle":"cycle",`+
+			`"expression":"'me'"}],"predicates"`).Replace(labSpec))
+		for _, name := range []string{"b", "c", "d"} {
+			w.put(name, shadowSpec)
+		}
+		var names []string
+		for _, s := range p.Shadows() {
+			names = append(names, s.Name)
+		}
+		w.check("who decides", names, []string{"b", "c", "d"})
+		w.check("why the other does not", strings.Contains(w.status("a"), "Active=False DoesNotJoin: a shadow that does not decide: generation "+
+			"1 cannot stand beside default@1: queuePolicies[0].spec.tiers[0].tables[0].inline.attributes[0]: both tables"), true)
+		w.check("is tried once", len(p.shadows.played), 4)
+		w.delete("a")
+		w.check("what is gone is forgotten", len(p.shadows.played), 3)
 	})
 }

@@ -223,7 +223,7 @@ func (p *Policies) activeCondition(c *candidate, selected bool) metav1.Condition
 	active := metav1.Condition{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}
 	switch {
 	case c.mode == v1alpha1.ModeShadow && c.policy != nil:
-		active.Reason, active.Message = reasonShadow, p.shadowMessage(c, selected)
+		active.Reason, active.Message = p.shadowSays(c, selected)
 	case p.isPart(c):
 		active.Status, active.Reason, active.Message = partSays(p, c)
 	case !selected:

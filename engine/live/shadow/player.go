@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,6 +42,7 @@ type Player struct {
 	Clock func() time.Time
 
 	runs []*run
+	past map[string]time.Time // when what rests was asked last by what is served, before the cycle at hand
 }
 
 // run is how one shadow fares beside one policy.
@@ -55,6 +57,8 @@ type run struct {
 	took    time.Duration // in all
 	told    time.Time
 	news    bool
+	// fired is when rows and steps of it were asked last that rest in between.
+	fired map[string]time.Time
 	book
 }
 
@@ -63,7 +67,9 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) {
 	if x == nil {
 		return
 	}
-	x.follow(p, now)
+	if x.follow(p, now); len(x.runs) > 0 {
+		x.past = maps.Clone(c.Past.Fired)
+	}
 	for _, r := range x.runs {
 		if r.plan = nil; p.Mode == string(v1alpha1.ModePaused) {
 			continue // all that it would decide were a difference
@@ -81,8 +87,11 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) {
 
 // follow has the runs be those of the shadows.
 func (x *Player) follow(p *policy.Policy, now time.Time) {
-	beside := fmt.Sprintf("%s@%d", p.Name, p.Generation)
 	shadows := x.Policies()
+	if len(shadows)+len(x.runs) == 0 {
+		return
+	}
+	beside := p.Generations()
 	x.runs = slices.DeleteFunc(x.runs, func(r *run) bool {
 		gone := r.beside != beside || !slices.Contains(shadows, r.of)
 		if gone && !slices.ContainsFunc(shadows, func(p *policy.Policy) bool { return p.Name == r.of.Name }) {
@@ -102,6 +111,11 @@ func (x *Player) follow(p *policy.Policy, now time.Time) {
 // play has one decide, in a trial.
 func (x *Player) play(r *run, c *model.Cluster, now, began time.Time) {
 	trial := model.Try(c)
+	if r.fired == nil { // it begins where the served one stands
+		r.fired = map[string]time.Time{}
+		maps.Copy(r.fired, c.Past.Fired)
+	}
+	c.Past.Fired = maps.Clone(r.fired)
 	whole := false
 	defer func() {
 		failure := recover()
@@ -126,6 +140,9 @@ func (x *Player) play(r *run, c *model.Cluster, now, began time.Time) {
 	}()
 	until := began.Add(mostTime)
 	r.plan, whole = r.decider.Within(c, r.of, now, func() bool { return !x.Clock().Before(until) })
+	if r.plan != nil {
+		maps.Copy(r.fired, r.plan.Fired)
+	}
 }
 
 // After compares what was decided with what the shadows would have, and tells of it where it is time.
@@ -142,10 +159,21 @@ func (x *Player) After(c *model.Cluster, plan *model.Plan) {
 			r.plan = nil
 			r.news = true
 			x.Meter.counted(r.of.Name, &before, &r.found)
+		} else {
+			r.missed(x.past, plan.Fired)
 		}
 		if r.news && !now.Before(r.told.Add(tellEvery)) {
 			r.told, r.news = now, false
 			x.Tell(r.of, r.status())
+		}
+	}
+}
+
+// missed has what rests keep step with what is served in a cycle in which the shadow takes no part: it would evict later for that alone.
+func (r *run) missed(past, fired map[string]time.Time) {
+	for name, at := range fired {
+		if r.fired != nil && r.fired[name].Equal(past[name]) {
+			r.fired[name] = at
 		}
 	}
 }

@@ -18,19 +18,24 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// world is a cluster with a pod that waits.
-func world(t *testing.T) *model.Cluster {
-	t.Helper()
-	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
+// waits is a pod that waits.
+func waits() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "p", UID: "p", Annotations: map[string]string{model.GroupAnnotation: "g"},
 	}}
 	pod.Spec.SchedulerName, pod.Status.Phase = "celsius", corev1.PodPending
+	return pod
+}
+
+// world is a cluster with it.
+func world(t *testing.T) *model.Cluster {
+	t.Helper()
+	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
 	group := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "g", UID: "g"}}
 	group.Spec.Queue, group.Spec.MinMember, group.Status.Phase = "default", 1, v1beta1.PodGroupInqueue
 	queue := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "q"}}
 	queue.Spec.Weight = 1
-	for _, o := range []any{queue, group, pod} {
+	for _, o := range []any{queue, group, waits()} {
 		if errs := c.Apply(model.Delta{Op: model.Upsert, Object: o}); errs != nil {
 			t.Fatal(errs)
 		}

@@ -13,6 +13,8 @@ const (
 	ServedBy = "servedBy"
 	// Sign stands between the name of a policy of queues and that of a table of it.
 	Sign = ":"
+	// Key is where a policy that others were joined to has those.
+	Key = "queuePolicies"
 )
 
 // Of says of which policy of queues a table is, and by which name; false: of none, but of the policy of all other queues.

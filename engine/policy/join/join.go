@@ -1,0 +1,80 @@
+// Package join makes one policy of several that stand beside each other, each with queues of its own.
+package join
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Policies puts policies of queues beside the one of all others. Of two that name a queue the first serves it. The issues say why they
+// cannot stand beside each other; there is no Policy then.
+func Policies(base *policy.Policy, ofQueues ...*policy.Policy) (*policy.Policy, source.Issues) {
+	var all []policy.Part
+	for _, p := range ofQueues {
+		if p.Queues() == "" {
+			return nil, source.Issues{{Path: "spec.queues", Message: "policy " + p.Name + " names no queues"}}
+		}
+		all = append(all, p.Part())
+	}
+	return join(base, base, all)
+}
+
+// With is what decides once another policy is served beside those that do: one that names no queues, or has the name of served, in the
+// place of it, and one of queues beside it, in the place of that of its name or of the same queues. What else stands beside served stays.
+// The Policy is called as the other is. The issues are those of Policies.
+func With(served, other *policy.Policy) (*policy.Policy, source.Issues) {
+	own, ofQueues := other.Part(), other.Queues() != "" && other.Name != served.Name
+	all := slices.DeleteFunc(served.Joined(), func(p policy.Part) bool {
+		return p.Name == own.Name || ofQueues && strings.TrimSpace(p.Queues()) == strings.TrimSpace(own.Queues())
+	})
+	if !ofQueues {
+		return join(other, other, all)
+	}
+	all = append(all, own)
+	slices.SortFunc(all, func(a, b policy.Part) int { return strings.Compare(a.Name, b.Name) })
+	return join(served, other, all)
+}
+
+// join is base with policies of queues beside it, called as another is.
+func join(base, as *policy.Policy, all []policy.Part) (*policy.Policy, source.Issues) {
+	if len(all) == 0 {
+		return base, nil
+	}
+	data, err := object(base, all)
+	if err != nil {
+		return nil, source.Issues{{Message: fmt.Sprintf("policy %s: %v", base.Name, err)}}
+	}
+	p, issues := policy.LoadStored(data)
+	if p != nil {
+		p.Name, p.Generation, p.Mode = as.Name, as.Generation, as.Mode
+	}
+	return p, issues
+}
+
+// object is a joined policy as one document.
+func object(base *policy.Policy, all []policy.Part) ([]byte, error) {
+	data, err := base.Object()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller says of which policy
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says of which policy
+	}
+	var others []any
+	for _, p := range all {
+		others = append(others, map[string]any{
+			"metadata": map[string]any{"name": p.Name, "generation": p.Generation}, "spec": p.Spec.Any(),
+		})
+	}
+	if object[parts.Key], err = json.Marshal(others); err != nil {
+		return nil, err //nolint:wrapcheck // the caller says of which policy
+	}
+	return json.Marshal(object) //nolint:wrapcheck // the caller says of which policy
+}
