@@ -74,7 +74,8 @@ type Use struct {
 	Percent  float64 `json:"percent"` // to one digit
 }
 
-// summarise tells how the world stands. plan is that of the last cycle; resources that are known are told of when nothing of them is in use, too.
+// summarise tells how the world stands. plan is that of the last cycle. Resources that are known are told of though nothing of them is in
+// use.
 func (w *World) summarise(plan *model.Plan, known func(resource string) bool) Summary {
 	c := w.cluster
 	var s Summary

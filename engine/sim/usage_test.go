@@ -43,8 +43,10 @@ jobs:
 			continue
 		}
 		got := fmt.Sprintf("mean %s of %g %%, peak %s of %g %%", u.Mean, u.MeanPercent, u.Peak, u.PeakPercent)
-		for j, p := range u.Points {
-			got += fmt.Sprintf("%s %.0fh %g/%g", map[bool]string{true: ":", false: ","}[j == 0], p.At.Sub(report.Timeline.From).Hours(), p.Used, p.Total)
+		sign := ":"
+		for _, p := range u.Points {
+			got += fmt.Sprintf("%s %.0fh %g/%g", sign, p.At.Sub(report.Timeline.From).Hours(), p.Used, p.Total)
+			sign = ","
 		}
 		if got != want[key] {
 			t.Errorf("%s: %s, want %s", key, got, want[key])
