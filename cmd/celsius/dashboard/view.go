@@ -296,16 +296,20 @@ func (s *state) tree(shown []int) queuesView {
 	}
 	add(below[""], "")
 	for _, name := range slices.Sorted(maps.Keys(s.queues)) { // what is left are circles, and what hangs from them
-		if seen[name] || len(out.Queues) == mostQueues {
-			continue
+		if !seen[name] && len(out.Queues) < mostQueues {
+			add([]*queue{s.circling(name)}, "")
 		}
-		top := s.queues[name]
-		for up := map[string]bool{}; !up[top.Name]; top = s.queues[top.parent] {
-			up[top.Name] = true
-		}
-		add([]*queue{top}, "")
 	}
 	return out
+}
+
+// circling is the queue at which one comes by for the second time who goes up from one that is below no other but in a circle.
+func (s *state) circling(name string) *queue {
+	q := s.queues[name]
+	for passed := map[string]bool{}; !passed[q.Name]; q = s.queues[q.parent] {
+		passed[q.Name] = true
+	}
+	return q
 }
 
 // waits says whether a job has not started, or not all of it.
@@ -339,8 +343,8 @@ func (s *state) job(g *group, x *gang) jobView {
 		x = &gang{}
 	}
 	v := jobView{
-		Namespace: g.Namespace, Name: g.title(), Group: g.Name, Queue: g.queue, Priority: g.priority, Phase: string(g.phase), Since: g.CreationTimestamp.Time,
-		Pods: x.pods, Placed: x.placed, Min: g.min,
+		Namespace: g.Namespace, Name: g.title(), Group: g.Name, Queue: g.queue, Priority: g.priority, Phase: string(g.phase),
+		Since: g.CreationTimestamp.Time, Pods: x.pods, Placed: x.placed, Min: g.min,
 	}
 	if g.waits() {
 		v.Why = g.why(x)
@@ -476,8 +480,8 @@ func (s *state) draw(before *picture, about overview, now time.Time) *picture {
 	top, queues := s.overview(x, shown, now), s.tree(shown)
 	top.Cluster, top.Namespace, top.Try = about.Cluster, about.Namespace, about.Try
 	if about.Namespace != "" {
-		top.Gaps = append(top.Gaps, Gap{Of: kindPods + " of other namespaces", Why: "they are not read, and so what is taken of nodes, and the pods " +
-			"on them, are those of namespace " + about.Namespace + " alone: start without -n to see all"})
+		top.Gaps = append(top.Gaps, Gap{Of: kindPods + " of other namespaces", Why: "they are not read, and so what is taken of nodes, and the " +
+			"pods on them, are those of namespace " + about.Namespace + " alone: start without -n to see all"})
 	}
 	if sample {
 		s.history.add(now, queues.Queues)
