@@ -185,8 +185,8 @@ func linkInTab(l look) {
 func noNumbers(l look) {
 	const issues = `document.querySelector("#issues").textContent`
 	for number, want := range map[string]string{
-		"1.5": "Cycles: 1.5 is no whole number; write one from 1 to 10000", "1e30": "Cycles: 1e30 is no whole number", "20000": "20000 cycles are not between",
-		"-1": "-1 cycles are not between",
+		"1.5": "Cycles: 1.5 is no whole number; write one from 1 to 10000", "1e30": "Cycles: 1e30 is no whole number",
+		"20000": "20000 cycles are not between", "-1": "-1 cycles are not between",
 	} {
 		l.write("cycles", number)
 		l.answered("mistakes")

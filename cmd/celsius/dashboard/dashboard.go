@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	// Clients limit how much they ask: figures do not wait for what is asked because somebody opened something.
-	figures, err := kubernetes.NewForConfig(cfg)
+	counted, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("reach the API server: %w", err)
 	}
@@ -114,7 +114,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		all.Go(func() { w.follow(ctx, k) })
 	}
 	all.Go(func() { p.run(ctx) })
-	all.Go(func() { s.count(ctx, apiClient{figures}, func() bool { return p.streams.Load() > 0 }) })
+	all.Go(func() { s.count(ctx, apiClient{counted}, func() bool { return p.streams.Load() > 0 }) })
 	if o.Ready != nil {
 		o.Ready(url(address))
 	}
