@@ -162,7 +162,69 @@ func TestTryPage(t *testing.T) {
 	t.Run("the same bytes", func(t *testing.T) { sameInBrowser(look{t, l.ctx}, examples(t)) })
 	t.Run("user data is text", func(t *testing.T) { tryIsText(look{t, l.ctx}) })
 	t.Run("a link holds it all", func(t *testing.T) { linkHolds(look{t, l.ctx}) })
+	t.Run("a link in the same tab", func(t *testing.T) { linkInTab(look{t, l.ctx}) })
+	t.Run("numbers that are none", func(t *testing.T) { noNumbers(look{t, l.ctx}) })
+	t.Run("a program that broke", func(t *testing.T) { breaks(look{t, l.ctx}) })
 	t.Run("width and themes", func(t *testing.T) { tryFits(look{t, l.ctx}) })
+}
+
+// linkInTab opens a link, and one that was cut off, where the page is open.
+func linkInTab(l look) {
+	hash := l.text(`location.hash`)
+	l.write("world", strings.Replace(trialWorld, "small", "other", 1))
+	l.answered("done")
+	l.do(script(`location.hash = ""; document.querySelector("#state").textContent = "opened"; location.hash = ` + strconv.Quote(hash)))
+	l.answered("done")
+	l.want(`document.querySelector("#world").value`, trialWorld)
+	l.do(script(`location.hash = ` + strconv.Quote(hash[:len(hash)-20])))
+	l.awaits(`document.querySelector("#about").textContent`, "The link is not whole, so what was there is shown.")
+	l.want(`document.querySelector("#world").value`, trialWorld)
+}
+
+// noNumbers asks for cycles that are not run, and then for some that are.
+func noNumbers(l look) {
+	const issues = `document.querySelector("#issues").textContent`
+	for number, want := range map[string]string{
+		"1.5": "Cycles: 1.5 is no whole number; write one from 1 to 10000", "1e30": "Cycles: 1e30 is no whole number",
+		"20000": "20000 cycles are not between", "-1": "-1 cycles are not between",
+	} {
+		l.write("cycles", number)
+		l.answered("mistakes")
+		if got := l.text(issues); !strings.Contains(got, want) {
+			l.t.Errorf("%s cycles: %q, want %q", number, got, want)
+		}
+	}
+	l.write("cycles", "2")
+	l.answered("done")
+	// What the page does not ask is answered in the same form.
+	if got := l.askedInWorker(`{ cycles: 1.5 }`); got.Issues == nil || !strings.Contains(got.Error, "cycles") {
+		l.t.Errorf("to 1.5 cycles the program says %+v", got)
+	}
+}
+
+// breaks has the program be asked what the worker cannot ask it, and then what it can.
+func breaks(l look) {
+	l.do(script(`{
+		const whole = Worker.prototype.postMessage;
+		Worker.prototype.postMessage = function (m) { whole.call(this, { ...m, question: 1n }); };
+		window.mend = () => { Worker.prototype.postMessage = whole; };
+	}`))
+	l.write("cycles", "3")
+	l.answered("mistakes")
+	if got := l.text(`document.querySelector("#issues").textContent`); !strings.Contains(got, "The simulator broke, and was started again") {
+		l.t.Errorf("it is told as %q", got)
+	}
+	l.do(script(`mend()`))
+	l.write("cycles", "1")
+	l.answered("done")
+}
+
+// awaits waits until a text is what is wanted.
+func (l look) awaits(js, want string) {
+	l.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && l.text(js) != want; time.Sleep(50 * time.Millisecond) {
+	}
+	l.want(js, want)
 }
 
 // answered waits until the page has its answer.
@@ -269,28 +331,33 @@ func sameInBrowser(l look, all []site.Example) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		value, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](`(async () => {
-			window.asking ??= await new Promise((ready) => {
-				const w = new Worker("worker.js");
-				w.onmessage = () => ready(w);
-			});
-			return new Promise((done) => {
-				asking.onmessage = (m) => done(JSON.stringify(m.data.answer));
-				asking.postMessage({ number: 1, question: `+string(question)+` });
-			});
-		})()`, chromedp.EvalAwaitPromise))
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		var got try.Answer
-		if err := json.Unmarshal([]byte(value), &got); err != nil {
-			l.t.Fatal(err)
-		}
-		if diff := cmp.Diff(try.Ask(q, time.Time{}), got); diff != "" {
+		if diff := cmp.Diff(try.Ask(q, time.Time{}), l.askedInWorker(string(question))); diff != "" {
 			l.t.Errorf("%s %s: (- here, + in the browser)\n%s", e.Group, e.Name, diff)
 		}
 	}
 	l.t.Logf("%d examples were asked in the browser", asked)
+}
+
+// askedInWorker is what the program says to a question, in JavaScript, asked in a worker of its own.
+func (l look) askedInWorker(question string) (answer try.Answer) {
+	l.t.Helper()
+	value, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](`(async () => {
+		window.asking ??= await new Promise((ready) => {
+			const w = new Worker("worker.js");
+			w.onmessage = () => ready(w);
+		});
+		return new Promise((done) => {
+			asking.onmessage = (m) => done(JSON.stringify(m.data.answer));
+			asking.postMessage({ number: 1, question: `+question+` });
+		});
+	})()`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(value), &answer); err != nil {
+		l.t.Fatal(err)
+	}
+	return answer
 }
 
 func tryIsText(l look) {

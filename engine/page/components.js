@@ -300,7 +300,7 @@ var celsius = (() => {
         if (!below.has(above)) below.set(above, []);
         below.get(above).push(r);
       }
-      const out = [];
+      const out = [], had = new Map([...body.children].map((tr) => [tr.dataset.key, tr]));
       const shown = (r) => fits(text(r)) || (below.get(r.key) || []).some(shown);
       const walk = (rows, level) => {
         for (const r of rows.filter(shown)) {
@@ -310,17 +310,23 @@ var celsius = (() => {
           const first = make("span", { class: parents ? "" : "leaf" });
           if (parents) first.append(make("button", { class: "fold", tabIndex: -1, aria: { expanded: open, label: (open ? "close " : "open ") + r.key }, on: { click: () => turn(r.key) } }));
           first.style.paddingLeft = 1.1 * level + "rem";
-          const tr = make("tr", { tabIndex: -1, data: { key: r.key }, aria: { level: level + 1 }, attr: { role: "row" } }, ...cells(d.columns, r, first));
-          if (parents) tr.setAttribute("aria-expanded", open);
+          const tr = had.get(r.key) || make("tr", { data: { key: r.key }, attr: { role: "row" } }); // the same row stays where the reader is
+          had.delete(r.key);
+          tr.tabIndex = -1;
+          tr.setAttribute("aria-level", level + 1);
+          if (parents) tr.setAttribute("aria-expanded", open); else tr.removeAttribute("aria-expanded");
+          tr.replaceChildren(...cells(d.columns, r, first));
           out.push(tr);
           if (open) walk(below.get(r.key), level + 1);
         }
       };
       const focused = body.contains(document.activeElement);
       walk(below.get("") || [], 0);
-      body.replaceChildren(...out);
+      had.forEach((tr) => tr.remove());
+      out.forEach((tr, i) => { if (body.children[i] !== tr) body.insertBefore(tr, body.children[i] || null); });
       const to = out.find((tr) => tr.dataset.key === current) || out[0];
-      if (to) { to.tabIndex = 0; if (focused) to.focus(); }
+      if (to) to.tabIndex = 0;
+      if (to && focused && !body.contains(document.activeElement)) to.focus({ preventScroll: true }); // what had it was within a cell
     }
     function turn(key) { closed.set(key, !closed.get(key)); current = key; show(); }
     body.addEventListener("keydown", (ev) => {
@@ -330,7 +336,11 @@ var celsius = (() => {
       if (ev.key === "ArrowRight" && open === "false" || ev.key === "ArrowLeft" && open === "true" || ev.key === "Enter" && open) turn(key);
       else if (!to) return;
       ev.preventDefault();
-      if (to) { tr.tabIndex = -1; to.tabIndex = 0; current = to.dataset.key; to.focus(); }
+      if (to) to.focus();
+    });
+    body.addEventListener("focusin", (ev) => { // where the reader is can be reached by Tab, and nothing else
+      current = ev.target.closest("tr").dataset.key;
+      for (const tr of body.children) tr.tabIndex = tr.dataset.key === current ? 0 : -1;
     });
     updates(table, (next) => {
       d = next;

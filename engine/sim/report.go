@@ -61,7 +61,7 @@ func (r *Report) add(plan *model.Plan) {
 
 // finish closes a run.
 func (r *Report) finish(last *model.Plan) {
-	r.Summary = r.world.Summarise(last)
+	r.Summary = r.world.summarise(last, r.gauges.known)
 	t := r.world.history.timeline(r.world.cluster)
 	t.From, t.To, t.Cycles, t.Stopped = r.Timeline.From, r.world.now, r.Timeline.Cycles, r.Timeline.Stopped
 	if r.timed {

@@ -74,8 +74,9 @@ type Use struct {
 	Percent  float64 `json:"percent"` // to one digit
 }
 
-// Summarise tells how the world stands. plan is that of the last cycle.
-func (w *World) Summarise(plan *model.Plan) Summary {
+// summarise tells how the world stands. plan is that of the last cycle. Resources that are known are told of though nothing of them is in
+// use.
+func (w *World) summarise(plan *model.Plan, known func(resource string) bool) Summary {
 	c := w.cluster
 	var s Summary
 	session := w.decider.Session() // of the last cycle
@@ -97,7 +98,7 @@ func (w *World) Summarise(plan *model.Plan) Summary {
 		}
 	}
 	s.Cluster.ReadyNodes = c.ReadyNodes
-	s.Cluster.Use = useOf(c)
+	s.Cluster.Use = useOf(c, known)
 	s.Cluster.Bound, s.Cluster.Evicted = len(plan.Binds), len(plan.Evicts)
 	for _, job := range c.Jobs {
 		pending := int64(0)
@@ -158,9 +159,9 @@ func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
 func shown(r model.Resources) model.Resources { return r.Positive() }
 
 // useOf a cluster is how much of each of its amounts is in use.
-func useOf(c *model.Cluster) []Use {
+func useOf(c *model.Cluster, known func(resource string) bool) []Use {
 	var out []Use
-	for _, a := range amountsOf(c) {
+	for _, a := range amountsOf(c, known) {
 		out = append(out, Use{a.resource, a.text(a.used), a.text(a.total), percent(a.used, a.total)})
 	}
 	return out

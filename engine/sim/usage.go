@@ -47,6 +47,7 @@ func (p UsePoint) equal(o UsePoint) bool {
 type gauges struct {
 	of    map[[2]string]*UseOverTime
 	order []*UseOverTime // as they came
+	from  time.Time      // of the first read
 }
 
 // gpuUse is what the use of devices is called.
@@ -55,7 +56,10 @@ const gpuUse = "gpus"
 // read notes how much is in use after a cycle.
 func (g *gauges) read(w *World) {
 	c := w.cluster
-	for _, a := range amountsOf(c) {
+	if g.from.IsZero() {
+		g.from = w.now
+	}
+	for _, a := range amountsOf(c, g.known) {
 		g.note("", a, nil, w.now)
 	}
 	session := w.decider.Session()
@@ -78,6 +82,9 @@ func (g *gauges) read(w *World) {
 	}
 }
 
+// known says whether the cluster has used a resource before, so that it is told of where nothing of it is in use any more.
+func (g *gauges) known(resource string) bool { return g.of[[2]string{"", resource}] != nil }
+
 func (g *gauges) note(queue string, a amount, deserved *float64, now time.Time) {
 	key := [2]string{queue, a.resource}
 	u := g.of[key]
@@ -85,6 +92,9 @@ func (g *gauges) note(queue string, a amount, deserved *float64, now time.Time) 
 		u = &UseOverTime{Queue: queue, Resource: a.resource, unit: a.unit, text: a.text}
 		g.of[key] = u
 		g.order = append(g.order, u)
+		if now.After(g.from) { // nothing of it was in use before
+			u.Points = append(u.Points, UsePoint{At: g.from, Total: a.total / a.unit})
+		}
 	}
 	p := UsePoint{At: now, Used: a.used / a.unit, Total: a.total / a.unit}
 	if deserved != nil {
@@ -140,12 +150,12 @@ func amountOf(c *model.Cluster, i int, used float64) amount {
 	return amount{c.Dims.Name(i), used, c.Total.Get(i), c.Dims.Unit(i), text}
 }
 
-// amountsOf a cluster are cpu, memory and pods, then whatever else is in use, then devices.
-func amountsOf(c *model.Cluster) []amount {
+// amountsOf a cluster are cpu, memory and pods, then whatever else is in use or known, then devices.
+func amountsOf(c *model.Cluster, known func(resource string) bool) []amount {
 	var out []amount
 	for _, i := range c.Dims.Sorted() {
 		used := c.Used.Get(i)
-		if i > model.Pods && used == 0 || c.Dims.Name(i) == model.GPUResource {
+		if i > model.Pods && used == 0 && !known(c.Dims.Name(i)) || c.Dims.Name(i) == model.GPUResource {
 			continue
 		}
 		out = append(out, amountOf(c, i, used))
@@ -159,7 +169,7 @@ func amountsOf(c *model.Cluster) []amount {
 			free, total = free+float64(g.Free), total+float64(g.Capacity)
 		}
 	}
-	if total > 0 {
+	if total > 0 || known(gpuUse) {
 		text := func(v float64) string { return fmt.Sprintf("%g", round4(v/model.WholeGPU)) }
 		out = append(out, amount{gpuUse, total - free, total, model.WholeGPU, text})
 	}

@@ -49,6 +49,7 @@ of the dashboard may see.`,
 			if o.Shared && !c.Flags().Changed("address") {
 				o.Address = sharedAddress
 			}
+			o.Namespace = *t.flags.Namespace
 			if err := o.Check(); err != nil {
 				return err
 			}
@@ -68,7 +69,7 @@ of the dashboard may see.`,
 			o.Log = textlogger.NewLogger(textlogger.NewConfig())
 			ctrl.SetLogger(o.Log)
 			klog.SetLogger(o.Log)
-			o.Namespace, o.Cluster = *t.flags.Namespace, t.clusterName(cfg.Host)
+			o.Cluster = t.clusterName(cfg.Host)
 			o.Ready = func(url string) {
 				say(c.OutOrStdout(), "dashboard of %s: open %s\n", o.Cluster, url)
 			}

@@ -52,6 +52,9 @@ func (o *Options) Check() error {
 		return fmt.Errorf("address %q: %w; write it as host:port", o.Address, err)
 	case o.CertDir != "" && !o.Shared:
 		return errors.New("certificates are for a dashboard that is shared: what is served on this machine alone is plain HTTP")
+	case o.Namespace != "" && o.Shared:
+		return errors.New("-n is for a dashboard of one's own: one that is shared shows whoever may look all that its account sees, and asks " +
+			"the scheduler about it; leave out -n")
 	case !o.Shared && host != "localhost" && !isLoopback(host):
 		return fmt.Errorf("address %s: without --shared the page is served on this machine alone: say 127.0.0.1, or localhost; "+
 			"it shows what you may see, and others shall not", o.Address)
@@ -83,9 +86,13 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	// Clients limit how much they ask: figures do not wait for what is asked because somebody opened something.
+	counted, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("reach the API server: %w", err)
+	}
 	p := newPictures(s, o.about())
-	asked := apiClient{kube}
-	h, url, err := o.guarded(cfg, data(s, p, asked))
+	h, url, err := o.guarded(cfg, data(s, p, apiClient{kube}))
 	if err != nil {
 		return err
 	}
@@ -107,7 +114,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		all.Go(func() { w.follow(ctx, k) })
 	}
 	all.Go(func() { p.run(ctx) })
-	all.Go(func() { s.count(ctx, asked, func() bool { return p.streams.Load() > 0 }) })
+	all.Go(func() { s.count(ctx, apiClient{counted}, func() bool { return p.streams.Load() > 0 }) })
 	if o.Ready != nil {
 		o.Ready(url(address))
 	}

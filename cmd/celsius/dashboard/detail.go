@@ -34,8 +34,8 @@ func (s *state) queueDetail(name string) (queueDetail, bool) {
 	d := queueDetail{
 		Name: name, Line: s.line(s.sum(), name), Times: []int64{}, Allocated: [][]float32{}, Deserved: [][]float32{},
 		Commands: []string{
-			"celsius queue get " + name, "celsius explain queue " + name, "celsius top queues",
-			"kubectl describe queue.scheduling.volcano.sh " + name,
+			"celsius queue get " + word(name), "celsius explain queue " + word(name), "celsius top queues",
+			"kubectl describe queue.scheduling.volcano.sh " + word(name),
 		},
 	}
 	for _, t := range s.history.times {
@@ -75,7 +75,7 @@ func (s *state) nodeDetail(name string) (nodeDetail, bool) {
 	}
 	d := nodeDetail{
 		Name: name, Ready: n.ready, Cordoned: n.cordoned, Since: n.CreationTimestamp.Time, Offers: of(n.offers, s.shown, 0), Taints: n.taints,
-		Pods: []podView{}, Commands: []string{"kubectl describe node " + name, "celsius explain node " + name, "celsius top nodes"},
+		Pods: []podView{}, Commands: []string{"kubectl describe node " + word(name), "celsius explain node " + word(name), "celsius top nodes"},
 	}
 	if !n.ready {
 		d.Why = n.why

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	podresource "k8s.io/component-helpers/resource"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -174,6 +175,7 @@ type queue struct {
 type policyObject struct {
 	named
 	mode   string
+	part   bool // it is for some queues, beside the one for all others
 	status policyv1alpha1.SchedulingPolicyStatus
 	rows   []policyRow
 }
@@ -266,7 +268,8 @@ func groupOf(o *schedulingv1beta1.PodGroup) *group {
 		g.conditions[i].Message = short(g.conditions[i].Message)
 	}
 	for _, owner := range o.OwnerReferences {
-		if owner.Kind == "Job" && owner.APIVersion == batchv1alpha1.GroupVersion.String() {
+		// An owner is whatever was written; it is part of addresses and commands only where an object can be called so.
+		if owner.Kind == "Job" && owner.APIVersion == batchv1alpha1.GroupVersion.String() && len(validation.IsDNS1123Subdomain(owner.Name)) == 0 {
 			g.job = owner.Name
 		}
 	}
@@ -300,6 +303,8 @@ func policyOf(o *unstructured.Unstructured) *policyObject {
 	p := &policyObject{named: nameOf(o)}
 	p.Generation = o.GetGeneration()
 	p.mode, _, _ = unstructured.NestedString(o.Object, "spec", "mode")
+	queues, _, _ := unstructured.NestedString(o.Object, "spec", "queues")
+	p.part = queues != ""
 	if status, ok := o.Object["status"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &p.status); err != nil {
 			p.status = policyv1alpha1.SchedulingPolicyStatus{}

@@ -161,6 +161,9 @@ func TestPage(t *testing.T) {
 	sub("what changes arrives", changesArrive)
 	sub("a job's story", jobStory)
 	sub("by keyboard alone", byKeyboard)
+	sub("the reader stays where they are", staysThere)
+	sub("two of one name", twins)
+	sub("slow answers arrive", slowAnswers)
 	sub("search", searches)
 	sub("user data is text", func(l look) {
 		if l.number(`window.harmed ? 1 : 0`) != 0 {
@@ -196,6 +199,109 @@ func asksForToken(l look) {
 	if kept := l.text(`JSON.stringify(sessionStorage) + document.cookie`); strings.Contains(kept, "secret") {
 		l.Errorf("what was written is kept in %s", kept)
 	}
+	// The address that a celsius dashboard printed which was started anew, in the same tab.
+	l.do(chromedp.Navigate(l.url + "/?again"))
+	l.await(asked)
+	l.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape))
+	l.await(asked)
+	l.script(`location.hash = "#key=secret"`)
+	l.await(`document.querySelectorAll("#queue-tree tbody tr").length > 0 && !document.querySelector("#login").open`)
+	if got := l.text(`location.href`); strings.Contains(got, "secret") {
+		l.Errorf("the address is %s", got)
+	}
+}
+
+// staysThere: what is focused stays so, and the page where it is scrolled to, while what it shows changes, and when something is closed.
+func staysThere(l look) {
+	l.do(chromedp.EmulateViewport(1280, 400))
+	defer l.do(chromedp.EmulateViewport(1280, 900))
+	cores := 50
+	changed := func() {
+		l.Helper()
+		cores++
+		fill(l, l.s, aQueue("batch", "", "", fmt.Sprintf("cpu=%d", cores)))
+		l.await(fmt.Sprintf(`document.querySelector("[data-key=batch] .allocated").textContent === "%d"`, cores))
+	}
+	there := func(what, want string) {
+		l.Helper()
+		const is = `[scrollY, document.activeElement.dataset.key || document.activeElement.textContent].join(" ")`
+		if got := l.text(is); got != want {
+			l.Errorf("%s: the reader is at %q, want %q", what, got, want)
+		}
+	}
+	fold := `{ const f = document.querySelector("[data-key=research] .fold"); f.focus({preventScroll: true}); f.click(); scrollTo(0, 300); }`
+	l.script(fold)
+	changed()
+	there("a fold was clicked", "300 research")
+	l.script(fold)
+	l.script(`document.querySelector("[data-key=batch] a").focus({preventScroll: true}); scrollTo(0, 250); location.hash = "#queue/batch"`)
+	l.await(`document.querySelector("#detail-body .commands")`)
+	changed()
+	l.do(chromedp.KeyEvent(kb.Escape))
+	l.await(`document.querySelector("#detail").hidden`)
+	at := l.number(`scrollY`) // what is seen stays where it is, though the page is as long as it was only then
+	there("a queue was closed", fmt.Sprint(at, " batch"))
+	if at < 50 {
+		l.Errorf("the page was scrolled to %v", at)
+	}
+	old := aGroup("team", "oldest", "batch", schedulingv1beta1.PodGroupPending, "", 100*time.Hour)
+	fill(l, l.s, old)
+	l.await(`document.querySelector("#line-table tbody a").textContent === "oldest"`)
+	l.script(`document.querySelector("#line-table tbody tr:nth-child(2) a").focus({preventScroll: true}); scrollTo(0, 200)`)
+	l.s.drop(groupOf(old))
+	l.await(`document.querySelector("#line-table tbody a").textContent === "sweep"`)
+	there("a row above one went", "200 sweep")
+}
+
+// twins: two PodGroups of one Job are two rows, however often they are drawn.
+func twins(l look) {
+	other := aGroup("team", "twin", "batch", schedulingv1beta1.PodGroupPending, "", 20*time.Minute)
+	other.Name = "twin-2"
+	fill(l, l.s, aGroup("team", "twin", "batch", schedulingv1beta1.PodGroupPending, "", 20*time.Minute), other)
+	const waiting = `document.querySelector("#line-title").textContent === "Waiting jobs: %d"`
+	rows := func() float64 { return l.number(`document.querySelectorAll("#line-table tbody tr").length`) }
+	l.await(fmt.Sprintf(waiting, 5))
+	for i := range 3 {
+		more := aGroup("team", fmt.Sprint("more-", i), "batch", schedulingv1beta1.PodGroupPending, "", time.Minute)
+		fill(l, l.s, more)
+		l.await(fmt.Sprintf(waiting, 6))
+		l.s.drop(groupOf(more))
+		l.await(fmt.Sprintf(waiting, 5))
+		if n := rows(); n != 5 {
+			l.Errorf("5 jobs are %v rows", n)
+		}
+	}
+	l.s.drop(groupOf(other))
+	l.await(fmt.Sprintf(waiting, 4))
+	if n := rows(); n != 4 {
+		l.Errorf("4 jobs are %v rows", n)
+	}
+}
+
+// slowAnswers: an answer that takes longer than the time between two questions is awaited.
+func slowAnswers(l look) {
+	l.script(`location.hash = "#job/team/sweep"`)
+	l.await(`document.querySelectorAll("#story li").length >= 5`)
+	l.script(`{
+		const quick = fetch;
+		window.given = 0;
+		window.fetch = (path, o) => path.startsWith("dashboard/job") ? new Promise((done, failed) => {
+			o.signal.addEventListener("abort", () => { given++; failed(new DOMException("", "AbortError")); });
+			setTimeout(() => quick(path, o).then(done, failed), 4500);
+		}) : quick(path, o);
+		window.quickly = () => { window.fetch = quick; };
+	}`)
+	for i := range 8 {
+		fill(l, l.s, aPod("sweep-1", "sweep", fmt.Sprint("cpu-", i+1), "cpu=40", corev1.PodRunning, time.Hour))
+		time.Sleep(time.Second) // of the page, which asks every two
+	}
+	shown := l.text(`document.querySelector("#pods").textContent`)
+	l.script(`quickly()`)
+	if n := l.number(`given`); n != 0 || !strings.Contains(shown, "cpu-") {
+		l.Errorf("%v questions were given up, and the pods are %s", n, shown)
+	}
+	l.script(`location.hash = "#"`)
+	l.await(`document.querySelector("#detail").hidden`)
 }
 
 func sectionsShown(l look) {

@@ -146,7 +146,7 @@ func handler(files, trial fs.FS, data http.Handler, guard func(http.Handler) (ht
 
 // data serves what tells of the cluster.
 func data(s *state, p *pictures, c cluster) http.Handler {
-	mux := http.NewServeMux()
+	mux, told := http.NewServeMux(), newEvents(c)
 	mux.Handle(Path+"/stream", p)
 	mux.HandleFunc(Path+"/queue", func(w http.ResponseWriter, r *http.Request) {
 		d, ok := s.queueDetail(r.FormValue("name"))
@@ -160,9 +160,7 @@ func data(s *state, p *pictures, c cluster) http.Handler {
 	mux.HandleFunc(Path+"/job", func(w http.ResponseWriter, r *http.Request) {
 		v, asks, ok := s.story(r.FormValue("namespace"), r.FormValue("name"))
 		if ok {
-			ctx, cancel := context.WithTimeout(r.Context(), askWithin)
-			defer cancel()
-			v.told(ctx, c, asks)
+			v.tell(told.of(r.Context(), v.Job.Namespace, asks))
 		}
 		answer(w, r, v, ok)
 	})

@@ -356,6 +356,8 @@ func TestOptions(t *testing.T) {
 		{Options{Address: "0.0.0.0:8088"}, "without --shared"},
 		{Options{Address: "10.0.0.1:8088"}, "without --shared"},
 		{Options{Address: "8088"}, "write it as host:port"},
+		{Options{Address: "127.0.0.1:0", Namespace: "team"}, ""},
+		{Options{Address: ":8443", Namespace: "team", Shared: true}, "-n is for a dashboard of one's own"},
 		{Options{Address: "127.0.0.1:0", CertDir: "x"}, "certificates are for a dashboard that is shared"},
 	} {
 		err := x.o.Check()

@@ -14,8 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // drawn is a picture of a state, section by section.
@@ -55,11 +58,11 @@ func TestPicture(t *testing.T) {
 	queues := section[queuesView](t, sections, "queues")
 	var tree []string
 	for _, q := range queues.Queues {
-		tree = append(tree, fmt.Sprintf("%s%s %v %v %d", strings.Repeat("-", q.Depth), q.Name, q.Allocated, q.Deserved, q.Waiting))
+		tree = append(tree, fmt.Sprintf("%s/%s %v %v %d", q.Parent, q.Name, q.Allocated, q.Deserved, q.Waiting))
 	}
 	if diff := cmp.Diff([]string{
-		"root [30 0 0 0] [-1 -1 -1 -1] 0", "-batch [2 0 0 0] [40 -1 -1 -1] 1",
-		"-research [28 0 0 8] [24 -1 -1 6] 1", "--vision [8 0 0 0] [-1 -1 -1 -1] 0",
+		"/root [30 0 0 0] [-1 -1 -1 -1] 0", "root/batch [2 0 0 0] [40 -1 -1 -1] 1",
+		"root/research [28 0 0 8] [24 -1 -1 6] 1", "research/vision [8 0 0 0] [-1 -1 -1 -1] 0",
 	}, tree); diff != "" {
 		t.Errorf("queues; what the scheduler counts goes before what the spec says: -want +got\n%s", diff)
 	}
@@ -94,6 +97,44 @@ func TestPolicies(t *testing.T) {
 		LastError: "team/train-1: no such key",
 	}, row); diff != "" {
 		t.Errorf("a row: -want +got\n%s", diff)
+	}
+}
+
+// TestPoliciesOfQueues: the scheduler counts the rows of a policy of queues under its name, and only while it is obeyed.
+func TestPoliciesOfQueues(t *testing.T) {
+	s := aCluster(t)
+	part := aPolicy(t)
+	part.SetName("team-a")
+	if err := unstructured.SetNestedField(part.Object, "queue.name == 'batch'", "spec", "queues"); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, part)
+	f, err := read([]byte(aPage+`celsius_waiting_jobs{queue="batch",rule="no-night",table="team-a:house"} 5
+`), &figures{}, noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.figures = f
+	waits := func() (out []int) {
+		s.changed = true
+		_, sections := drawn(t, s, &picture{}, noon())
+		for _, p := range section[[]policyView](t, sections, "policies") {
+			at := slices.IndexFunc(p.Rows, func(r rowView) bool { return r.Name == "no-night" })
+			out = append(out, p.Rows[at].Waits)
+		}
+		return out
+	}
+	if got := waits(); !slices.Equal(got, []int{3, 5}) {
+		t.Errorf("for the row of either policy wait %v", got)
+	}
+	conditions, _, _ := unstructured.NestedSlice(part.Object, "status", "conditions")
+	conditions[0].(map[string]any)["status"] = "False" //nolint:forcetypeassert // a test fails by it
+	if err := unstructured.SetNestedSlice(part.Object, conditions, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, part)
+	if got := waits(); !slices.Equal(got, []int{3, 0}) {
+		t.Errorf("of a policy that is not obeyed is counted %v", got)
 	}
 }
 
@@ -172,7 +213,7 @@ func TestStory(t *testing.T) {
 	if !ok {
 		t.Fatal("there is no story")
 	}
-	v.told(t.Context(), c, asks)
+	v.tell(newEvents(c).of(t.Context(), "team", asks))
 	var told []string
 	for _, e := range v.Entries {
 		told = append(told, fmt.Sprintf("%s %s: %s", e.At.Sub(noon()), e.What, e.Says))
@@ -191,7 +232,7 @@ func TestStory(t *testing.T) {
 		t.Errorf("commands: %q", v.Commands)
 	}
 	v, asks, _ = s.story("team", "sweep-0f3a") // by the name of its PodGroup
-	v.told(t.Context(), asked{}, asks)
+	v.tell(newEvents(asked{}).of(t.Context(), "team", asks))
 	if v.Job.Name != "sweep" || len(v.Lacks) != 1 || !strings.Contains(v.Lacks[0], "you may not list events in namespace team") {
 		t.Errorf("who may not list events is told %q of %s", v.Lacks, v.Job.Name)
 	}
@@ -225,13 +266,62 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestCircle: queues that are below each other are shown all the same.
+// TestCircle: queues that are below each other are shown all the same, one of them on top, and so are those whose parent is not there.
 func TestCircle(t *testing.T) {
 	s := newState()
-	fill(t, s, aQueue("a", "b", "", ""), aQueue("b", "a", "", ""), aQueue("own", "own", "", ""))
+	fill(t, s, aQueue("b", "c", "", ""), aQueue("c", "b", "", ""), aQueue("a-leaf", "b", "", ""), aQueue("own", "own", "", ""),
+		aQueue("alone", "gone", "", ""))
 	_, sections := drawn(t, s, &picture{}, noon())
-	if got := section[queuesView](t, sections, "queues"); len(got.Queues) != 3 {
-		t.Errorf("shown are %+v", got.Queues)
+	var got []string
+	for _, q := range section[queuesView](t, sections, "queues").Queues {
+		got = append(got, q.Parent+"/"+q.Name)
+	}
+	if diff := cmp.Diff([]string{"/alone", "/own", "/b", "b/a-leaf", "b/c"}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestTaken: what is taken of the cluster is counted on the nodes whose offers are, and so is never more than all for a node that broke.
+func TestTaken(t *testing.T) {
+	s := newState()
+	broken := aNode("n2", "cpu=16,pods=110")
+	broken.Status.Conditions[0].Status = corev1.ConditionFalse
+	fill(t, s, aNode("n1", "cpu=16,pods=110"), broken, aPod("a", "a", "n1", "cpu=16", corev1.PodRunning, time.Hour),
+		aPod("b", "b", "n2", "cpu=16", corev1.PodRunning, time.Hour))
+	_, sections := drawn(t, s, &picture{}, noon())
+	if top := section[overview](t, sections, "overview"); top.Used[0] != 16 || top.Offered[0] != 16 {
+		t.Errorf("%v of %v are taken", top.Used, top.Offered)
+	}
+}
+
+// TestOneNamespace: where the pods of one namespace are read, it is said that what is taken of nodes is by them.
+func TestOneNamespace(t *testing.T) {
+	p := aCluster(t).draw(&picture{}, overview{Namespace: "team"}, noon())
+	var top overview
+	if err := json.Unmarshal(p.parts[0].data, &top); err != nil {
+		t.Fatal(err)
+	}
+	if len(top.Gaps) != 1 || !strings.Contains(top.Gaps[0].Why, "are those of namespace team alone") {
+		t.Errorf("gaps are %+v", top.Gaps)
+	}
+}
+
+// TestCommands: what an object says its owner is called becomes no part of what a viewer copies into a shell.
+func TestCommands(t *testing.T) {
+	s := newState()
+	for _, owner := range []string{"x; touch pwned #", "$(touch pwned)", "-rf", "a b", "Ä", "x'y", ""} {
+		g := aGroup("team", "train", "batch", schedulingv1beta1.PodGroupRunning, "", time.Hour)
+		g.OwnerReferences[0].Name = owner
+		fill(t, s, g)
+		v, _, ok := s.story("team", "train-0f3a")
+		if !ok || v.Job.Name != "train-0f3a" || !slices.Contains(v.Commands, "celsius explain job train-0f3a -n team") {
+			t.Errorf("by owner %q the job is called %q, and its commands are %q", owner, v.Job.Name, v.Commands)
+		}
+	}
+	for name, want := range map[string]string{"a.b-1": "a.b-1", "x; rm": "'x; rm'", "it's": `'it'\''s'`, "a;b": "'a;b'"} {
+		if got := word(name); got != want {
+			t.Errorf("%q is written as %s, want %s", name, got, want)
+		}
 	}
 }
 

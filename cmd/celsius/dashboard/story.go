@@ -2,14 +2,12 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -131,20 +129,29 @@ func worth(p *pod) int {
 }
 
 func jobCommands(v jobView, g *group, j *job) []string {
-	in := " -n " + v.Namespace
+	name, in := word(v.Name), " -n "+word(v.Namespace)
 	var out []string
 	if j != nil {
-		out = append(out, "celsius job view "+v.Name+in, "kubectl get vcjob "+v.Name+in+" -o yaml")
+		out = append(out, "celsius job view "+name+in, "kubectl get vcjob "+name+in+" -o yaml")
 	}
-	out = append(out, "celsius explain job "+v.Name+in)
+	out = append(out, "celsius explain job "+name+in)
 	if g != nil {
-		out = append(out, "kubectl describe podgroup.scheduling.volcano.sh "+g.Name+in,
-			"kubectl get events"+in+" --field-selector involvedObject.name="+g.Name)
+		out = append(out, "kubectl describe podgroup.scheduling.volcano.sh "+word(g.Name)+in,
+			"kubectl get events"+in+" --field-selector involvedObject.name="+word(g.Name))
 	}
 	if j != nil {
-		out = append(out, "celsius pod list -j "+v.Name+in)
+		out = append(out, "celsius pod list -j "+name+in)
 	}
 	return out
+}
+
+// word is a name as a shell takes it as one word of a command, whatever is in it.
+func word(name string) string {
+	plain := func(c rune) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.' }
+	if strings.TrimFunc(name, plain) == "" {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 func (g *group) entries() []entry {
@@ -243,51 +250,8 @@ func (s *state) pod(p *pod) podView {
 	return v
 }
 
-// told adds what events say, and puts the story in order.
-func (v *storyView) told(ctx context.Context, c cluster, asks []string) {
-	seen := map[string]bool{}
-	for _, name := range asks {
-		events, err := c.Events(ctx, v.Job.Namespace, name)
-		if err != nil {
-			why := "the events of " + name + " could not be read: " + err.Error()
-			if apierrors.IsForbidden(err) {
-				why = "events are not shown: you may not list events in namespace " + v.Job.Namespace
-			}
-			v.Lacks = append(v.Lacks, why)
-			break
-		}
-		for i := range events {
-			e := &events[i]
-			if seen[string(e.UID)] || e.UID == "" && seen[e.Name] {
-				continue
-			}
-			seen[cmp.Or(string(e.UID), e.Name)] = true
-			v.Entries = append(v.Entries, entryOf(e))
-		}
-	}
+// tell adds what events say, and what could not be read of them, and puts the story in order.
+func (v *storyView) tell(entries []entry, lacks []string) {
+	v.Entries, v.Lacks = append(v.Entries, entries...), append(v.Lacks, lacks...)
 	slices.SortStableFunc(v.Entries, func(a, b entry) int { return a.At.Compare(b.At) })
-}
-
-func entryOf(e *corev1.Event) entry {
-	at := e.LastTimestamp.Time
-	if e.Series != nil {
-		at = e.Series.LastObservedTime.Time
-	}
-	for _, other := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
-		if at.IsZero() {
-			at = other
-		}
-	}
-	what := fmt.Sprintf("event %s of %s %s", e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name)
-	if n := max(e.Count, seriesCount(e)); n > 1 {
-		what += fmt.Sprintf(", %d times", n)
-	}
-	return entry{at, what, short(e.Message), e.Type == corev1.EventTypeWarning}
-}
-
-func seriesCount(e *corev1.Event) int32 {
-	if e.Series == nil {
-		return 0
-	}
-	return e.Series.Count
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 )
 
 // The most that is sent of what may be long; searches find the rest.
@@ -48,7 +50,6 @@ type overview struct {
 type queueView struct {
 	Name       string    `json:"name"`
 	Parent     string    `json:"parent,omitempty"`
-	Depth      int       `json:"depth"`
 	State      string    `json:"state"`
 	Weight     int32     `json:"weight"`
 	Waiting    int       `json:"waiting"`
@@ -69,6 +70,7 @@ type queuesView struct {
 type jobView struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
+	Group     string    `json:"group"` // the PodGroup's own name; several may be of one Job
 	Queue     string    `json:"queue"`
 	Priority  string    `json:"priority,omitempty"`
 	Phase     string    `json:"phase"`
@@ -215,7 +217,6 @@ func (s *state) overview(x sums, shown []int, now time.Time) overview {
 	var used, offered amounts
 	for i, name := range s.nodeNames() {
 		n := s.nodes[name]
-		used = used.plus(x.used[i])
 		switch {
 		case !n.ready:
 			o.NotReady++
@@ -223,7 +224,7 @@ func (s *state) overview(x sums, shown []int, now time.Time) overview {
 		case n.cordoned:
 			o.Cordoned++
 		}
-		offered = offered.plus(n.offers)
+		used, offered = used.plus(x.used[i]), offered.plus(n.offers) // both of nodes that are ready
 	}
 	for _, g := range s.groups {
 		o.Jobs[string(g.phase)]++
@@ -249,7 +250,7 @@ func of(a amounts, shown []int, otherwise float64) []float64 {
 	return out
 }
 
-// tree are the queues, each below its parent. Those without one that is there are on top, and so is the first of a circle.
+// tree are the queues, each below its parent. Those without one that is there are on top, and so is one of each circle.
 func (s *state) tree(shown []int) queuesView {
 	names := s.all()
 	waiting := map[string]int{}
@@ -268,8 +269,8 @@ func (s *state) tree(shown []int) queuesView {
 	}
 	out := queuesView{Queues: []queueView{}, Total: len(s.queues)}
 	seen := map[string]bool{}
-	var add func(list []*queue, depth int)
-	add = func(list []*queue, depth int) {
+	var add func(list []*queue, parent string)
+	add = func(list []*queue, parent string) {
 		slices.SortFunc(list, func(a, b *queue) int { return strings.Compare(a.Name, b.Name) })
 		for _, q := range list {
 			if seen[q.Name] || len(out.Queues) == mostQueues {
@@ -277,7 +278,7 @@ func (s *state) tree(shown []int) queuesView {
 			}
 			seen[q.Name] = true
 			v := queueView{
-				Name: q.Name, Parent: q.parent, Depth: depth, State: q.state, Weight: q.weight, Waiting: int(q.pending + q.inqueue),
+				Name: q.Name, Parent: parent, State: q.state, Weight: q.weight, Waiting: int(q.pending + q.inqueue),
 				Running: int(q.running), Allocated: of(q.allocated, shown, 0), Deserved: of(q.deserved, shown, unknown),
 				Capability: of(q.capability, shown, unknown), Guarantee: of(q.reserved, shown, unknown),
 			}
@@ -290,14 +291,25 @@ func (s *state) tree(shown []int) queuesView {
 				}
 			}
 			out.Queues = append(out.Queues, v)
-			add(below[q.Name], depth+1)
+			add(below[q.Name], q.Name)
 		}
 	}
-	add(below[""], 0)
-	for _, list := range below { // what is left are circles
-		add(list, 0)
+	add(below[""], "")
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) { // what is left are circles, and what hangs from them
+		if !seen[name] && len(out.Queues) < mostQueues {
+			add([]*queue{s.circling(name)}, "")
+		}
 	}
 	return out
+}
+
+// circling is the queue at which one comes by for the second time who goes up from one that is below no other but in a circle.
+func (s *state) circling(name string) *queue {
+	q := s.queues[name]
+	for passed := map[string]bool{}; !passed[q.Name]; q = s.queues[q.parent] {
+		passed[q.Name] = true
+	}
+	return q
 }
 
 // waits says whether a job has not started, or not all of it.
@@ -331,8 +343,8 @@ func (s *state) job(g *group, x *gang) jobView {
 		x = &gang{}
 	}
 	v := jobView{
-		Namespace: g.Namespace, Name: g.title(), Queue: g.queue, Priority: g.priority, Phase: string(g.phase), Since: g.CreationTimestamp.Time,
-		Pods: x.pods, Placed: x.placed, Min: g.min,
+		Namespace: g.Namespace, Name: g.title(), Group: g.Name, Queue: g.queue, Priority: g.priority, Phase: string(g.phase),
+		Since: g.CreationTimestamp.Time, Pods: x.pods, Placed: x.placed, Min: g.min,
 	}
 	if g.waits() {
 		v.Why = g.why(x)
@@ -400,7 +412,7 @@ func (s *state) policiesView() []policyView {
 				v.Says = append(v.Says, c.Type+": "+short(c.Message))
 			}
 		}
-		v.Rows, v.Total = s.rowsView(p.rows, v.Serves, p.status.Schedulers), len(p.rows)
+		v.Rows, v.Total = s.rowsView(p, v.Serves, v.Active), len(p.rows)
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b policyView) int {
@@ -412,18 +424,23 @@ func (s *state) policiesView() []policyView {
 	return out
 }
 
-func (s *state) rowsView(rows []policyRow, counted bool, by []policyv1alpha1.SchedulerStatus) []rowView {
+// rowsView are the rows of a policy, with what is counted of them where it is obeyed.
+func (s *state) rowsView(p *policyObject, serves, active bool) []rowView {
+	of := "" // where it is for some queues, the scheduler calls its tables so
+	if p.part {
+		of = p.Name + parts.Sign
+	}
 	erred := map[row]policyv1alpha1.RuleErrors{}
-	for _, scheduler := range by {
+	for _, scheduler := range p.status.Schedulers {
 		for _, e := range scheduler.RuleErrors {
 			erred[row{e.Site, e.Table, e.Rule}] = e
 		}
 	}
 	out := []rowView{}
-	for _, r := range rows[:min(len(rows), mostRows)] {
+	for _, r := range p.rows[:min(len(p.rows), mostRows)] {
 		v := rowView{Site: r.site, Table: r.table, Name: r.name, Text: r.text, Cost: float64(r.cost)}
-		if counted {
-			f := s.figures.of(r.row)
+		if serves || p.part && active {
+			f := s.figures.of(row{r.site, of + r.table, r.name})
 			v.Waits, v.Waited, v.Evictions, v.Evaluations = f.waits, f.waited.Seconds(), f.evictions, f.evaluations
 			v.Rate, v.Errors, v.OverBudget = tidy(f.rate), f.errors, f.overBudget
 		}
@@ -462,6 +479,10 @@ func (s *state) draw(before *picture, about overview, now time.Time) *picture {
 	x, shown := s.sum(), s.show()
 	top, queues := s.overview(x, shown, now), s.tree(shown)
 	top.Cluster, top.Namespace, top.Try = about.Cluster, about.Namespace, about.Try
+	if about.Namespace != "" {
+		top.Gaps = append(top.Gaps, Gap{Of: kindPods + " of other namespaces", Why: "they are not read, and so what is taken of nodes, and the " +
+			"pods on them, are those of namespace " + about.Namespace + " alone: start without -n to see all"})
+	}
 	if sample {
 		s.history.add(now, queues.Queues)
 	}

@@ -1,7 +1,7 @@
 import {$, h, keyed, text, roving, amount, round, count, span, ago} from "./dom.js";
 import {takeKey, setToken, follow, json} from "./stream.js";
 import * as nodes from "./nodes.js";
-import {open, refresh, told} from "./detail.js";
+import {open, leave, refresh, told} from "./detail.js";
 import {lent} from "./queue.js";
 
 /** What the server told last, and the resource that is looked at. */
@@ -16,7 +16,7 @@ function drawResources() {
     h("label", {}, h("input", {type: "radio", name: "resource", value: r, onchange: () => {
       view.resource = r;
       drawQueues();
-      nodes.show(view.overview.resources, resourceNumber());
+      nodes.show(view.overview.resources, resourceNumber(), view.overview.namespace);
       told(view);
     }}), h("span", {}, r.replace(/^.*\//, ""))), (e, r) => {
     if (r !== null) e.firstChild.checked = r === view.resource;
@@ -38,7 +38,7 @@ function drawOverview() {
     ["pods waiting", o.pods.Waiting || 0, ""]];
   o.resources.forEach((r, i) => {
     if (r !== "pods" && o.offered[i] > 0) {
-      figures.push([r.replace(/^.*\//, "") + " taken", Math.round(100 * o.used[i] / o.offered[i]) + " %", `${amount(r, o.used[i])} of ${amount(r, o.offered[i])}`]);
+      figures.push([r.replace(/^.*\//, "") + " taken" + (o.namespace ? " by " + o.namespace : ""), Math.round(100 * o.used[i] / o.offered[i]) + " %", `${amount(r, o.used[i])} of ${amount(r, o.offered[i])}`]);
     }
   });
   keyed($("figures"), figures, f => f[0], f => h("div", {class: "card"}, h("dt", {}, f[0]), h("dd", {}, h("span"), " ", h("small"))), (e, [, value, of]) => {
@@ -96,7 +96,7 @@ function drawLine() {
   const {jobs, total, reasons} = view.line;
   text($("line-title"), total ? `Waiting jobs: ${total.toLocaleString("en")}` : "No job waits");
   keyed($("reasons"), total > 1 ? reasons.slice(0, 6) : [], r => r.why, r => h("li", {}, h("b"), " ", h("span", {}, r.why)), (e, r) => text(e.firstChild, r.jobs));
-  keyed($("line-table").tBodies[0], jobs, j => j.namespace + "/" + j.name, j => h("tr", {},
+  keyed($("line-table").tBodies[0], jobs, j => j.namespace + "/" + j.group, j => h("tr", {},
     h("th", {scope: "row"}, h("a", {href: `#job/${j.namespace}/${j.name}`, tabindex: -1}, j.name), h("span", {class: "soft small"}, j.namespace)),
     h("td", {"data-label": "queue"}, h("a", {href: "#queue/" + j.queue, tabindex: -1, class: "plain"}, j.queue)), h("td", {class: "n", "data-label": "waits"}),
     h("td", {class: "n", "data-label": "placed"}), h("td", {class: "why"}, h("div", {class: "clamp"}))), (row, j) => {
@@ -166,7 +166,7 @@ function take(name, data) {
     drawing = false;
     if (!view.overview) return;
     if (changed.has("overview")) drawOverview();
-    if (changed.has("overview") || changed.has("nodes")) nodes.show(view.overview.resources, resourceNumber());
+    if (changed.has("overview") || changed.has("nodes")) nodes.show(view.overview.resources, resourceNumber(), view.overview.namespace);
     for (const [name, f] of Object.entries(draw)) if (name !== "overview" && view[name] && changed.has(name)) f();
     changed.clear();
     news();
@@ -179,22 +179,26 @@ function state(word) {
   text($("live"), {live: "live", locked: "locked", lost: "no connection; it is tried again"}[word]);
 }
 
-// Who may look.
-let asking = null;
+// Who may look. asking is kept while somebody is asked for a token, and granted ends that.
+let asking = null, granted = null;
 function refused(why) {
   text($("login-why"), why);
   if (!$("login").open) $("login").showModal();
-  asking ||= new Promise(done => {
-    $("login-form").onsubmit = () => {
-      setToken($("token").value);
-      $("token").value = "";
-      asking = null;
-      done();
-    };
-  });
+  asking ||= new Promise(done => { granted = done; });
   return asking;
 }
+function grant() {
+  asking = null;
+  granted?.();
+  $("login").close();
+}
+$("login-form").addEventListener("submit", () => {
+  setToken($("token").value);
+  $("token").value = "";
+  grant();
+});
 $("login").addEventListener("cancel", event => event.preventDefault());
+$("login").addEventListener("close", () => { if (asking && !$("login").open) $("login").showModal(); }); // a browser heeds a second Escape all the same
 
 // Search.
 let found = 0;
@@ -231,7 +235,12 @@ $("search").addEventListener("keydown", event => {
   event.preventDefault();
   $("results").querySelector("a")?.focus();
 });
-$("results").addEventListener("click", event => { if (event.target.closest("a")) { $("search").value = ""; hideResults(); } });
+$("results").addEventListener("click", event => {
+  if (!event.target.closest("a")) return;
+  $("search").value = "";
+  $("search").focus({preventScroll: true}); // to which the reader comes back
+  hideResults();
+});
 $("search-form").addEventListener("focusout", event => { if (event.relatedTarget && !$("search-form").contains(event.relatedTarget)) hideResults(); });
 
 addEventListener("keydown", event => {
@@ -245,11 +254,14 @@ addEventListener("keydown", event => {
     found++;
     hideResults();
     $("search").focus();
-  } else if (event.key === "Escape" && /^#(job|queue|node)\//.test(location.hash)) location.hash = "#";
+  } else if (event.key === "Escape") leave();
 });
 
 $("rows-all").addEventListener("change", () => view.policies && drawPolicies());
-addEventListener("hashchange", () => open(view));
+addEventListener("hashchange", () => {
+  if (takeKey()) grant(); // celsius dashboard was started anew, and its address opened in this tab
+  open(view);
+});
 setInterval(() => {
   for (const row of $("line-table").tBodies[0].rows) text(row.cells[2], ago(row.dataset.since));
   refresh(view);

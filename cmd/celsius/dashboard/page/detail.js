@@ -3,7 +3,8 @@ import {$, h, keyed, text, amount, count, ago, clock, command} from "./dom.js";
 import {json, words} from "./stream.js";
 import {facts, queue} from "./queue.js";
 
-let shown = "", from = null, asking = null, last = 0, data = null;
+// left are the element where the reader was, and what it stands in, from the inside out: a row may be another by the time of coming back.
+let shown = "", left = [], asking = null, last = 0, data = null;
 
 /** Opens what the address names. */
 export function open(view) {
@@ -15,7 +16,8 @@ export function open(view) {
   }
   const [namespace, name] = kind === "job" ? rest.split("/").map(decodeURIComponent) : ["", decodeURIComponent(rest)];
   if (shown !== location.hash) {
-    if (!shown) from = document.activeElement;
+    const at = document.activeElement;
+    if (!shown) left = [at, at?.closest("tr"), at?.closest("section")];
     shown = location.hash;
     data = null;
     $("detail-body").replaceChildren(h("p", {class: "soft"}, "asking"));
@@ -34,7 +36,14 @@ function close() {
   asking?.abort();
   $("detail").hidden = true;
   document.body.classList.remove("detailed");
-  if (from?.isConnected) from.focus({preventScroll: true});
+  left.find(e => e?.isConnected)?.focus({preventScroll: true});
+}
+
+/** Closes what is open, and leaves the page where it is. */
+export function leave() {
+  if (!shown) return;
+  history.pushState(null, "", location.pathname + location.search); // as "#" would scroll to the top
+  close();
 }
 
 async function ask(kind, namespace, name, view) {
@@ -52,19 +61,21 @@ async function ask(kind, namespace, name, view) {
   } catch (error) {
     if (error.name === "AbortError" || at !== shown) return;
     if (!data) $("detail-body").replaceChildren(h("p", {class: "bad"}, error.message));
+  } finally {
+    if (asking === mine) asking = null;
   }
 }
 
 /** Asks again for what is open. */
 export function refresh(view) { told(view, 4000); }
 
-/** Asks again for what is open, as something has changed: every 2 s at most. */
+/** Asks again for what is open, as something has changed: every 2 s at most, and not while an answer is awaited that may still come. */
 export function told(view, least = 2000) {
-  if (!shown || !data || document.hidden || Date.now() - last < least) return;
+  if (!shown || !data || document.hidden || Date.now() - last < (asking ? 30000 : least)) return;
   ask(data.kind, data.namespace, data.name, view);
 }
 
-$("detail-close").addEventListener("click", () => { location.hash = "#"; });
+$("detail-close").addEventListener("click", leave);
 
 function skeleton(kind, namespace, name, answer) {
   const commands = h("details", {open: true}, h("summary", {}, "The same by command"), h("ul", {class: "commands"}, answer.commands.map(command)));
@@ -125,7 +136,8 @@ function job(s) {
 
 function node(d, view) {
   text($("node-says"), (d.ready ? d.cordoned ? "Ready, and cordoned: nothing new goes there." : "Ready." : "Not ready: " + (d.why || "")) +
-    (d.taints?.length ? " Taints: " + d.taints.join(", ") : ""));
+    (d.taints?.length ? " Taints: " + d.taints.join(", ") : "") +
+    (view.overview?.namespace ? ` What is taken is told of pods of namespace ${view.overview.namespace} alone.` : ""));
   const list = (view.overview?.resources || []).map((r, i) => [r, d.used[i], d.offers[i]]).filter(x => x[1] || x[2]);
   keyed($("node-use").tBodies[0], list, x => x[0], x => h("tr", {}, h("th", {scope: "row"}, x[0]), h("td", {class: "n"}), h("td", {class: "n"}), h("td", {class: "n"})), (row, [r, used, of]) => {
     [amount(r, used), amount(r, of), of ? Math.round(100 * used / of) : ""].forEach((value, i) => text(row.cells[i + 1], value));

@@ -20,13 +20,17 @@ export function text(e, value) {
 
 /** Has the children of a parent be those of items, by their keys; those that stay keep focus and place. */
 export function keyed(parent, items, key, make, update) {
-  const had = new Map([...parent.children].map(e => [e.dataset.key, e]));
+  const wanted = new Set(items.map(key)), had = new Map();
+  for (const e of [...parent.children]) { // what goes does so first: what is moved loses its focus
+    if (wanted.has(e.dataset.key) && !had.has(e.dataset.key)) had.set(e.dataset.key, e);
+    else e.remove();
+  }
   let at = parent.firstElementChild;
   for (const item of items) {
     const k = key(item);
     let e = had.get(k);
-    if (e) had.delete(k);
-    else {
+    had.delete(k);
+    if (!e) {
       e = make(item);
       e.dataset.key = k;
     }
@@ -34,7 +38,6 @@ export function keyed(parent, items, key, make, update) {
     if (e === at) at = at.nextElementSibling;
     else parent.insertBefore(e, at);
   }
-  for (const e of had.values()) e.remove();
 }
 
 /** Has one of many links be reached by Tab, and the others by the arrow keys. */

@@ -2,7 +2,7 @@
 import {$, h, keyed, text, count} from "./dom.js";
 
 const noneOffered = 255, ready = 1, cordoned = 2;
-let names = [], columns = [], flags = new Uint8Array(), resources = [], chosen = 0, cells = [], map, sorted = 0;
+let names = [], columns = [], flags = new Uint8Array(), resources = [], chosen = 0, cells = [], map, sorted = 0, only;
 
 /** Node is a cell of the map, which says what there is of it when it is asked: there may be many. */
 class Node {
@@ -35,10 +35,11 @@ export function take(event) {
   if (event.names || $("node-order").value !== "name" && Date.now() - sorted > 5000) arrange();
 }
 
-/** Shows what there is of a resource, by its number. */
-export function show(list, number) {
+/** Shows what there is of a resource, by its number, and says it where only the pods of a namespace are known. */
+export function show(list, number, namespace) {
   const other = number !== chosen;
   resources = list;
+  only = namespace;
   chosen = number;
   if (other) arrange();
   const data = {
@@ -56,7 +57,7 @@ export function show(list, number) {
     else if (flags[i] & cordoned) sums.cordoned++;
   }
   text($("heat-sum"), names.length === 0 ? "There are no nodes." : `${count(sums.some, "node")} ${sums.some === 1 ? "has" : "have"} ${resources[chosen]}: ` +
-    `${sums.full} at least 95 % taken, ${sums.idle} idle; ${count(sums.broken, "node")} not ready, ${sums.cordoned} cordoned`);
+    `${sums.full} at least 95 % taken, ${sums.idle} idle; ${count(sums.broken, "node")} not ready, ${sums.cordoned} cordoned` + (only ? `; by pods of namespace ${only} alone` : ""));
   if ($("node-list").open) table();
 }
 
@@ -84,6 +85,6 @@ function table() {
 for (const [id, event] of [["node-order", "change"], ["node-list", "toggle"]]) {
   $(id).addEventListener(event, () => {
     arrange();
-    if (map) show(resources, chosen);
+    if (map) show(resources, chosen, only);
   });
 }

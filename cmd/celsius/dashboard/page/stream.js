@@ -2,13 +2,14 @@
 
 let key = sessionStorage.getItem("key") || "";
 
-/** Takes the key out of the address that celsius dashboard printed. */
+/** Takes the key out of the address that celsius dashboard printed; false: there is none in it. */
 export function takeKey() {
   const given = /^#key=(\w+)$/.exec(location.hash);
-  if (!given) return;
+  if (!given) return false;
   key = given[1];
   sessionStorage.setItem("key", key); // so that the page can be loaded anew; it dies with celsius dashboard
   history.replaceState(null, "", location.pathname);
+  return true;
 }
 
 /** Takes the token that somebody wrote, which is kept nowhere else. */

@@ -19,6 +19,9 @@ function start() {
     if (data.ready) {
       worker.ready = true;
       if (waiting) send();
+    } else if (data.broke) {
+      restart();
+      fail("The simulator broke, and was started again: " + data.broke);
     } else if (data.number === asked) {
       clearTimeout(ending);
       show(data.answer, data.took);
@@ -36,11 +39,13 @@ function ask() {
   clearTimeout(timer);
   by("out").classList.add("old");
   timer = setTimeout(() => {
-    waiting = {
-      policy: fields.policy.value, world: fields.world.value, cycles: Number(fields.cycles.value) || 0,
-      until: fields.until.value.trim(), now: fields.now.value.trim(),
-    };
     if (began) restart(); // what runs is about texts that are old
+    const cycles = Number(fields.cycles.value);
+    if (!Number.isSafeInteger(cycles) || fields.cycles.validity.badInput) {
+      waiting = null;
+      return fail(`Cycles: ${fields.cycles.value || "this"} is no whole number; write one from 1 to ${fields.cycles.max}, or nothing for one.`);
+    }
+    waiting = { policy: fields.policy.value, world: fields.world.value, cycles, until: fields.until.value.trim(), now: fields.now.value.trim() };
     if (worker.ready) send();
   }, pause);
 }
@@ -169,13 +174,23 @@ async function share() {
   setTimeout(() => { by("share").textContent = "Copy link"; }, 2000);
 }
 
-async function linked() {
+// linked gives the fields that the address holds; null where it holds none, or they cannot be read, which is said.
+async function linked(otherwise) {
+  const text = location.hash.slice(1);
+  if (!text || by(text)) return null; // a place of the page
   try {
-    return await unpacked(location.hash.slice(1));
-  } catch {
-    by("about").textContent = "The link is not whole, so an example is shown.";
-    return null;
-  }
+    const values = await unpacked(text);
+    if (typeof values.world === "string") return values;
+  } catch { /* it was cut off, or is something else */ }
+  by("about").textContent = "The link is not whole, so " + otherwise;
+  return null;
+}
+
+// open shows what a link held.
+function open(values) {
+  choose.selectedIndex = -1;
+  by("about").textContent = "";
+  fill(values);
 }
 
 start();
@@ -214,11 +229,13 @@ choose.addEventListener("change", () => {
   by("about").textContent = e.command ? "As " + e.command : "";
   fill(e);
 });
-const values = location.hash.length > 1 ? await linked() : null;
-if (values) {
-  choose.selectedIndex = -1;
-  fill(values);
-} else {
+addEventListener("hashchange", async () => {
+  const values = await linked("what was there is shown.");
+  if (values) open(values);
+});
+const values = await linked("an example is shown.");
+if (values) open(values);
+else {
   choose.value = Math.max(0, examples.findIndex((e) => e.policy)); // one with something to edit on both sides
   const e = examples[choose.value];
   if (!by("about").textContent) by("about").textContent = e.command ? "As " + e.command : "";

@@ -36,7 +36,12 @@ ready.then(() => postMessage({ ready: true }), (e) => postMessage({ failed: Stri
 
 onmessage = async (message) => {
   await ready;
-  const began = performance.now();
-  const answer = JSON.parse(self.celsiusAsk(JSON.stringify(message.data.question)));
-  postMessage({ number: message.data.number, answer, took: performance.now() - began });
+  const number = message.data.number, began = performance.now();
+  try {
+    const answer = self.celsiusAsk(JSON.stringify(message.data.question));
+    if (typeof answer !== "string") throw new Error("the program ended; its last words are in the console of the browser");
+    postMessage({ number, answer: JSON.parse(answer), took: performance.now() - began });
+  } catch (e) {
+    postMessage({ number, broke: String(e.message || e) }); // it cannot be asked again
+  }
 };

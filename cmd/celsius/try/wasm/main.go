@@ -17,14 +17,19 @@ func main() {
 	js.Global().Set("celsiusAsk", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		var q try.Question
 		if err := json.Unmarshal([]byte(args[0].String()), &q); err != nil {
-			return `{"error": "the page asked something else than this program answers"}`
+			return written(try.Answer{Issues: []try.Issue{}, Error: "the page asked something else than this program answers: " + err.Error()})
 		}
-		out, err := json.Marshal(try.Ask(q, time.Now()))
-		if err != nil {
-			return `{"error": "the answer could not be written"}`
-		}
-		return string(out)
+		return written(try.Ask(q, time.Now()))
 	}))
 	js.Global().Call("celsiusReady")
 	select {} // the page calls from now on
+}
+
+// written is an answer as JSON.
+func written(a try.Answer) string {
+	out, err := json.Marshal(a)
+	if err != nil {
+		return `{"issues": [], "error": "the answer could not be written"}`
+	}
+	return string(out)
 }
