@@ -95,7 +95,8 @@ var mayImport = map[string]string{
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/slab " +
 		"engine/verdict",
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
-	"engine/whatif": "engine engine/explain engine/model engine/policy engine/policy/join engine/session rules/source statemachines/jobplugin " +
+	"engine/whatif": "engine engine/explain engine/model engine/policy engine/policy/join engine/session rules/source " +
+		"statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
 		"rules/source " + allCRDs,
@@ -128,10 +129,11 @@ var mayImport = map[string]string{
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"engine/live/serving":   "engine/model engine/policy engine/policy/join engine/policy/parts engine/policy/rollback rules/source crds/policy/v1alpha1",
-	"engine/live/shadow":    "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
-	"engine/live/strip":     "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
-	"statemachines":         "rules rules/eval rules/source",
+	"engine/live/serving": "engine/model engine/policy engine/policy/join engine/policy/parts engine/policy/rollback rules/source " +
+		"crds/policy/v1alpha1",
+	"engine/live/shadow": "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
+	"engine/live/strip":  "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"statemachines":      "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
 		"statemachines/controller/flows statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
