@@ -65,15 +65,16 @@ VOLCANO_VERSION := v1.14.1
 VOLCANO_APIS    := v1.14.0
 
 .PHONY: volcano
-volcano: ## build Volcano's scheduler into bin/volcano, beside which a test runs celsius shadow; some 3 minutes
+volcano: ## build Volcano's own scheduler and controllers into bin/volcano, to be tried and measured beside; some 3 minutes
 	@test -x bin/volcano/scheduler || { set -e; dir=$$(mktemp -d); trap 'rm -rf '$$dir EXIT; \
 		from=$$(go mod download -json volcano.sh/volcano@$(VOLCANO_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'); \
 		test -n "$$from" || { echo "the module of Volcano $(VOLCANO_VERSION) cannot be had"; exit 1; }; \
 		cp -r "$$from/." $$dir; chmod -R u+w $$dir; cd $$dir; \
 		go mod edit -replace volcano.sh/apis=volcano.sh/apis@$(VOLCANO_APIS); \
-		go build -mod=mod -o scheduler ./cmd/scheduler; \
-		mkdir -p $(CURDIR)/bin/volcano; cp installer/helm/chart/volcano/crd/bases/topology.volcano.sh_hypernodes.yaml $(CURDIR)/bin/volcano; \
-		mv scheduler $(CURDIR)/bin/volcano; }
+		mkdir -p $(CURDIR)/bin/volcano; \
+		go build -mod=mod -o $(CURDIR)/bin/volcano ./cmd/controller-manager ./cmd/scheduler; \
+		cd installer/helm/chart/volcano/crd/bases; \
+		cp topology.* shard.* config.* $(CURDIR)/bin/volcano; }
 
 .PHONY: up
 up: ## start a whole cluster with the product in it, in one process; Ctrl-C ends it

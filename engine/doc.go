@@ -73,6 +73,7 @@
 //	engine/page            the look and the components of the pages that are shown in a browser
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/try             what the page asks on which policies are tried in a browser: simulate from two texts, without volumes
+//	engine/sim/choose      by which policy a world of files runs
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
 //	engine/live/questions    who may ask about the last cycle, and the answers, as an API behind the API server

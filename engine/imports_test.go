@@ -113,7 +113,8 @@ var mayImport = map[string]string{
 	"engine/sim":                simOurs + " engine/page engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
-	"engine/try":             "engine/sim engine/sim/manifest rules/source",
+	"engine/sim/choose":      "engine/policy engine/policy/join engine/sim/manifest rules/source crds/policy/v1alpha1",
+	"engine/try":             "engine/sim engine/sim/choose engine/sim/manifest rules/source",
 	"engine/sim/corpus":      "",
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
@@ -236,6 +237,7 @@ var mayImportOthers = map[string]string{
 	"engine":                    "",
 	"engine/sim":                simOthers,
 	"engine/sim/manifest":       apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml",
+	"engine/sim/choose":         "",
 	"engine/try":                "golang.org/x/tools/txtar",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOthers,
@@ -280,7 +282,7 @@ var mayImportOthers = map[string]string{
 		"k8s.io/component-helpers k8s.io/klog/v2 mvdan.cc/sh/v3 sigs.k8s.io/yaml",
 	"cmd/celsius/dashboard": clients + " k8s.io/component-helpers github.com/go-logr/logr github.com/prometheus",
 	"cmd/playground":        allOthers,
-	"cmd/playground/bench":  clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics",
+	"cmd/playground/bench":  clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics sigs.k8s.io/yaml",
 }
 
 // TestImports holds the arrows between packages: they go to plainer things.

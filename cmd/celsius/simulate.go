@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/choose"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -205,27 +206,27 @@ func (s *simulation) proven() error {
 }
 
 // once reads the files and runs the cycles.
-func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.Report, sim.Chosen, error) {
+func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.Report, choose.Chosen, error) {
 	sources, err := manifest.Read(c.InOrStdin(), args...)
 	if err != nil {
-		return nil, sim.Chosen{}, err
+		return nil, choose.Chosen{}, err
 	}
 	w := sim.NewWorld(s.world(now, ""))
 	policies, issues := w.Load(sources...)
 	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
-		return nil, sim.Chosen{}, err
+		return nil, choose.Chosen{}, err
 	}
 	chosen, issues, err := s.choose(policies)
 	if err != nil {
-		return nil, sim.Chosen{}, err
+		return nil, choose.Chosen{}, err
 	}
 	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
-		return nil, sim.Chosen{}, err
+		return nil, choose.Chosen{}, err
 	}
 	w.Policy = chosen.Policy
 	o, err := s.span(c, now)
 	if err != nil {
-		return nil, sim.Chosen{}, err
+		return nil, choose.Chosen{}, err
 	}
 	report, err := w.RunFor(o)
 	return report, chosen, err
@@ -264,7 +265,7 @@ func (s *simulation) vet(errs io.Writer, issues source.Issues) error {
 }
 
 // print writes the report, or an explanation, to where it is wanted.
-func (s *simulation) print(out io.Writer, report *sim.Report, chosen sim.Chosen) error {
+func (s *simulation) print(out io.Writer, report *sim.Report, chosen choose.Chosen) error {
 	text, err := s.text(report, chosen)
 	if err != nil {
 		return err
@@ -279,7 +280,7 @@ func (s *simulation) print(out io.Writer, report *sim.Report, chosen sim.Chosen)
 	return nil
 }
 
-func (s *simulation) text(report *sim.Report, chosen sim.Chosen) ([]byte, error) {
+func (s *simulation) text(report *sim.Report, chosen choose.Chosen) ([]byte, error) {
 	if s.explain != "" {
 		text, err := report.Explain(s.explain)
 		return []byte(text), err
@@ -300,13 +301,13 @@ func (s *simulation) text(report *sim.Report, chosen sim.Chosen) ([]byte, error)
 }
 
 // choose finds the policy that --policy means: one among the files by its name, the embedded default, or a file; without the flag as
-// sim.Choose does.
-func (s *simulation) choose(policies []manifest.Uncompiled) (sim.Chosen, source.Issues, error) {
+// choose.Policy does.
+func (s *simulation) choose(policies []manifest.Uncompiled) (choose.Chosen, source.Issues, error) {
 	named, issues, err := s.named(policies)
 	if err != nil || issues.Err() != nil {
-		return sim.Chosen{}, issues, err
+		return choose.Chosen{}, issues, err
 	}
-	chosen, more, err := sim.Choose(policies, named)
+	chosen, more, err := choose.Policy(policies, named)
 	if err != nil {
 		return chosen, nil, usageError("%w; choose one with --policy", err)
 	}

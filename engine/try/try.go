@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/choose"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -132,7 +133,7 @@ func (a *Answer) load(q Question, now time.Time) (*sim.World, error) {
 		return nil, issues
 	}
 	a.note(issues)
-	chosen, issues, err := sim.Choose(policies, nil)
+	chosen, issues, err := choose.Policy(policies, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w; leave one", err)
 	}

@@ -37,21 +37,26 @@ func (b *bench) startCelsius(ctx context.Context, s *program) error {
 
 // startBoth starts the scheduler and the controllers, and waits until they work.
 func (b *bench) startBoth(ctx context.Context) (scheduler, controllers *program, err error) {
-	if scheduler, err = b.startScheduler(ctx); err != nil {
+	return both(ctx, func() (*program, error) { return b.startScheduler(ctx) }, func() (*program, error) { return b.startControllers(ctx) })
+}
+
+// both starts two programs, and waits until they work.
+func both(ctx context.Context, startFirst, startSecond func() (*program, error)) (first, second *program, err error) {
+	if first, err = startFirst(); err != nil {
 		return nil, nil, err
 	}
-	if controllers, err = b.startControllers(ctx); err != nil {
-		scheduler.stop()
+	if second, err = startSecond(); err != nil {
+		first.stop()
 		return nil, nil, err
 	}
-	for _, p := range []*program{scheduler, controllers} {
+	for _, p := range []*program{first, second} {
 		err = errors.Join(err, p.await(ctx, nil))
 	}
 	if err != nil {
-		scheduler.stop()
-		controllers.stop()
+		first.stop()
+		second.stop()
 	}
-	return scheduler, controllers, err
+	return first, second, err
 }
 
 // peakMemory is the most memory that the process ever held, in bytes.

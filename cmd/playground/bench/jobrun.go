@@ -23,7 +23,9 @@ func (x *jobsBench) measureShape(ctx context.Context, s jobShape) (shapeResult, 
 	}
 	x.tell("", s, r.jobs, "controllers", "scheduler")
 	x.list("  API calls a pod: ", r.jobs.calls.each(s.all()))
-	x.list(fmt.Sprintf("  of them the controllers' a job, who looked %.1f times: ", r.looked/float64(s.jobs)), r.controllers.each(s.jobs))
+	if x.o.volcano == "" {
+		x.list(fmt.Sprintf("  of them the controllers' a job, who looked %.1f times: ", r.looked/float64(s.jobs)), r.controllers.each(s.jobs))
+	}
 	if err := x.runFloor(ctx, &r, like); err != nil {
 		return r, fmt.Errorf("floor: %w", err)
 	}
@@ -52,7 +54,11 @@ func (x *jobsBench) tell(who string, s jobShape, l lives, programs ...string) {
 
 // runJobs has Jobs go from asked for to collected. It gives one of their pods.
 func (x *jobsBench) runJobs(ctx context.Context, r *shapeResult) (like *corev1.Pod, err error) {
-	scheduler, controllers, err := x.startBoth(ctx)
+	start, countsOf := x.startBoth, counts
+	if x.o.volcano != "" {
+		start, countsOf = x.startVolcano, func(context.Context, *program) (requests, float64, error) { return nil, 0, nil }
+	}
+	scheduler, controllers, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +84,7 @@ func (x *jobsBench) runJobs(ctx context.Context, r *shapeResult) (like *corev1.P
 		return nil, err
 	}
 	defer w.stop()
-	before, looked, err := counts(ctx, controllers)
+	before, looked, err := countsOf(ctx, controllers)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +114,7 @@ func (x *jobsBench) runJobs(ctx context.Context, r *shapeResult) (like *corev1.P
 		return nil, err
 	}
 	stop()
-	after, lookedSince, err := counts(ctx, controllers)
+	after, lookedSince, err := countsOf(ctx, controllers)
 	if err != nil {
 		return nil, err
 	}

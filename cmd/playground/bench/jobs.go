@@ -18,7 +18,8 @@ type jobsOptions struct {
 	scale   float64
 	run     time.Duration // how long pods run
 	plugins []string
-	atMost  int // calls of the controllers for a Job beyond its pods; 0: as many as they like
+	atMost  int    // calls of the controllers for a Job beyond its pods; 0: as many as they like
+	volcano string // folder with Volcano's programs, which are measured instead of Celsius'; "": they are not
 }
 
 // NewJobsCommand makes bench-jobs.
@@ -49,7 +50,11 @@ until running.
 API calls are counted by the API server, whoever made them, but for watches and
 leases. Those of the controllers alone, and how often they looked at a Job
 (reconciles), are counted by themselves; the last line has them of the first
-shape of several pods a Job that has more Jobs than that.`,
+shape of several pods a Job that has more Jobs than that.
+
+With --volcano the same is measured of Volcano's own scheduler and controllers, as
+they are configured when installed, but that nobody counts what its controllers
+ask for. There are no webhooks, of neither.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			shapes, err := o.check()
@@ -69,6 +74,7 @@ shape of several pods a Job that has more Jobs than that.`,
 	f.DurationVar(&o.run, "run", time.Second, "how long pods run")
 	f.IntVar(&o.atMost, "at-most", 12, "fail where the controllers make more requests a Job than it has pods, and so many; 0: never")
 	f.StringSliceVar(&o.plugins, "plugin", nil, "a plugin that the Jobs have; repeatable")
+	f.StringVar(&o.volcano, "volcano", "", "folder with what make volcano builds, which is measured instead of Celsius")
 	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of this process and of the scheduler's")
 	o.registerCelsius(c)
 	return c
@@ -81,6 +87,9 @@ func (o *jobsOptions) check() ([]jobShape, error) {
 	shapes, err := parseShapes(o.shapes, o.scale)
 	if err != nil {
 		return nil, err
+	}
+	if o.volcano != "" {
+		return shapes, findVolcano(o.volcano)
 	}
 	return shapes, o.find()
 }
@@ -137,6 +146,10 @@ func (x *jobsBench) conclude(all []shapeResult) error {
 	x.say("%s", tableOfCosts(all))
 	r := all[max(slices.IndexFunc(all, func(r shapeResult) bool { return r.shape.counted }), 0)]
 	jobs := float64(r.shape.jobs)
+	if x.o.volcano != "" {
+		x.say("jobs: %s by Volcano, %.1f jobs/s", r.shape, jobs/r.jobs.until[gone].after.Seconds())
+		return nil
+	}
 	calls := r.controllers.sum() / jobs
 	x.say("jobs: %s, %.1f jobs/s, %.1f API calls a job, %.1f reconciles a job", r.shape, jobs/r.jobs.until[gone].after.Seconds(), calls,
 		r.looked/jobs)

@@ -1,4 +1,5 @@
-package sim
+// Package choose says by which policy a world of files runs, where the files hold several.
+package choose
 
 import (
 	"cmp"
@@ -23,11 +24,11 @@ type Chosen struct {
 // Text is the line by which a report begins.
 func (c *Chosen) Text() string { return fmt.Sprintf("policy %s (%s)\n\n", c.Policy.Name, c.From) }
 
-// Choose compiles the policy by which a world of files runs: named, or where that is nil the only one among those of the files that is of
+// Policy compiles the policy by which a world of files runs: named, or where that is nil the only one among those of the files that is of
 // all queues, the default one where there is none. Shadows are chosen only where there is no other. The active ones that serve queues of
 // their own stand beside it, in the order of their names, as in a cluster. The issues are of all that are compiled; with a mistake nothing
 // is chosen. An error says that there are several to choose from.
-func Choose(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, source.Issues, error) {
+func Policy(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, source.Issues, error) {
 	var none Chosen
 	if named == nil {
 		all := whole(files, false)
