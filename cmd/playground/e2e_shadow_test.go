@@ -140,19 +140,7 @@ func TestE2EShadow(t *testing.T) {
 	same := w.shadow(t, packsOrSpreads("same", "binpack"))
 	other := w.shadow(t, packsOrSpreads("other", "nodeorder"), "--period", "200ms")
 	const jobs, pods = 5, 2
-	for i := range jobs {
-		name := fmt.Sprintf("j%d", i)
-		w.Apply(`
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: ` + name + `}
-spec:
-  schedulerName: volcano
-  queue: ${queue.a}
-  minAvailable: 2
-  tasks:` + task("worker", pods, "{run: 1h}"))
-		w.phase(name, "Running")
-	}
+	w.runForVolcano(jobs, pods)
 	r := same.report()
 	if r.Agreement != 1 || len(r.Differences) > 0 || r.Missed > 0 || counted(r, beside.Bind).Alike != jobs*pods ||
 		counted(r, beside.Admit).Alike != jobs {
@@ -166,6 +154,24 @@ spec:
 	t.Logf("\n%s", r.Text())
 	w.Kubectl("delete", "clusterrolebinding", "${world}-shadow")
 	w.checkShadowRefused()
+}
+
+// runForVolcano has Jobs of the scheduler named volcano run, one after the other, whose pods wait for each other.
+func (w *world) runForVolcano(jobs, pods int) {
+	w.t.Helper()
+	for i := range jobs {
+		name := fmt.Sprintf("j%d", i)
+		w.Apply(`
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: ` + name + `}
+spec:
+  schedulerName: volcano
+  queue: ${queue.a}
+  minAvailable: ` + fmt.Sprint(pods) + `
+  tasks:` + task("worker", pods, "{run: 1h}"))
+		w.phase(name, "Running")
+	}
 }
 
 // checkElsewhere has each difference name two nodes, with the scores of both.

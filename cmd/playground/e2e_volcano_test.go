@@ -71,19 +71,7 @@ func TestE2EShadowVolcano(t *testing.T) {
 	same := w.shadow(t, packsOrSpreads("same", "binpack"))
 	other := w.shadow(t, packsOrSpreads("other", "nodeorder"))
 	const jobs, pods = 6, 2
-	for i := range jobs {
-		name := fmt.Sprintf("j%d", i)
-		w.Apply(`
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: ` + name + `}
-spec:
-  schedulerName: volcano
-  queue: ${queue.a}
-  minAvailable: 2
-  tasks:` + task("worker", pods, "{run: 1h}"))
-		w.phase(name, "Running")
-	}
+	w.runForVolcano(jobs, pods)
 	r := same.report()
 	t.Logf("\n%s", r.Text())
 	if r.Agreement != 1 || len(r.Differences) > 0 || r.Missed > 0 || counted(r, beside.Bind).Alike != jobs*pods {

@@ -48,12 +48,18 @@ func (x *jobsBench) startVolcano(ctx context.Context) (scheduler, controllers *p
 			"--kubeconfig", x.cluster.Kubeconfig, "--scheduler-name", schedulerName, "--leader-elect=false", "--logtostderr",
 			"--listen-address", "127.0.0.1:0", "--kube-api-qps", "2000", "--kube-api-burst", "4000")...)
 	}
-	return both(ctx, func() (*program, error) {
+	scheduler, controllers, err = both(ctx, func() (*program, error) {
 		return start(&program{name: "scheduler", ready: "Creating default queue and root queue"}, "scheduler", "--scheduler-conf", conf)
 	}, func() (*program, error) {
-		defer time.Sleep(volcanoLists)
 		return start(&program{name: "controllers", ready: "worker 0 start"}, "controller-manager")
 	})
+	if err == nil {
+		select {
+		case <-time.After(volcanoLists):
+		case <-ctx.Done(): // as whatever is asked for next says
+		}
+	}
+	return scheduler, controllers, err
 }
 
 // volcanoKinds makes the kinds of which Celsius has none, and for which Volcano waits.
