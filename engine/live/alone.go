@@ -18,6 +18,7 @@ import (
 // assumed is the PodGroup of a pod that is alone, before it is there.
 type assumed struct {
 	object   *v1beta1.PodGroup // that the model has; nil: none
+	pod      *corev1.Pod       // of which it is; the model may have left it out, as it cannot be read
 	inherits bool              // it stands in the queue of its namespace
 	wrong    []error           // what of the pod cannot be heeded
 	reached  string            // the phase that it had when the PodGroup came; "": that does not count, or no more
@@ -50,7 +51,7 @@ func (in *intake) assume(out []model.Delta, o *corev1.Pod) []model.Delta {
 	}
 	is, wrong := objects.BareGroup(o, name, nil)
 	is.CreationTimestamp = o.CreationTimestamp
-	g.assumed = assumed{object: is, inherits: is.Spec.Queue == "", wrong: wrong}
+	g.assumed = assumed{object: is, pod: o, inherits: is.Spec.Queue == "", wrong: wrong}
 	return append(out, in.supposed(g))
 }
 
@@ -115,11 +116,7 @@ func (s *statuses) make(g *group, j *model.Job, want *groupStatus) {
 	is := g.assumed.object.DeepCopy()
 	is.CreationTimestamp = metav1.Time{}
 	is.Status = want.status()
-	var pod *corev1.Pod
-	for _, t := range j.Tasks {
-		pod = t.Object
-	}
-	key, wrong := j.Key, g.assumed.wrong
+	key, pod, wrong := j.Key, g.assumed.pod, g.assumed.wrong
 	s.outbox.Put(outbox.Status, groupWrite(key), func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
