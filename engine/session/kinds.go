@@ -50,8 +50,11 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 	}
 	scope := step.Word(policy.KeyScope)
 	k := &Kinds{s: s, known: map[string]bool{}, among: scope == policy.ScopeQueue || scope == policy.ScopeJob}
+	// A class is of a task. The key of a job without waiting tasks contains no class, so reads of the job are always encoded for the job.
 	for _, read := range cs.Class {
-		k.known[read.String()] = true
+		if read.Root == "task" {
+			k.known[read.String()] = true
+		}
 	}
 	for _, e := range exprs {
 		for _, read := range e.Reads.All {
