@@ -24,8 +24,8 @@ const (
 )
 
 // newPodEndpoints are those of Pods. Nothing rests on what ships of them, so pods pass while nobody answers, and only those are asked about
-// that say something which a row looks at. A cluster's own rules are asked about each pod of our schedulers, and when its annotations or
-// labels change, and believed to hold: no such pod passes them unseen.
+// that say something which a row looks at. A cluster's own rules are asked about each pod of our schedulers, and when its annotations,
+// labels or owners change, through any subresource, and believed to hold: no such pod passes them unseen.
 func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, metrics: m, related: groupOf}
 	e := endpoint{
@@ -48,8 +48,10 @@ func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoin
 			quoted(groupOfPod))})
 	} else {
 		validate.operations = append(validate.operations[:1:1], admissionregistrationv1.Update)
+		validate.subresources = kinds()[podKind].subresources
 		validate.conditions = append(validate.conditions, condition{name: "says-something-else", expression: "oldObject == null || " +
-			"object.metadata.?annotations != oldObject.metadata.?annotations || object.metadata.?labels != oldObject.metadata.?labels"})
+			"object.metadata.?annotations != oldObject.metadata.?annotations || object.metadata.?labels != oldObject.metadata.?labels || " +
+			"object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences"})
 	}
 	if !table.fillsIn() {
 		return []*endpoint{&validate}

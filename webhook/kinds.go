@@ -33,7 +33,9 @@ type kindOf struct {
 	manifest string
 	group    schema.GroupVersion
 	resource string
-	goType   reflect.Type
+	// subresources are those by which a client can change what rows read: a pod's status, for example, carries annotations along.
+	subresources []string
+	goType       reflect.Type
 	// deletions are asked about, too.
 	deletions bool
 	// read makes the schema of the kind of that of the manifest. nil: it is that.
@@ -73,7 +75,7 @@ func kinds() map[string]kindOf {
 		},
 		podKind: {
 			manifest: "batch.volcano.sh_jobs.yaml", group: corev1.SchemeGroupVersion, resource: "pods", goType: reflect.TypeFor[corev1.Pod](),
-			read: podOfTask,
+			read: podOfTask, subresources: []string{"pods/status", "pods/resize", "pods/ephemeralcontainers"},
 		},
 	}
 }

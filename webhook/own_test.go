@@ -70,6 +70,7 @@ func jobIn(t *testing.T, change string) Request {
 			decodeText(t, theQueues, &queues)
 			return queues, nil
 		},
+		NamespaceAnnotations: func() (map[string]string, error) { return nil, nil },
 	}
 }
 
@@ -127,7 +128,7 @@ func TestOwnPods(t *testing.T) {
 		{"jane", annotated(queue, "child"), "", ""},
 		{"joe", annotated(group, "pair"), "", ""},
 		{"joe", annotated(queue, "default"), "", ""},
-		{"jane", annotated(queue, "child"), "spec: {}", "may not change once the pod is made"},
+		{"jane", annotated(queue, "child"), "spec: {}", "may not change after the pod was created"},
 		{"joe", annotated(queue, "child"), annotated(queue, "child"), ""},
 	} {
 		r := jobIn(t, "{}")
@@ -324,7 +325,8 @@ func TestOwnServed(t *testing.T) {
 		q.Name = "research"
 		return []schedulingv1beta1.Queue{q}, nil
 	}
-	endpoints, err := newEndpoints(o, cluster{queues: lists, authorizer: rights{}}, newMetrics())
+	none := func(context.Context, string) (map[string]string, error) { return nil, nil }
+	endpoints, err := newEndpoints(o, cluster{queues: lists, annotations: none, authorizer: rights{}}, newMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,7 @@ type endpoint struct {
 	mutating bool
 	// What it is asked about.
 	group, version, resource string
+	subresources             []string
 	operations               []admissionregistrationv1.OperationType
 	// conditions save calls: names and expressions in the API server's own dialect.
 	conditions []condition
@@ -142,7 +143,7 @@ func (s *server) clientConfig(e *endpoint, bundle []byte) *applyv1.WebhookClient
 
 func (e *endpoint) rule() *applyv1.RuleWithOperationsApplyConfiguration {
 	return applyv1.RuleWithOperations().WithOperations(e.operations...).WithAPIGroups(e.group).WithAPIVersions(e.version).
-		WithResources(e.resource).WithScope(admissionregistrationv1.AllScopes)
+		WithResources(e.resource).WithResources(e.subresources...).WithScope(admissionregistrationv1.AllScopes)
 }
 
 func (e *endpoint) matchConditions() []*applyv1.MatchConditionApplyConfiguration {

@@ -149,7 +149,8 @@ func (t *Table) constraints() *admissionregistrationv1.MatchResources {
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: operations,
 			Rule: admissionregistrationv1.Rule{
-				APIGroups: []string{kind.group.Group}, APIVersions: []string{kind.group.Version}, Resources: []string{kind.resource}, Scope: &scope,
+				APIGroups: []string{kind.group.Group}, APIVersions: []string{kind.group.Version}, Scope: &scope,
+				Resources: append([]string{kind.resource}, kind.subresources...),
 			},
 		}}},
 		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{

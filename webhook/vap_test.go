@@ -207,7 +207,7 @@ validations:
 	}
 	const may = "asks the API server what the user may do"
 	want := map[string]string{
-		"may-use-account": may, "may-use-queue": may,
+		"may-use-account": may, "may-use-queue": may, "templates-may-use-queue": may, "queue-is-written": "fills in",
 		"gpus-of-a-research-job": "spec.tasks: ask for 65 GPUs, and a job in queue research may have 64; ask for fewer, or name another queue",
 		"production-has-a-priority": "spec.priorityClassName: is missing, and a job in namespace prod says how urgent it is; write one of " +
 			"those that `kubectl get priorityclasses` lists",

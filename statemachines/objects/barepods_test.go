@@ -33,3 +33,16 @@ func tellsAllThatIsWrong(t *testing.T, amounts string) {
 		t.Errorf("the PodGroup is %+v", group.Spec)
 	}
 }
+
+// TestBareGroup has what a pod says count before what its owner says: admission relies on it.
+func TestBareGroup(t *testing.T) {
+	pod := &corev1.Pod{}
+	owner := map[string]string{schedulingv1beta1.QueueNameAnnotationKey: "research"}
+	if group, _ := BareGroup(pod, "g", owner); group.Spec.Queue != "research" {
+		t.Errorf("the owner's queue is %q", group.Spec.Queue)
+	}
+	pod.Annotations = map[string]string{schedulingv1beta1.QueueNameAnnotationKey: "default"}
+	if group, _ := BareGroup(pod, "g", owner); group.Spec.Queue != "default" {
+		t.Errorf("the pod's queue is %q", group.Spec.Queue)
+	}
+}
