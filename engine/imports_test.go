@@ -110,7 +110,7 @@ var mayImport = map[string]string{
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
-	"engine/sim":                simOurs + " engine/page engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
+	"engine/sim":                simOurs + " engine/page engine/podspec engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
 	"engine/sim/choose":      "engine/policy engine/policy/join engine/sim/manifest rules/source crds/policy/v1alpha1",
@@ -156,11 +156,11 @@ var mayImport = map[string]string{
 		"webhook",
 	"engine/live/events": "",
 	"cmd/celsius":        allOurs,
-	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/questions engine/live/serving engine/whatif " +
+	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/questions engine/live/serving engine/podspec engine/whatif " +
 		allCRDs,
 	"cmd/celsius/try": "engine/page",
 	"cmd/celsius/dashboard": "cmd/celsius/try crds/informers engine/explain engine/live engine/live/questions engine/live/scrape " +
-		"engine/model engine/page engine/policy engine/policy/parts " + allCRDs,
+		"engine/model engine/page engine/podspec engine/policy engine/policy/parts " + allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/policy/kinds engine/sim/manifest rules rules/source rules/typed statemachines " +
@@ -199,7 +199,7 @@ var mayImportOthers = map[string]string{
 	"engine/cards":            apiObjects,
 	"engine/numa":             apiObjects + " k8s.io/utils/cpuset",
 	"engine/extender":         apiObjects,
-	"engine/podspec":          apiObjects,
+	"engine/podspec":          apiObjects + " " + podMath,
 	"engine/volume/none":      "",
 	"engine/model":            apiObjects + " " + podClass + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
@@ -282,7 +282,7 @@ var mayImportOthers = map[string]string{
 	"cmd/celsius/schemas": apiObjects + " k8s.io/apiextensions-apiserver sigs.k8s.io/yaml",
 	"cmd/celsius/cluster": clients + " github.com/spf13/cobra github.com/spf13/pflag golang.org/x/term k8s.io/cli-runtime " +
 		"k8s.io/component-helpers k8s.io/klog/v2 mvdan.cc/sh/v3 sigs.k8s.io/yaml",
-	"cmd/celsius/dashboard": clients + " k8s.io/component-helpers github.com/go-logr/logr github.com/prometheus",
+	"cmd/celsius/dashboard": clients + " github.com/go-logr/logr github.com/prometheus",
 	"cmd/playground":        allOthers,
 	"cmd/playground/bench":  clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics sigs.k8s.io/yaml",
 }

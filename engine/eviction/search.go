@@ -217,7 +217,7 @@ func (x *Search) placed(t *model.Task) bool {
 
 // thereNow says whether a node has room for a task beside those that are taken for gone.
 func (x *Search) thereNow(t *model.Task, row int32) bool {
-	asked := t.InitRequest
+	asked := t.Request
 	for _, o := range x.gone {
 		if o.Status != model.Gone || o.NodeName != x.c.Nodes.Rows[row].Name {
 			continue
@@ -315,14 +315,14 @@ func (x *Search) spared(v *model.Task) bool {
 // enough says whether a task could fit if all candidates went, as far as amounts tell: if not, nobody need be asked.
 func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool {
 	for _, dim := range x.c.Nodes.Dims() {
-		if !t.InitRequest.Has(dim) {
+		if !t.Request.Has(dim) {
 			continue
 		}
 		room := x.c.Nodes.FutureIdle(dim, row)
 		for _, v := range candidates {
 			room += v.Request.Get(dim)
 		}
-		if t.InitRequest[dim] > room+model.Slack {
+		if t.Request[dim] > room+model.Slack {
 			return false
 		}
 	}
@@ -401,10 +401,10 @@ func (x *Search) GiveBack(done []Room) {
 // mayFitElsewhere says whether there can be room for a task, as far as amounts tell, if those stay who go for it.
 func (r *Room) mayFitElsewhere(others *vacant) bool {
 	nodes := &r.by.c.Nodes
-	if others.beside(r.by.c, r.Task.InitRequest, r.row) {
+	if others.beside(r.by.c, r.Task.Request, r.row) {
 		return true
 	}
-	for dim, want := range r.Task.InitRequest {
+	for dim, want := range r.Task.Request {
 		room := nodes.FutureIdle(dim, r.row) + r.Task.Request.Get(dim)
 		for _, v := range r.Victims {
 			room -= v.Task.Request.Get(dim)

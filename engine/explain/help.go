@@ -78,7 +78,7 @@ func (x *Cycle) lacking(t *model.Task, row int32) (out lack) {
 	out.row = row
 	n := &x.cluster.Nodes
 	for _, dim := range n.Dims() {
-		if want := t.InitRequest; want.Has(dim) && want[dim] > n.FutureIdle(dim, row)+model.Slack {
+		if want := t.Request; want.Has(dim) && want[dim] > n.FutureIdle(dim, row)+model.Slack {
 			out.dims = append(out.dims, dim)
 			out.never = out.never || want[dim] > x.cluster.Nodes.AllocatableOf(row).Get(dim)+model.Slack
 			out.size = max(out.size, (want[dim]-n.FutureIdle(dim, row))/want[dim])
@@ -97,7 +97,7 @@ func (x *Cycle) lackText(l *lack, t *model.Task) []string {
 	slices.SortFunc(l.dims, func(a, b int) int { return cmp.Compare(dims.Name(a), dims.Name(b)) })
 	var more, larger, has []string
 	for _, dim := range l.dims {
-		want := t.InitRequest[dim]
+		want := t.Request[dim]
 		if want > all.Get(dim)+model.Slack {
 			larger = append(larger, dims.Name(dim)+" "+dims.AmountText(dim, want))
 			has = append(has, dims.Name(dim)+" "+dims.AmountText(dim, all.Get(dim)))

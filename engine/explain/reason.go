@@ -65,7 +65,7 @@ func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task)
 	if len(w.Nodes) == 0 || t == nil {
 		return ""
 	}
-	about := fmt.Sprint(indent, j.Key, t.Role, t.InitRequest, w.Nodes)
+	about := fmt.Sprint(indent, j.Key, t.Role, t.Request, w.Nodes)
 	if text, known := x.inDepth[about]; known {
 		return text
 	}

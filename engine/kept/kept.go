@@ -147,7 +147,7 @@ func (k *Places) mayKeep(j *model.Job, pods ...alike) (asks *model.Task, ok bool
 	if before := k.queues[j.Queue]; before != nil {
 		all = all.Add(before.Request)
 	}
-	asks = &model.Task{Job: j, Request: all, InitRequest: all, Template: &model.Template{}}
+	asks = &model.Task{Job: j, Request: all, Template: &model.Template{}}
 	if k.allocatable(asks) {
 		return asks, true
 	}
@@ -221,7 +221,7 @@ func (k *Places) Take(t *model.Task, row int32) *model.Job {
 	}
 	if asks := k.queues[t.Job.Queue]; asks != nil {
 		both := asks.Request.Add(t.Request)
-		if !k.allocatable(&model.Task{Job: asks.Job, Request: both, InitRequest: both, Template: asks.Template}) {
+		if !k.allocatable(&model.Task{Job: asks.Job, Request: both, Template: asks.Template}) {
 			return asks.Job
 		}
 	}

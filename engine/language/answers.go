@@ -138,7 +138,7 @@ func subjectOf(view ref.Val) extender.Subject {
 // TaskSubject is as what a task is asked about: with it all tasks of its role that ask for the same, of the same nodes.
 func TaskSubject(t *model.Task) extender.Subject {
 	h := fnv.New64a()
-	h.Write(EncodeAmounts(EncodeAmounts(nil, t.Request), t.InitRequest))
+	h.Write(EncodeAmounts(nil, t.Request))
 	h.Write(binary.AppendVarint(nil, t.Priority))
 	for _, text := range []string{t.NodeAffinityKey, t.PreferredKey, t.TolerationsKey, t.HostPortsKey, t.PriorityClassName} {
 		h.Write(encodeString(nil, text))

@@ -71,12 +71,12 @@ type (
 	// TaskView is a task as a value.
 	TaskView struct {
 		View[model.Task]
-		labels, annotations  ref.Val // once they were read
-		request, initRequest Amounts // boxes
-		ClassKey             string
-		ClassAt              Stamp
-		Volumes              *VolumeMemo
-		topology             topology.TaskMemo
+		labels, annotations ref.Val // once they were read
+		request             Amounts // box
+		ClassKey            string
+		ClassAt             Stamp
+		Volumes             *VolumeMemo
+		topology            topology.TaskMemo
 	}
 	// JobView is a job as a value.
 	JobView struct {

@@ -126,7 +126,7 @@ func TestNothingTooLargeFits(t *testing.T) {
 			for k, offers := range edges {
 				c := NewCluster(Options{})
 				c.Apply(upserts(node("n", fmt.Sprintf("pods=9 %s=%s", name, offers)), pod("p", fmt.Sprintf("%s=%s", name, asks)))...)
-				fits := c.Nodes.FitsIdle(c.Tasks["a/p"].InitRequest, c.Nodes.Index["n"])
+				fits := c.Nodes.FitsIdle(c.Tasks["a/p"].Request, c.Nodes.Index["n"])
 				dim, _ := c.Dims.Find(string(name))
 				countable := c.Dims.Amount(dim, resource.MustParse(asks)) < Most
 				larger := c.Dims.Amount(dim, resource.MustParse(asks)) > c.Dims.Amount(dim, resource.MustParse(offers))

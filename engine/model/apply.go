@@ -476,7 +476,7 @@ func (t *Task) assume(old *Task) {
 		t.Status, t.NodeName = old.Status, old.NodeName
 		t.keep(old)
 		t.recorded = false // its pod may be bound otherwise
-		t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
+		t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
 	case going && bound && t.NodeName == old.NodeName:
 		t.Status = Releasing
 	}

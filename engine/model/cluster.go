@@ -194,8 +194,8 @@ type Task struct {
 	Gated            bool
 	BestEffort       bool
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
-	Request          Resources
-	InitRequest      Resources
+	// Request is what the kubelet and kube-scheduler count for the pod, init containers included, until the pod is finished.
+	Request Resources
 
 	Devices
 	Pinned

@@ -185,8 +185,8 @@ func dump(c *Cluster) string {
 func dumpTask(say func(string, ...any), c *Cluster, t *Task) {
 	say("  task %s uid=%s role=%q index=%d foreign=%t priority=%d policy=%s preemptable=%t gated=%t bestEffort=%t",
 		t.Key, t.UID, t.Role, t.Index, t.Foreign, t.Priority, t.PreemptionPolicy, t.Preemptable, t.Gated, t.BestEffort)
-	say("    %s node=%q found=%t request{%s} init{%s} gpu=%dx%d/%d %v %q holds %v known=%t", t.Status, t.NodeName, t.Node != NoNode,
-		words(c.Dims, t.Request), words(c.Dims, t.InitRequest), t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels, t.GPUTag, t.GPUs, t.knownGPUs)
+	say("    %s node=%q found=%t request{%s} gpu=%dx%d/%d %v %q holds %v known=%t", t.Status, t.NodeName, t.Node != NoNode,
+		words(c.Dims, t.Request), t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels, t.GPUTag, t.GPUs, t.knownGPUs)
 	if t.HasVolumes {
 		say("    claims %v, promised %v", t.Claims, t.Volumes)
 	}

@@ -116,8 +116,8 @@ func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
 		milli = WholeGPU // else a share of the memory alone
 	}
 	whole := int64(0)
-	if dim, ok := d.Find(GPUResource); ok && t.InitRequest.Get(dim) > 0 {
-		whole = int64(t.InitRequest[dim] / d.Unit(dim))
+	if dim, ok := d.Find(GPUResource); ok && t.Request.Get(dim) > 0 {
+		whole = int64(t.Request[dim] / d.Unit(dim))
 	}
 	if asked := cardWish(t, whole > 0 || count > 0, m); asked.GPUCount > 0 {
 		return asked

@@ -58,7 +58,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	readTimes(t, o)
 	template := c.templateOf(o, t, old)
 	if template != nil && template.sameRequests(o) {
-		t.Request, t.InitRequest = template.request, template.initRequest
+		t.Request = template.request
 	} else {
 		readRequests(c.Dims, t, o, m)
 	}
@@ -66,10 +66,10 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	t.readPins()
 	t.readDecided(old, m)
 	// A share of a device is no resource, but who wants one wants something.
-	t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
+	t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
 	if template == nil {
 		template = readTemplate(o, m)
-		template.request, template.initRequest, template.faulty = t.Request, t.InitRequest, len(m.errs) > 0
+		template.request, template.faulty = t.Request, len(m.errs) > 0
 		c.know(template)
 	}
 	t.take(template)
@@ -172,29 +172,17 @@ func readTimes(t *Task, o *corev1.Pod) {
 	}
 }
 
-// readRequests fills in what the task is accounted for and what it needs to start. Both always
-// have cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
+// readRequests sets what the task requests, as Kubernetes' own helper computes it for the kubelet and for kube-scheduler.
+// The result always has cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
 func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(tame(o))
 	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil &&
 		!podspec.TellsResources(&o.Status) {
-		t.InitRequest = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
-		t.Request = t.InitRequest
-		m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
-		return
+		t.Request = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
+	} else {
+		t.Request = podAmounts(d, podspec.Requests(o))
 	}
-	// What a kubelet granted counts once there is one.
-	options := podresource.PodResourcesOptions{UseStatusResources: o.Spec.NodeName != ""}
-	t.InitRequest = podAmounts(d, podresource.PodRequests(o, options))
-	t.Request = t.InitRequest
-	sidecars := slices.Clone(o.Spec.InitContainers)
-	sidecars = slices.DeleteFunc(sidecars, func(ctr corev1.Container) bool { return !isSidecar(&ctr) })
-	if len(sidecars) < len(o.Spec.InitContainers) {
-		started := &corev1.Pod{Spec: o.Spec, Status: o.Status}
-		started.Spec.InitContainers = sidecars
-		t.Request = podAmounts(d, podresource.PodRequests(started, options))
-	}
-	m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
+	m.notNegative(d, "spec.containers[].resources.requests", t.Request)
 }
 
 func podAmounts(d *Dims, list corev1.ResourceList) Resources {

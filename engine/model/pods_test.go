@@ -15,30 +15,26 @@ func TestRequests(t *testing.T) {
 		name       string
 		spec       corev1.PodSpec
 		request    string
-		init       string
 		bestEffort bool
 	}{
 		{
 			name:       "a pod that asks for nothing still takes a place",
 			spec:       corev1.PodSpec{Containers: []corev1.Container{{}}},
 			request:    "cpu=0 memory=0 pods=1000",
-			init:       "cpu=0 memory=0 pods=1000",
 			bestEffort: true,
 		},
 		{
 			name:    "containers add up",
 			spec:    corev1.PodSpec{Containers: []corev1.Container{container("cpu=100m memory=1Gi"), container("cpu=1 example.com/x=2")}},
 			request: "cpu=1100 memory=1073741824 pods=1000 example.com/x=2000",
-			init:    "cpu=1100 memory=1073741824 pods=1000 example.com/x=2000",
 		},
 		{
-			name: "init containers count to start with only, each by itself",
+			name: "init containers count as long as the pod, each by itself",
 			spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{container("cpu=3"), container("cpu=2 memory=10")},
 				Containers:     []corev1.Container{container("cpu=1 memory=5")},
 			},
-			request: "cpu=1000 memory=5 pods=1000",
-			init:    "cpu=3000 memory=10 pods=1000",
+			request: "cpu=3000 memory=10 pods=1000",
 		},
 		{
 			name: "sidecars stay, and stand beside the init containers after them",
@@ -46,18 +42,16 @@ func TestRequests(t *testing.T) {
 				InitContainers: []corev1.Container{container("cpu=3"), sidecar("cpu=2"), container("cpu=4")},
 				Containers:     []corev1.Container{container("cpu=1")},
 			},
-			request: "cpu=3000 memory=0 pods=1000",
-			init:    "cpu=6000 memory=0 pods=1000",
+			request: "cpu=6000 memory=0 pods=1000",
 		},
 		{
-			name: "overhead is added to both",
+			name: "overhead is added to init containers too",
 			spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{container("cpu=2")},
 				Containers:     []corev1.Container{container("cpu=1")},
 				Overhead:       list("cpu=250m memory=7"),
 			},
-			request: "cpu=1250 memory=7 pods=1000",
-			init:    "cpu=2250 memory=7 pods=1000",
+			request: "cpu=2250 memory=7 pods=1000",
 		},
 		{
 			name: "what the pod asks for as a whole comes before its containers",
@@ -67,7 +61,6 @@ func TestRequests(t *testing.T) {
 				Resources:      &corev1.ResourceRequirements{Requests: list("cpu=4")},
 			},
 			request: "cpu=4000 memory=5 pods=1000",
-			init:    "cpu=4000 memory=5 pods=1000",
 		},
 		{
 			name: "a limit without a request is one",
@@ -75,7 +68,6 @@ func TestRequests(t *testing.T) {
 				Resources: corev1.ResourceRequirements{Requests: list("cpu=1"), Limits: list("cpu=2 memory=3")},
 			}}},
 			request: "cpu=1000 memory=3 pods=1000",
-			init:    "cpu=1000 memory=3 pods=1000",
 		},
 		{
 			name: "the pod's limit counts where no container has a request",
@@ -84,19 +76,16 @@ func TestRequests(t *testing.T) {
 				Resources:  &corev1.ResourceRequirements{Limits: list("cpu=8 memory=3")},
 			},
 			request: "cpu=1000 memory=3 pods=1000",
-			init:    "cpu=1000 memory=3 pods=1000",
 		},
 		{
 			name:    "fractions of the unit round up",
 			spec:    corev1.PodSpec{Containers: []corev1.Container{container("cpu=1500u memory=1500m")}},
 			request: "cpu=2 memory=2 pods=1000",
-			init:    "cpu=2 memory=2 pods=1000",
 		},
 		{
 			name:       "a resource of 0 is no wish",
 			spec:       corev1.PodSpec{Containers: []corev1.Container{container("example.com/x=0")}},
 			request:    "cpu=0 memory=0 pods=1000 example.com/x=0",
-			init:       "cpu=0 memory=0 pods=1000 example.com/x=0",
 			bestEffort: true,
 		},
 	}
@@ -106,9 +95,6 @@ func TestRequests(t *testing.T) {
 			task := c.Tasks["a/p"]
 			if got := words(c.Dims, task.Request); got != tt.request {
 				t.Errorf("request %s, want %s", got, tt.request)
-			}
-			if got := words(c.Dims, task.InitRequest); got != tt.init {
-				t.Errorf("init request %s, want %s", got, tt.init)
 			}
 			if task.BestEffort != tt.bestEffort {
 				t.Errorf("best effort %t, want %t", task.BestEffort, tt.bestEffort)

@@ -35,9 +35,9 @@ type Template struct {
 	Images             []string  // of containers, init containers and volumes, normalised
 	Containers         int       // init containers included
 
-	pod                  *corev1.Pod // of which it was read
-	faulty               bool        // there was a mistake in that pod: it is told again of each other
-	request, initRequest Resources
+	pod     *corev1.Pod // of which it was read
+	faulty  bool        // there was a mistake in that pod: it is told again of each other
+	request Resources
 }
 
 // share gives a task the template of its role where its pod says the same; else the role gets the task's.
@@ -53,8 +53,8 @@ func (t *Task) share(r *Role) {
 // take gives a task a template, and the template's copy of what it requests, where that is equal.
 func (t *Task) take(x *Template) {
 	t.Template = x
-	if t.Request.Equal(x.request) && t.InitRequest.Equal(x.initRequest) {
-		t.Request, t.InitRequest = x.request, x.initRequest
+	if t.Request.Equal(x.request) {
+		t.Request = x.request
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	podresource "k8s.io/component-helpers/resource"
 )
 
 // SameToleration says whether two pods tolerate alike.
@@ -34,7 +35,19 @@ func Images(spec *corev1.PodSpec) []string {
 	return out
 }
 
-// TellsResources says whether a kubelet tells what it granted a pod.
+// Requests returns what the kubelet and kube-scheduler count for a pod until it is finished. Once the pod has a node its status counts
+// too: the kubelet reports there what it granted in a resize. Each field of the status exists only where its feature is enabled, so the
+// options suit every cluster.
+func Requests(o *corev1.Pod) corev1.ResourceList {
+	placed := o.Spec.NodeName != ""
+	return podresource.PodRequests(o, podresource.PodResourcesOptions{
+		UseStatusResources:                             placed,
+		InPlacePodLevelResourcesVerticalScalingEnabled: placed,
+		UseDRANodeAllocatableResourceClaimStatus:       placed,
+	})
+}
+
+// TellsResources reports whether the status of a pod states amounts that count in place of, or in addition to, its spec's.
 func TellsResources(s *corev1.PodStatus) bool {
 	tells := func(list []corev1.ContainerStatus) bool {
 		for i := range list {
@@ -44,5 +57,5 @@ func TellsResources(s *corev1.PodStatus) bool {
 		}
 		return false
 	}
-	return s.Resources != nil || s.AllocatedResources != nil || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
+	return s.Resources != nil || s.AllocatedResources != nil || len(s.NodeAllocatableResourceClaimStatuses) > 0 || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
 }

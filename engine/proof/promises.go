@@ -258,8 +258,7 @@ func (x *Cycle) nodeRefuses(p *promise, row int32) string {
 func said(a policy.Answer) string { return a.Rule.Table + "/" + a.Rule.Name + " says: " + a.Text }
 
 // fits checks that a task has the room that it is promised, and that its job would have what it needs to start. What later steps promise,
-// which may not heed the gate, does not count for that. A task that asks for more to start than to run has its room if it comes before
-// those who were promised room after it.
+// which may not heed the gate, does not count for that.
 func (x *Cycle) fits(all []*promise, i int) {
 	p, kind := all[i], Fit
 	if len(p.victims) == 0 {
@@ -269,9 +268,6 @@ func (x *Cycle) fits(all []*promise, i int) {
 		x.violated(Fit, p.task.Key, "", "its job would not start: %s", said(vote))
 	}
 	x.tried(func() {
-		if startsLarger(p.task) {
-			x.undo(all[i+1:], func(*promise) bool { return true })
-		}
 		x.txn.Unplace(p.task)
 		if a := x.All(policy.TaskFeasible, x.Frame().OfTask(p.task)); !a.Yes {
 			x.violated(Fit, p.task.Key, "", "it can be placed nowhere: %s", said(a))
@@ -300,15 +296,6 @@ func (x *Cycle) fits(all []*promise, i int) {
 			x.violated(Fit, p.task.Key, "", "it may not have node %s: %s", p.bind.Node, why)
 		}
 	})
-}
-
-func startsLarger(t *model.Task) bool {
-	for dim := range t.InitRequest {
-		if t.InitRequest.Has(dim) && t.InitRequest[dim] > t.Request.Get(dim) {
-			return true
-		}
-	}
-	return false
 }
 
 // undo takes some promises back, and has those stay who go for them. What steps promise that place stays: they may have promised it anew.
@@ -403,7 +390,7 @@ func (x aftermath) certified(all []*promise, of *promise, v victim) {
 func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
 	if why.Table == "builtin" {
 		switch short := func(dim int) bool {
-			return p.task.InitRequest.Has(dim) && p.task.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, p.row)+model.Slack
+			return p.task.Request.Has(dim) && p.task.Request[dim] > x.c.Nodes.FutureIdle(dim, p.row)+model.Slack
 		}; why.Rule {
 		case "fit":
 			return slices.ContainsFunc(x.c.Nodes.Dims(), short)

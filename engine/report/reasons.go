@@ -67,10 +67,10 @@ func RolledBack(why model.Reason, placed int) model.Reason {
 
 // NeverFits says of a task that asks for more of a dimension than the largest node has that it does; "" of any other.
 func NeverFits(dims *model.Dims, t *model.Task, dim int, largest float64) string {
-	if !t.InitRequest.Has(dim) || !(t.InitRequest[dim] > largest+model.Slack) {
+	if !t.Request.Has(dim) || !(t.Request[dim] > largest+model.Slack) {
 		return ""
 	}
-	text := "it asks for " + dims.Name(dim) + " " + dims.AmountText(dim, t.InitRequest[dim]) + " and can never fit: "
+	text := "it asks for " + dims.Name(dim) + " " + dims.AmountText(dim, t.Request[dim]) + " and can never fit: "
 	if largest > 0 {
 		return text + "the largest node has " + dims.AmountText(dim, largest)
 	}

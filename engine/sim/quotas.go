@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/celsius-scheduler/celsius/engine/podspec"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
@@ -65,5 +66,5 @@ func quotaAmount(p *corev1.Pod, name string) resource.Quantity {
 		return resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})[corev1.ResourceName(limit)]
 	}
 	request := strings.TrimPrefix(name, "requests.")
-	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})[corev1.ResourceName(request)]
+	return podspec.Requests(p)[corev1.ResourceName(request)]
 }

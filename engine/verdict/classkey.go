@@ -46,7 +46,7 @@ func (v *Verdicts) ClassKey(t *model.Task) string {
 	if x.ClassKey != "" && x.ClassAt == at && !v.readsAction() {
 		return x.ClassKey
 	}
-	b := language.EncodeAmounts(v.spareText(), t.InitRequest)
+	b := language.EncodeAmounts(v.spareText(), t.Request)
 	for _, n := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUPercent} {
 		b = binary.AppendVarint(b, n)
 	}

@@ -201,10 +201,10 @@ func (p *pipeline) room(rows []int32) []int32 {
 
 func (c *Class) fit(row int32) fit {
 	n := c.v.nodes
-	switch now := n.FitsIdle(c.Task.InitRequest, row); {
+	switch now := n.FitsIdle(c.Task.Request, row); {
 	case now && !n.Moves(row):
 		return fitsNow
-	case !n.FitsFuture(c.Task.InitRequest, row): // what is promised to others is theirs, though it is idle still
+	case !n.FitsFuture(c.Task.Request, row): // what is promised to others is theirs, though it is idle still
 		return noFit
 	case now:
 		return fitsNow

@@ -48,7 +48,7 @@ func (c *Class) TakesLater(row int32) bool {
 // misfitLater is the first dimension in which a node will have too little; below 0: none.
 func (c *Class) misfitLater(row int32) int {
 	for _, dim := range c.v.nodes.Dims() {
-		if want := c.Task.InitRequest; want.Has(dim) && want[dim] > c.v.nodes.FutureIdle(dim, row)+model.Slack {
+		if want := c.Task.Request; want.Has(dim) && want[dim] > c.v.nodes.FutureIdle(dim, row)+model.Slack {
 			return dim
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	podresource "k8s.io/component-helpers/resource"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
 func (t *tool) topCommand() *cobra.Command {
@@ -173,7 +173,7 @@ func nodeRows(nodes []corev1.Node, pods []corev1.Pod, headed bool) (rows [][]str
 		if taken[p.Spec.NodeName] == nil {
 			taken[p.Spec.NodeName] = corev1.ResourceList{}
 		}
-		add(taken[p.Spec.NodeName], podresource.PodRequests(p, podresource.PodResourcesOptions{}))
+		add(taken[p.Spec.NodeName], podspec.Requests(p))
 		add(taken[p.Spec.NodeName], corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
 	}
 	columns := []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory}

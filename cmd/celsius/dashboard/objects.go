@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	podresource "k8s.io/component-helpers/resource"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/podspec"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
@@ -225,7 +225,7 @@ func (r *resources) node(o *corev1.Node) *node {
 }
 
 func (r *resources) pod(o *corev1.Pod) *pod {
-	asks := podresource.PodRequests(o, podresource.PodResourcesOptions{UseStatusResources: true})
+	asks := podspec.Requests(o)
 	p := &pod{
 		named: nameOf(o), group: model.GroupOf(o), node: o.Spec.NodeName, phase: o.Status.Phase, asks: r.amounts(asks).plus(amounts{pods: 1}),
 		job: o.Annotations[batchv1alpha1.JobNameKey], why: short(o.Annotations[live.WhyAnnotation]),

@@ -191,7 +191,7 @@ func amountsOf(c *model.Cluster, r model.Resources) (out amounts) {
 func taskOf(c *model.Cluster, t *model.Task) taskInfo {
 	return taskInfo{
 		UID: t.UID, Job: t.Job.Key, Name: t.Name, Namespace: t.Namespace, TaskRole: t.Role, Resreq: amountsOf(c, t.Request),
-		InitResreq: amountsOf(c, t.InitRequest), Priority: t.Priority, Preemptable: t.Preemptable, BestEffort: t.BestEffort, Pod: shown(t.Object),
+		InitResreq: amountsOf(c, t.Request), Priority: t.Priority, Preemptable: t.Preemptable, BestEffort: t.BestEffort, Pod: shown(t.Object),
 	}
 }
 

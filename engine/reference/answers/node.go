@@ -77,7 +77,7 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 		}
 	}
 	for _, dim := range x.c.Nodes.Dims() { // what is promised to others is theirs, though it is idle still
-		if t.InitRequest.Has(dim) && t.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
+		if t.Request.Has(dim) && t.Request[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
 			return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))}, true
 		}
 	}
@@ -92,7 +92,7 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 
 // fitsNow says that a node has room for a task, devices included, before anything that is being released is gone.
 func (x *Answers) fitsNow(t *model.Task, row int32) bool {
-	return x.c.Nodes.FitsIdle(t.InitRequest, row) && len(x.Rooms(t, row, false)) >= int(t.GPUCount)
+	return x.c.Nodes.FitsIdle(t.Request, row) && len(x.Rooms(t, row, false)) >= int(t.GPUCount)
 }
 
 // score asks all rows of scores about a task on the nodes that are chosen from: each row's part by node, and their sums. Rows without
@@ -250,7 +250,7 @@ func (x *Answers) RefusesLater(t *model.Task, row int32) (why model.Reason, refu
 		}
 	}
 	for _, dim := range x.c.Nodes.Dims() {
-		if t.InitRequest.Has(dim) && t.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
+		if t.Request.Has(dim) && t.Request[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
 			return report.Refused(report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))), true
 		}
 	}

@@ -165,7 +165,7 @@ func (x *Search) roomThere(t *model.Task, row int32) (r Room, found bool) {
 
 // thereNow says whether a node has room for a task beside those that are taken for gone.
 func (x *Search) thereNow(t *model.Task, row int32) bool {
-	asked := t.InitRequest
+	asked := t.Request
 	for _, o := range x.Cluster.TasksByKey() {
 		if o.Status == model.Gone && o.NodeName == x.Cluster.Nodes.Rows[row].Name {
 			if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 || len(t.Pins) > 0 && len(o.Pins) > 0 {
@@ -272,7 +272,7 @@ func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool
 		for _, v := range candidates {
 			room += v.Request.Get(dim)
 		}
-		if t.InitRequest.Has(dim) && t.InitRequest[dim] > room+model.Slack {
+		if t.Request.Has(dim) && t.Request[dim] > room+model.Slack {
 			return false
 		}
 	}

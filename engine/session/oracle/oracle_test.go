@@ -327,7 +327,7 @@ func (r *run) ours(t *model.Task) map[string]map[string]bool {
 			out[s.Rule.Name][node.Name] = s.Value != "false"
 		}
 		// What is built in, and the number of pods, are one plugin over there.
-		out["fit"][node.Name] = r.c.Nodes.FitsIdle(t.InitRequest, int32(row)) && out["pod-count"][node.Name]
+		out["fit"][node.Name] = r.c.Nodes.FitsIdle(t.Request, int32(row)) && out["pod-count"][node.Name]
 	}
 	return out
 }
