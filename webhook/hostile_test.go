@@ -50,11 +50,30 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 		"a task that waits for five thousand": {
 			string(review(t, "CREATE", jobOfTasks(t, 1, ", dependsOn: {name: ["+strings.Repeat("t0, ", 5_000)+"t0]}"))), "dependsOn.name: are 5001",
 		},
-		"an amount of 1e300": {string(review(t, "CREATE", amount)), "resources"},
+		"a million empty tolerations":   {emptyTolerations(1, 950_000), "tolerations: has more than 10000 elements"},
+		"ten thousand tolerations":      {emptyTolerations(1, 10_000), "tolerations"},
+		"tasks with many tolerations":   {emptyTolerations(10, 1_080), "tolerations"},
+		"tasks with more tolerations":   {emptyTolerations(1000, 900), "lists and objects"},
+		"more bytes than an object has": {strings.Replace(emptyTolerations(1, 1), "x", strings.Repeat("x", 4<<20), 1), "the object has"},
+		"a list in a list in a list":    {strings.Replace(emptyTolerations(1, 1), "{}", strings.Repeat("[", 1<<20)+strings.Repeat("]", 1<<20), 1), ""},
+		"an amount of 1e300":            {string(review(t, "CREATE", amount)), "resources"},
 		"bytes that are no characters": {
 			strings.Replace(string(review(t, "CREATE", merged(t, "spec: {queue: x}"))), `"x"`, "\"\xff\xfe\"", 1), "",
 		},
 	}
+}
+
+// emptyTolerations is a review of a Job of so many tasks, each with so many tolerations that say nothing.
+func emptyTolerations(tasks, each int) string {
+	var all []string
+	for i := range tasks {
+		all = append(all, fmt.Sprintf(`{"name":"t%d","replicas":1,"template":{"spec":{"containers":[{"name":"main","image":"x"}],"tolerations":[{}%s]}}}`,
+			i, strings.Repeat(",{}", each-1)))
+	}
+	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"batch.volcano.sh",` +
+		`"version":"v1alpha1","kind":"Job"},"namespace":"default","name":"j","operation":"CREATE","userInfo":{"username":"joe"},` +
+		`"object":{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"j","namespace":"default"},"spec":{` +
+		`"minAvailable":1,"queue":"default","tasks":[` + strings.Join(all, ",") + `]}}}}`
 }
 
 // hostileFlows are the same of JobFlows.
@@ -74,7 +93,7 @@ func hostileFlows(t testing.TB) map[string]struct{ body, want string } {
 		targets.WriteString(", load")
 	}
 	return map[string]struct{ body, want string }{
-		"five thousand flows in a chain":        {chain(5_000), "spec.flows: are 5000"},
+		"five thousand flows in a chain":        {chain(5_000), "more than 11000 lists and objects"},
 		"a flow that waits five thousand times": {string(review(t, "CREATE", mergedOver(t, plainJobFlow, targets.String()+"]}}]}"))), "are 5001"},
 	}
 }
@@ -151,6 +170,7 @@ func BenchmarkHostile(b *testing.B) {
 	h := hookServer(b)
 	for name, c := range hostile(b) {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			b.ReportAllocs()
 			for b.Loop() {
 				ask(b, h, "/jobs/validate", c.body)
 			}

@@ -168,10 +168,14 @@ const (
 func (h *tableHandler) patient(ctx context.Context, r Request, mistakes []Mistake) ([]Mistake, error) {
 	name := objectName(r.OldObject)
 	for end := time.Now().Add(h.patience); time.Now().Before(end) && len(mistakes) > 0; {
-		select {
-		case <-ctx.Done():
+		withoutTurn(ctx, func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(lookEvery):
+			}
+		})
+		if ctx.Err() != nil {
 			return mistakes, nil
-		case <-time.After(lookEvery):
 		}
 		all, err := asJSON(ctx, h.queuesNow)
 		if err != nil {

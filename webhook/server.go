@@ -61,6 +61,9 @@ type Options struct {
 	// CertDir holds tls.crt and tls.key, and ca.crt where the API server does not trust who signed them; they are
 	// read again when they change. Default: certificates are made, and kept in the Secret celsius-webhook-certs.
 	CertDir string
+	// ClientCAFile holds the authorities that sign the client certificate of the API server; a client without such a certificate is
+	// refused. Default: the API server shows no certificate, as it does unless its admission configuration names one.
+	ClientCAFile string
 	// ConfigurationName names the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration. Default: celsius.
 	ConfigurationName string
 	// UnregisterOnExit removes the configurations at the end: without it nothing is admitted while nobody serves.
@@ -213,11 +216,15 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secure := tls.NewListener(listener, &tls.Config{
+	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.serving.Load(), nil },
 		NextProtos:     []string{"h2", "http/1.1"},
-	})
+	}
+	if err := verifyClients(config, s.options.ClientCAFile); err != nil {
+		return err
+	}
+	secure := tls.NewListener(listener, config)
 	ended := s.serve(ctx, secure, s.handler(), failed)
 	for _, plain := range []struct {
 		address string
@@ -406,10 +413,10 @@ func (s *server) names() []string {
 
 // handler routes requests of the API server.
 func (s *server) handler() http.Handler {
-	mux := http.NewServeMux()
+	mux, inTurn := http.NewServeMux(), make(turns, maxReviews)
 	for _, e := range s.endpoints {
 		recover := true
-		mux.Handle(e.path, s.metrics.instrument(e.path, &admission.Webhook{Handler: e.handler, RecoverPanic: &recover}))
+		mux.Handle(e.path, s.metrics.instrument(e.path, inTurn.serve(&admission.Webhook{Handler: limited(e.handler), RecoverPanic: &recover})))
 	}
 	return mux
 }

@@ -72,6 +72,8 @@ one is kept nowhere. Any number of replicas may serve at once.`,
 		"host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")
 	flags.StringVar(&o.CertDir, "cert-dir", "",
 		"folder with tls.crt, tls.key and ca.crt, in place of certificates made here; read again when they change")
+	flags.StringVar(&o.ClientCAFile, "client-ca-file", "",
+		"file of authorities (PEM) that sign the client certificate of the API server; clients without one are refused (default: not verified)")
 	flags.StringVar(&o.ConfigurationName, "configuration-name", "celsius", "name of the two webhook configurations")
 	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false,
 		"remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")

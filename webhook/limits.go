@@ -1,0 +1,201 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Limits on what one request costs. The body of a review has at most 7 MiB, which controller-runtime checks: the new and the old object, each
+// of them within maxObject. The API server stores no more either. The other limits hold before an object is decoded, because decoding and
+// the rows cost up to 6 KB of memory per object and list in it.
+const (
+	maxObject    = 3 << 20
+	maxElements  = 10_000  // of one list
+	maxComposite = 11_000  // objects and lists in an object
+	maxScalars   = 100_000 // texts, numbers and the like in an object
+	maxDepth     = 200
+	// maxReviews are answered at a time; others wait. With all of them at their limits the memory limit of deploy/webhook suffices.
+	maxReviews = 8
+)
+
+// level is a list or an object that is open at a place of a JSON text.
+type level struct {
+	list     bool
+	wantsKey bool
+	key      []byte // the last one read
+	elements int
+}
+
+// jsonScan counts what is in a JSON text, without decoding it. A text that is no JSON is counted somehow; decoding refuses it.
+type jsonScan struct {
+	open               []level
+	composite, scalars int
+}
+
+// tooMuch returns why an object is too large to be decoded; nil if it is not.
+func tooMuch(raw []byte) *Mistake {
+	if len(raw) > maxObject {
+		return &Mistake{Message: fmt.Sprintf("the object has %d bytes, and admission accepts %d; make it smaller", len(raw), maxObject)}
+	}
+	var s jsonScan
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		top := len(s.open) - 1
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			continue
+		case c == ':' && top >= 0:
+			s.open[top].wantsKey = false
+			continue
+		case c == ',' && top >= 0:
+			s.open[top].wantsKey = !s.open[top].list
+			continue
+		case c == '}' || c == ']':
+			s.open = s.open[:max(top, 0)]
+			continue
+		}
+		end := endOf(raw, i)
+		if top >= 0 && s.open[top].wantsKey {
+			s.open[top].key, i = raw[i:end], end-1
+			continue
+		}
+		if wrong := s.value(c); wrong != "" {
+			return &Mistake{Field: s.path(), Message: wrong}
+		}
+		i = end - 1
+	}
+	return nil
+}
+
+// endOf returns where a text or another scalar ends that begins at a place. A list or an object is entered.
+func endOf(raw []byte, at int) int {
+	switch raw[at] {
+	case '{', '[':
+		return at + 1
+	case '"':
+		for i := at + 1; i < len(raw); i++ {
+			switch raw[i] {
+			case '\\':
+				i++
+			case '"':
+				return i + 1
+			}
+		}
+		return len(raw)
+	}
+	if n := bytes.IndexAny(raw[at:], ",]}: \t\n\r"); n >= 0 {
+		return at + max(n, 1)
+	}
+	return len(raw)
+}
+
+// value counts a value that begins with c. It returns what is wrong with so many.
+func (s *jsonScan) value(c byte) string {
+	if top := len(s.open) - 1; top >= 0 && s.open[top].list {
+		if s.open[top].elements++; s.open[top].elements > maxElements {
+			return fmt.Sprintf("has more than %d elements; make several objects, each with fewer", maxElements)
+		}
+	}
+	if c != '{' && c != '[' {
+		if s.scalars++; s.scalars > maxScalars {
+			return fmt.Sprintf("the object has more than %d values up to here; make several objects, each with fewer", maxScalars)
+		}
+		return ""
+	}
+	if s.composite++; s.composite > maxComposite {
+		return fmt.Sprintf("the object has more than %d lists and objects up to here; make several objects, each with fewer", maxComposite)
+	}
+	if len(s.open) >= maxDepth {
+		return fmt.Sprintf("is more than %d levels deep", maxDepth)
+	}
+	s.open = append(s.open, level{list: c == '[', wantsKey: c == '{'})
+	return ""
+}
+
+// path is the field at which the scan is, cut where it is deep.
+func (s *jsonScan) path() string {
+	const shown, long = 8, 64
+	var out strings.Builder
+	for _, l := range s.open[:min(len(s.open), shown)] {
+		if l.list {
+			continue // its key is named; the index is that of the last element
+		}
+		key := bytes.Trim(l.key, `"`)
+		if out.Len() > 0 {
+			out.WriteByte('.')
+		}
+		out.Write(key[:min(len(key), long)])
+	}
+	return strings.ToValidUTF8(out.String(), "?")
+}
+
+// limited refuses objects that are too large before a handler decodes them.
+func limited(h admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+		for _, part := range []struct {
+			name string
+			raw  runtime.RawExtension
+		}{{"", req.Object}, {"the stored object, which can be deleted: ", req.OldObject}} {
+			if wrong := tooMuch(part.raw.Raw); wrong != nil {
+				return admission.Errored(http.StatusRequestEntityTooLarge, fmt.Errorf("%s%s", part.name, wrong))
+			}
+		}
+		return h.Handle(ctx, req)
+	})
+}
+
+// turns bounds how many requests are answered at a time.
+type turns chan struct{}
+
+type turnKey struct{}
+
+// serve answers a request once it is its turn, before its body is read.
+func (t turns) serve(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case t <- struct{}{}:
+		case <-r.Context().Done():
+			http.Error(w, "admission is busy with other requests; try again", http.StatusServiceUnavailable)
+			return
+		}
+		defer func() { <-t }()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), turnKey{}, t)))
+	})
+}
+
+// withoutTurn has others take their turn while a request only waits.
+func withoutTurn(ctx context.Context, wait func()) {
+	t, ok := ctx.Value(turnKey{}).(turns)
+	if !ok {
+		wait()
+		return
+	}
+	<-t
+	defer func() { t <- struct{}{} }()
+	wait()
+}
+
+// verifyClients has a configuration of TLS accept only clients whose certificates an authority in a file signed.
+func verifyClients(c *tls.Config, file string) error {
+	if file == "" {
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the authorities of clients: %w", err)
+	}
+	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !c.ClientCAs.AppendCertsFromPEM(data) {
+		return fmt.Errorf("read the authorities of clients: %s has no certificate in PEM", file)
+	}
+	return nil
+}
