@@ -20,7 +20,7 @@ import (
 const (
 	maxObject    = 3 << 20
 	maxElements  = 10_000  // of one list
-	maxComposite = 11_000  // objects and lists in an object
+	maxComposite = 30_000  // objects and lists in an object
 	maxScalars   = 100_000 // texts, numbers and the like in an object
 	maxDepth     = 200
 	// maxReviews are answered at a time; others wait. With all of them at their limits the memory limit of deploy/webhook suffices.
