@@ -248,7 +248,8 @@ func TestNothingInWhatShips(t *testing.T) {
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
-			table, pipeline = "priority", strings.Join(actions, ", ")
+			// tables with rows that permit victims in each action
+			table, pipeline = "priority}, {name: capacity}, {name: rescheduling", strings.Join(actions, ", ")
 		}
 		text := strings.NewReplacer("[allocate]", "["+pipeline+"]", "{name: own, inline: {\n\n    }}", "{name: "+table+"}").Replace(
 			policyWith(""))
