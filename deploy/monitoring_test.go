@@ -424,6 +424,7 @@ func TestAlertsFire(t *testing.T) {
 		"CelsiusCyclesStopped":      `celsius_cycles_total 0+60x280 16800+0x20`,
 		"CelsiusRowsErr":            `celsius_rule_errors_total{site="scores", table="house", rule="by-pool"} 7+9x300`,
 		"CelsiusPolicyNotServed":    `celsius_policy_served_instead{reason="NotCompiled"} 1+0x300`,
+		"CelsiusPolicyFaulty":       `celsius_policy_served_instead{reason="RowFaulty"} 1+0x300`,
 		"CelsiusBindingsFail":       `celsius_binds_total{result="refused"} 0+200x300`,
 		"CelsiusWritesWait":         `celsius_writes_waiting{class="bind"} 0+10x300`,
 		"CelsiusExtenderFails":      `celsius_extender_requests_total{extender="e:80", form="predicate", outcome="late"} 0+30x300`,

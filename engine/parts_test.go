@@ -9,8 +9,11 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/join"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // ofQueues is a policy as one of queues, under another name.
@@ -62,7 +65,87 @@ func joinedPolicies(t *testing.T) map[string]*policy.Policy {
 		out[strings.Join(c[:], " beside ")] = joined(t, of[c[0]], ofQueues(t, of[c[1]], "one", "queue.name == 'q1'"),
 			ofQueues(t, of[c[2]], "two", "queue.name != 'q0'"))
 	}
+	kept := of["house"].Part()
+	kept.Name, kept.PredicatesOnly, kept.OfAll = "newer", true, true
+	var issues source.Issues
+	if out["default with predicates of another"], issues = join.Parts(of["default"], kept); issues.Err() != nil {
+		t.Fatal(issues)
+	}
 	return out
+}
+
+// keptPart is a policy of which only the predicates are in force. One of them denies node n1, and one fails for half of all tasks.
+func keptPart(t testing.TB, p *policy.Policy) policy.Part {
+	t.Helper()
+	own := ofQueues(t, p, "newer", "queue.name == 'q1'")
+	data, err := own.Object()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	spec := object["spec"].(map[string]any)
+	spec["tiers"] = append(spec["tiers"].([]any), map[string]any{"name": "owner", "tables": []any{map[string]any{
+		"name": "owner", "inline": map[string]any{"predicates": []any{
+			map[string]any{"name": "own-nodes", "expression": "node.name != 'n1'"},
+			map[string]any{
+				"name": "faulty", "onError": "allow",
+				"expression": "!task.name.endsWith('1') || task.labels['an-absent-label'] == node.name",
+			},
+		}},
+	}}})
+	if data, err = json.Marshal(object); err != nil {
+		t.Fatal(err)
+	}
+	out, issues := policy.LoadStored(data)
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	part := out.Part()
+	part.PredicatesOnly = true
+	return part
+}
+
+// TestKeptPredicates: in a fallback no pod is bound to a node that the predicates of the newer policy deny, and none that they fail for; of
+// a policy of queues this is so in its queues.
+func TestKeptPredicates(t *testing.T) {
+	t.Parallel()
+	base := policies(t)[0].policies[0]
+	for _, ofAll := range []bool{true, false} {
+		part := keptPart(t, base)
+		part.OfAll = ofAll
+		p, issues := join.Parts(base, part)
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		bound, denied := 0, 0
+		rapid.Check(t, func(t *rapid.T) {
+			w := answered(t, drawRichWorld(t), base)
+			run{world: w, policies: []*policy.Policy{base}, noErrors: true, after: func(_ *model.Cluster, _ *engine.Decider, plan *model.Plan) {
+				for _, b := range plan.Binds {
+					if b.Node == "n1" || strings.HasSuffix(b.Task, "1") {
+						denied++
+					}
+				}
+			}}.plans(t)
+			run{world: w, policies: []*policy.Policy{p}, noErrors: true, after: func(c *model.Cluster, _ *engine.Decider, plan *model.Plan) {
+				for _, b := range plan.Binds {
+					bound++
+					if task := c.Tasks[b.Task]; !ofAll && task.Job.Queue.Name != "q1" {
+						continue
+					}
+					if b.Node == "n1" || strings.HasSuffix(b.Task, "1") {
+						t.Fatalf("%s is bound to %s", b.Task, b.Node)
+					}
+				}
+			}}.plans(t)
+		})
+		if bound == 0 || denied == 0 {
+			t.Errorf("of all %t: %d pods were bound, and %d that the predicates deny without them", ofAll, bound, denied)
+		}
+	}
 }
 
 // A policy of queues that serves none decides nothing, and one that serves all of them decides all, but for what is between queues.

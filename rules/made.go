@@ -174,6 +174,18 @@ func Exceeded(err ref.Val) bool {
 	return ok && len(e.String()) > len(exceeds) && e.String()[:len(exceeds)] == exceeds
 }
 
+// panicked is how the text of every error begins that a panic became. cel-go uses the same words.
+const panicked = "internal error: "
+
+// Panic is the error that a recovered panic of an evaluation becomes.
+func Panic(failure any) ref.Val { return types.NewErr(panicked+"%v", failure) }
+
+// Panicked reports whether an error is a recovered panic.
+func Panicked(err ref.Val) bool {
+	e, ok := err.(*types.Err)
+	return ok && strings.HasPrefix(e.String(), panicked)
+}
+
 // Apply calls a function in the form that it has.
 func Apply(f *functions.Overload, args []ref.Val) ref.Val {
 	switch {

@@ -29,11 +29,13 @@ import (
 var partsOfCelsius = []string{"scheduler", "controllers", "webhook"}
 
 // rendered is what kubectl kustomize makes of deploy: each object as YAML, by kind.
-func rendered(t *testing.T) map[string][][]byte {
+func rendered(t *testing.T) map[string][][]byte { return renderedOf(t, "deploy") }
+
+func renderedOf(t *testing.T, folder string) map[string][][]byte {
 	t.Helper()
-	r := runCommand(t, playgroundCommand(t.Context(), "kubectl", "--kubeconfig", os.DevNull, "kustomize", "../../deploy"))
+	r := runCommand(t, playgroundCommand(t.Context(), "kubectl", "--kubeconfig", os.DevNull, "kustomize", "../../"+folder))
 	if r.Code != 0 {
-		t.Fatalf("kubectl kustomize deploy: exit code %d\n%s", r.Code, r.Err)
+		t.Fatalf("kubectl kustomize %s: exit code %d\n%s", folder, r.Code, r.Err)
 	}
 	objects := map[string][][]byte{}
 	for text := range bytes.SplitSeq([]byte(r.Out), []byte("\n---\n")) {
@@ -153,9 +155,11 @@ func TestDeployIsHardened(t *testing.T) {
 		}
 	}
 	manifests, err := filepath.Glob("../../crds/manifests/*.yaml")
-	if err != nil || len(manifests) != len(objects["CustomResourceDefinition"]) {
-		t.Errorf("deploy has %d CRDs of %d (%v): list them in crds/kustomization.yaml", len(objects["CustomResourceDefinition"]),
-			len(manifests), err)
+	if kinds := renderedOf(t, "crds")["CustomResourceDefinition"]; err != nil || len(manifests) != len(kinds) {
+		t.Errorf("crds has %d CRDs of %d (%v): list them in crds/kustomization.yaml", len(kinds), len(manifests), err)
+	}
+	if n := len(objects["CustomResourceDefinition"]); n > 0 {
+		t.Errorf("deploy has %d CRDs: kubectl delete -k deploy would delete all objects of these kinds", n)
 	}
 }
 
@@ -175,6 +179,7 @@ func TestE2EDeploy(t *testing.T) {
 	var scraped []string
 	requests, objects := filepath.Join(t.TempDir(), "audit"), rendered(t)
 	p := startPlayground(t, "--only", "control-plane", "--nodes", "3", "--audit-log", requests)
+	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../crds")
 	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
 
 	for _, d := range decoded[appsv1.Deployment](t, objects, "Deployment") {
@@ -215,6 +220,37 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closed", "queue/batch")
 
 	checkRights(t, objects, requests)
+}
+
+// TestE2ERemove removes what docs/getting-started.md lists, and finds every Job, Queue, PodGroup and pod unchanged.
+func TestE2ERemove(t *testing.T) {
+	p := startPlayground(t, "--only", "control-plane", "--nodes", "1")
+	page, err := os.ReadFile("../../docs/getting-started.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "Remove it with `kubectl delete -k overlay`") {
+		t.Fatal("the page does not tell how to remove Celsius, as this test does")
+	}
+	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../crds")
+	p.kubectl(t, "apply", "-f", "../../samples/queues/queues.yaml", "-f", "../../samples/lifecycles/retry.yaml")
+	p.kubectl(t, "apply", "-f", "../../samples/workloads/pod-group.yaml")
+	p.kubectl(t, "create", "-f", file(t, tooWide))
+	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
+	all := func() string {
+		return p.kubectl(t, "get", "vcjobs,queues.scheduling.volcano.sh,podgroups,pods", "-A", "-o",
+			`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.metadata.resourceVersion} {.metadata.deletionTimestamp}{"\n"}{end}`)
+	}
+	before := all()
+	for _, kind := range []string{"Job/", "Queue/", "PodGroup/", "Pod/"} {
+		if !strings.Contains(before, kind) {
+			t.Fatalf("there is no %s among\n%s", kind, before)
+		}
+	}
+	p.kubectl(t, "delete", "-k", "../../deploy")
+	if after := all(); after != before {
+		t.Errorf("before:\n%safter:\n%s", before, after)
+	}
 }
 
 // standalone is a playground that runs as a process of its own.

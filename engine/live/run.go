@@ -198,13 +198,6 @@ func (l leading) Start(ctx context.Context) error {
 func (s *scheduler) lead(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
-	var p *serving.Policies
-	cycling := false
-	defer func() {
-		if p != nil && !cycling { // after all of it has ended, and not where a cycle panics
-			p.End()
-		}
-	}()
 	defer all.Wait()
 	defer stop(nil)
 	started := time.Now()
@@ -234,10 +227,10 @@ func (s *scheduler) lead(ctx context.Context) error {
 			stop(fmt.Errorf("watch the cluster: %w", err))
 		}
 	})
-	p = serving.New(serving.Options{
+	p := serving.New(serving.Options{
 		Instead: s.metrics.servedInstead, Metrics: s.metrics.registry,
 		Name: s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
-		Cache: objects, Reader: s.client, Client: s.client, Ending: s.ending, Events: said, Wake: in.nudge, Log: s.log,
+		Cache: objects, Reader: s.client, Client: s.client, Events: said, Wake: in.nudge, Log: s.log,
 	})
 	all.Go(func() {
 		if err := p.Run(ctx); err != nil {
@@ -270,9 +263,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	s.log.Info("scheduling", "names", s.o.SchedulerNames, "policy", s.o.Policy, "after", time.Since(started).Round(time.Millisecond).String())
 	s.metrics.leading.Set(1)
 	defer s.metrics.leading.Set(0)
-	cycling = true
 	l.run(ctx)
-	cycling = false
 	return ended(ctx, nil)
 }
 

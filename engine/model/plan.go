@@ -88,6 +88,7 @@ func SumErrors(sum, more []RuleError) []RuleError {
 		}
 		sum[i].Count += e.Count
 		sum[i].OverBudget += e.OverBudget
+		sum[i].Panicked += e.Panicked
 	}
 	return sum
 }
@@ -285,4 +286,6 @@ type RuleError struct {
 	Text   string `json:"text"`
 	// OverBudget says how many of them are evaluations that exceeded the row's budget, or that there was none left for.
 	OverBudget int `json:"overBudget,omitempty"`
+	// Panicked counts the evaluations in which a function of the language panicked; the evaluation recovers it.
+	Panicked int `json:"panicked,omitempty"`
 }

@@ -347,6 +347,9 @@ func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	if r.OnError == "" {
 		r.OnError = site.OnError
 	}
+	if s.entry.denies {
+		r.OnError = "deny"
+	}
 	when, ok := s.when(row, site.Roots, share)
 	r.When = when
 	r.Expression = s.compile(row.Expression, site.Roots, site.Want, r.When)

@@ -21,7 +21,11 @@ func (p *Policy) Queues() string { return p.Part().Queues() }
 func (p *Policy) Generations() string {
 	out := []string{fmt.Sprintf("%s@%d", p.Name, p.Generation)}
 	for _, part := range p.Joined() {
-		out = append(out, fmt.Sprintf("%s@%d", part.Name, part.Generation))
+		name := fmt.Sprintf("%s@%d", part.Name, part.Generation)
+		if part.PredicatesOnly {
+			name = "predicates of " + name
+		}
+		out = append(out, name)
 	}
 	return strings.Join(out, "+")
 }
@@ -29,15 +33,38 @@ func (p *Policy) Generations() string {
 // Joined are the policies of queues that stand beside this one in it.
 func (p *Policy) Joined() []Part { return new(loader).parts(p.written) }
 
+// The keys of a part that is not in force as a whole.
+const (
+	predicatesOnly = "predicatesOnly"
+	ofAll          = "ofAll"
+)
+
+// Any returns the part as a document of a joined policy contains it.
+func (p Part) Any() any {
+	out := map[string]any{"metadata": map[string]any{"name": p.Name, "generation": p.Generation}, "spec": p.Spec.Any()}
+	if p.PredicatesOnly {
+		out[predicatesOnly] = true
+	}
+	if p.OfAll {
+		out[ofAll] = true
+	}
+	return out
+}
+
 // Part is a policy of queues as it stands beside another.
 type Part struct {
 	Name       string
 	Generation int64
 	Spec       source.Value
+	// PredicatesOnly: only its rows that judge where pods may run are in force, and where such a row fails, it denies.
+	PredicatesOnly bool
+	// OfAll: they judge the pods of all queues that have no policy of their own, in place of the predicates of the policy that serves these
+	// queues.
+	OfAll bool
 }
 
 // Part is the policy as one.
-func (p *Policy) Part() Part { return Part{p.Name, p.Generation, p.written.Get("spec")} }
+func (p *Policy) Part() Part { return Part{Name: p.Name, Generation: p.Generation, Spec: p.written.Get("spec")} }
 
 // Queues is the condition for a queue to be served by it.
 func (p Part) Queues() string {
@@ -51,6 +78,12 @@ func (l *loader) parts(root source.Value) (out []Part) {
 		p := Part{Name: l.name(v.Get("metadata")), Spec: v.Get("spec")}
 		if g := v.Get("metadata").Get("generation"); g.Exists() {
 			p.Generation = g.Int(&l.issues)
+		}
+		if only := v.Get(predicatesOnly); only.Exists() {
+			p.PredicatesOnly = only.Bool(&l.issues)
+		}
+		if all := v.Get(ofAll); all.Exists() {
+			p.OfAll = all.Bool(&l.issues)
 		}
 		if slices.ContainsFunc(out, func(other Part) bool { return other.Name == p.Name }) {
 			l.report(v.Issuef("", "two policies are called %q", p.Name))
@@ -69,11 +102,18 @@ func (c *compiler) queues(spec source.Value) {
 
 // serving declares the field that tells who serves a queue.
 func (c *compiler) serving(root source.Value, all []Part) {
-	var names, texts []string
+	var members []parts.Member
 	for _, p := range all {
-		names, texts = append(names, p.Name), append(texts, p.Spec.Get("queues").String(&c.issues))
+		if !p.OfAll {
+			members = append(members, parts.Member{
+				Name: p.Name, Condition: p.Spec.Get("queues").String(&c.issues), PredicatesOnly: p.PredicatesOnly,
+			})
+		}
 	}
-	docs, issues := source.Parse("", parts.Table(names, texts))
+	if c.joined = len(members) > 0; !c.joined {
+		return
+	}
+	docs, issues := source.Parse("", parts.Table(members))
 	c.issues = append(c.issues, issues...)
 	for _, doc := range docs {
 		c.table(&entry{
@@ -93,7 +133,22 @@ func (c *compiler) join(p Part, visible *compiler) {
 	entries := c.entries(p.Spec.Get("tiers"))
 	for _, e := range entries {
 		e.name, e.part, e.tier = p.Name+parts.Sign+e.name, p.Name, from+e.tier
+		if p.OfAll {
+			e.part = ""
+		}
+		if e.denies = p.PredicatesOnly; e.denies {
+			e.switchOff(func(site string) bool { return !parts.Predicate(site) })
+		}
 		own.table(e)
+	}
+}
+
+// switchOff switches the sections of some sites off.
+func (e *entry) switchOff(some func(site string) bool) {
+	for _, site := range Sites() {
+		if some(site.Name) {
+			e.off[site.Name] = true
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -172,6 +173,7 @@ type entry struct {
 	off    map[string]bool // sections switched off
 	at     source.Value
 	inline bool
+	denies bool   // a row that fails denies, whatever its onError states
 	part   string // the policy of queues that it is of; "": it is of that of all others
 	// conditions stand before the rows: that of its tier, and its own.
 	conditions []*condition
@@ -201,15 +203,14 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
 		return p
 	}
-	spec.Fields([]string{"mode", "queues", "rollback", "pipeline", "actions", "tiers"}, &l.issues)
+	spec.Fields([]string{"mode", "queues", "rollback", "fallback", "pipeline", "actions", "tiers"}, &l.issues)
 	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused", "Shadow"})
 	rollback.Read(spec.Get("rollback"), &l.issues)
+	l.word(spec.Get("fallback"), "", []string{"KeepPredicates", "Stop"})
 	c := newCompiler(l, p)
 	c.queues(spec)
 	all := l.parts(doc.Root)
-	if l.joined = len(all) > 0; l.joined {
-		c.serving(doc.Root, all)
-	}
+	c.serving(doc.Root, all)
 	visible := &compiler{objects: maps.Clone(c.objects), owners: maps.Clone(c.owners)}
 	p.Tiers = l.tierNames(spec.Get("tiers"))
 	entries := l.entries(spec.Get("tiers"))
@@ -217,7 +218,11 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		c.look(spec, entries)
 		return p
 	}
+	judged := slices.ContainsFunc(all, func(p Part) bool { return p.OfAll })
 	for _, e := range entries {
+		if judged {
+			e.switchOff(parts.Predicate)
+		}
 		c.table(e)
 	}
 	c.pipeline(spec)

@@ -44,6 +44,13 @@ func (p *Policy) Rollback() *rollback.Conditions {
 	return rollback.Read(p.written.Get("spec").Get("rollback"), new(source.Issues))
 }
 
+// Fallback states what is in force in place of the policy after it was found faulty or was rolled back: KeepPredicates, Stop, or "" where
+// the policy states nothing.
+func (p *Policy) Fallback() string {
+	text, _ := p.written.Get("spec").Get("fallback").Any().(string)
+	return text
+}
+
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
 type Values interface {
 	language.Values

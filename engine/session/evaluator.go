@@ -90,6 +90,9 @@ func (s *evaluator) count(of any, first model.RuleError, f *language.Frame, err 
 	if rules.Exceeded(err) {
 		e.OverBudget++
 	}
+	if rules.Panicked(err) {
+		e.Panicked++
+	}
 }
 
 // Frame lends a clean frame; give it back with Done.

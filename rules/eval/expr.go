@@ -112,7 +112,7 @@ func internal(failure any) ref.Val {
 	if over, ok := failure.(*exceeded); ok {
 		return over.err
 	}
-	return types.NewErr("internal error: %v", failure)
+	return rules.Panic(failure)
 }
 
 // rooted begins an evaluation.

@@ -439,7 +439,11 @@ func (t *tool) deleteCommand(kind client.Object, title, called, apiVersion strin
 				if err := r.Delete(c.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 					return err
 				}
-				say(c.OutOrStdout(), "%s %q deleted\n", called, name)
+				became, err := isGone(c.Context(), r, o)
+				if err != nil {
+					return err
+				}
+				say(c.OutOrStdout(), "%s %q %s\n", called, name, became)
 				return nil
 			})
 		},

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -261,16 +260,17 @@ func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstruct
 		if dry {
 			options = append(options, client.DryRunAll)
 		}
-		err = r.Create(c.Context(), stored, options...)
-	case equality.Semantic.DeepEqual(stored.Object["spec"], any(spec)):
-		return fmt.Errorf("policy %s is what %s is already", to, shadow.GetName())
-	default:
-		stored.Object["spec"] = spec
-		var options []client.UpdateOption
-		if dry {
-			options = append(options, client.DryRunAll)
+		if err = r.Create(c.Context(), stored, options...); err == nil && !dry {
+			_, err = r.policyIs(c.Context(), to, any(spec))
 		}
-		err = r.Update(c.Context(), stored, options...)
+	default:
+		_, err = r.changePolicy(c.Context(), to, dry, func(stored *unstructured.Unstructured) error {
+			if sameSpec(stored.Object["spec"], any(spec)) {
+				return fmt.Errorf("policy %s is what %s is already", to, shadow.GetName())
+			}
+			stored.Object["spec"] = spec
+			return decided(stored)
+		})
 	}
 	if err != nil {
 		return err

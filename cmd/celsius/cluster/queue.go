@@ -251,7 +251,16 @@ func operate(ctx context.Context, r *Reach, name, action string, weight int32) e
 	if action == updateAction {
 		old := queue.DeepCopy()
 		queue.Spec.Weight = weight
-		return r.Patch(ctx, queue, client.MergeFrom(old))
+		if err := r.Patch(ctx, queue, client.MergeFrom(old)); err != nil {
+			return err
+		}
+		if err := r.Get(ctx, types.NamespacedName{Name: name}, queue); err != nil {
+			return fmt.Errorf("the weight of queue %s was sent, but the queue cannot be read back: %w", name, err)
+		}
+		if queue.Spec.Weight != weight {
+			return fmt.Errorf("the weight of queue %s was sent, but it is %d: another client or a webhook changed it", name, queue.Spec.Weight)
+		}
+		return nil
 	}
 	asked := map[string]string{openAction: openQueue, closeAction: closeQueue}[action]
 	return ask(ctx, r, commandNamespace, asked, metav1.NewControllerRef(queue, schedulingv1beta1.GroupVersion.WithKind("Queue")))

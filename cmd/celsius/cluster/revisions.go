@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -166,25 +165,22 @@ them. It is checked like any change, and served from the next cycle on.`,
 			if err != nil {
 				return err
 			}
-			stored, err := storedPolicy(c.Context(), r, args[0])
+			var before *revision
+			now, err := r.changePolicy(c.Context(), args[0], dry, func(stored *unstructured.Unstructured) (err error) {
+				if before, err = rolledTo(all, stored.Object["spec"], to); err == nil {
+					stored.Object["spec"] = before.spec()
+				}
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			before, err := rolledTo(all, stored.Object["spec"], to)
-			if err != nil {
-				return err
-			}
-			stored.Object["spec"] = before.spec()
-			var options []client.UpdateOption
-			done := "is as it was"
+			was := fmt.Sprintf("as it was in revision %d (generation %s)", before.Revision, before.Labels[serving.LabelGeneration])
 			if dry {
-				options, done = append(options, client.DryRunAll), "would be as it was"
+				say(c.OutOrStdout(), "policy %s would be %s\n", args[0], was)
+				return nil
 			}
-			if err := r.Update(c.Context(), stored, options...); err != nil {
-				return err
-			}
-			say(c.OutOrStdout(), "policy %s %s in revision %d (generation %s)\n", args[0], done, before.Revision,
-				before.Labels[serving.LabelGeneration])
+			say(c.OutOrStdout(), "policy %s is %s; it is generation %d now\n", args[0], was, now.GetGeneration())
 			return nil
 		},
 	}
@@ -206,13 +202,13 @@ func storedPolicy(ctx context.Context, r *Reach, name string) (*unstructured.Uns
 func rolledTo(all []revision, now any, number int64) (*revision, error) {
 	if number != 0 {
 		x, err := ofNumber(all, number)
-		if err == nil && equality.Semantic.DeepEqual(x.spec(), now) {
+		if err == nil && sameSpec(x.spec(), now) {
 			err = fmt.Errorf("policy %s is what it was in revision %d", x.name(), number)
 		}
 		return x, err
 	}
 	for i := range all {
-		if !equality.Semantic.DeepEqual(all[i].spec(), now) {
+		if !sameSpec(all[i].spec(), now) {
 			return &all[i], nil
 		}
 	}

@@ -20,7 +20,8 @@ func TestRevisions(t *testing.T) {
 	w := newWorld(t)
 	object := func(pipeline string) string {
 		return fmt.Sprintf(`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"house"},`+
-			`"spec":{"pipeline":[%q]}}`, pipeline)
+			`"spec":{"pipeline":[%q],"rollback":{"rowErrors":3},"tiers":[{"name":"t","tables":[{"name":"overcommit","params":{"factor":2}}]}]}}`,
+			pipeline)
 	}
 	for number, pipeline := range []string{1: "allocate", 2: "backfill", 3: "allocate"} {
 		if number == 0 {
@@ -62,6 +63,14 @@ metadata:
 spec:
   pipeline:
   - backfill
+  rollback:
+    rowErrors: 3
+  tiers:
+  - name: t
+    tables:
+    - name: overcommit
+      params:
+        factor: 2
 `},
 		{"celsius policy revisions other", `
 celsius: no policy other is known to have served: none is kept in namespace celsius-system; -n says where Celsius is
@@ -80,9 +89,9 @@ celsius: policy house is what it was in revision 1
 [exit code 1]
 `},
 		{"celsius policy rollback house --dry-run", "\npolicy house would be as it was in revision 2 (generation 6)\n"},
-		{"celsius policy rollback house", "\npolicy house is as it was in revision 2 (generation 6)\n"},
-		{"celsius policy rollback house", "\npolicy house is as it was in revision 3 (generation 7)\n"},
-		{"celsius policy rollback house --to-revision 2", "\npolicy house is as it was in revision 2 (generation 6)\n"},
+		{"celsius policy rollback house", "\npolicy house is as it was in revision 2 (generation 6); it is generation 0 now\n"},
+		{"celsius policy rollback house", "\npolicy house is as it was in revision 3 (generation 7); it is generation 0 now\n"},
+		{"celsius policy rollback house --to-revision 2", "\npolicy house is as it was in revision 2 (generation 6); it is generation 0 now\n"},
 	} {
 		if got := w.run(c.line); got != strings.TrimPrefix(c.want, "\n") {
 			t.Errorf("$ %s\n%s\nwant\n%s", c.line, got, c.want)

@@ -79,6 +79,15 @@ type SchedulingPolicySpec struct {
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 
+	// What is in force of a generation of this policy that is not served any more, because
+	// its rows were faulty or it was rolled back. KeepPredicates: the generation before
+	// serves, and the predicates of this one judge where pods may run; a pod that a faulty
+	// predicate cannot judge waits. Stop: no pod is placed. Unset: KeepPredicates after a
+	// fault, and nothing of this generation after a rollback by spec.rollback.
+	// +kubebuilder:validation:Enum=KeepPredicates;Stop
+	// +optional
+	Fallback string `json:"fallback,omitempty"`
+
 	// The names of the actions of one cycle, in the order in which they run: enqueue,
 	// allocate, preempt, reclaim, backfill, shuffle, and those under actions.
 	// +listType=atomic

@@ -27,8 +27,10 @@ type candidate struct {
 	ofQueues bool
 	// takenBack is why it was taken back, by what it says itself; "": it was not.
 	takenBack string
-	// deaths is how many schedulers died while it was on trial.
-	deaths int
+	// faulty is the fault for which it is not served; "": there is none.
+	faulty string
+	// fallback and queues are as written, "" where they are not written.
+	fallback, queues string
 }
 
 // same says whether two candidates are one generation of one object.
@@ -53,6 +55,8 @@ type choice struct {
 	parts []*candidate
 	// skipped are kept policies that do not compile any more, newest first.
 	skipped []*candidate
+	// kept are not fit to serve, and some of what they decide is in force.
+	kept []*candidate
 }
 
 // all are those that serve.
@@ -62,7 +66,7 @@ func (c *choice) all() []*candidate { return append([]*candidate{c.serving}, c.p
 //
 //	the selected object compiles           it
 //	is there and does not compile       the newest of before that does, else the embedded default
-//	is there, and schedulers died of it    likewise
+//	is there, and its rows were faulty     likewise, with the predicates of the object
 //	is there, and is a shadow              likewise
 //	is there, and was taken back           likewise
 //	it is not there                        the embedded default
@@ -90,6 +94,9 @@ func choose(object *candidate, before iter.Seq[*candidate], shipped *candidate) 
 		out.serving = shipped
 	}
 	out.policy = inMode(out.serving.policy, object.mode)
+	if object.keeps() == stopScheduling {
+		out.policy = inMode(out.policy, v1alpha1.ModePaused)
+	}
 	return out
 }
 

@@ -43,6 +43,7 @@ type tally struct {
 	shown []v1alpha1.RuleErrors // rows as they were when there was news last: what is written does not move with each cycle
 	next  time.Time             // when counts are news again
 	told  int                   // how many rows events told of
+	faults
 }
 
 // serve begins to count the errors of what begins to serve, and drops those of what serves no more.
@@ -90,12 +91,23 @@ func (e *rowErrors) add(by *policy.Policy, plan *model.Plan, now time.Time) (new
 
 func (t *tally) add(errors []model.RuleError, now time.Time) (news bool) {
 	known := len(t.rows)
+	faulty := t.faults.add(errors) && t.faults.cycles <= mostFaulty
 	t.rows = AddErrors(t.rows, &model.Plan{Errors: errors}, now)
 	news = len(t.rows) > known || !now.Before(t.next)
 	if news {
 		t.shown, t.next = slices.Clone(t.rows), now.Add(tellEvery)
 	}
-	return news
+	return news || faulty
+}
+
+// faults are those until now of a candidate that serves.
+func (e *rowErrors) faults(c *candidate) faults {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.of[c]; t != nil {
+		return t.faults
+	}
+	return faults{}
 }
 
 // AddErrors adds the errors of a cycle to those of before, row by row.

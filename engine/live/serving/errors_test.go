@@ -28,6 +28,7 @@ func TestPolicyRowsErr(t *testing.T) {
 		w := newPolicyWorld(t)
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
+		prove(p)
 		w.take()
 		plan, wrote := erringPlan(), w.written()
 		for range 50 {
@@ -99,6 +100,7 @@ func TestPolicyRowsErrEachCycle(t *testing.T) {
 		w := newPolicyWorld(t)
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
+		prove(p)
 		wrote := w.written()
 		w.refusing(func(what string) error {
 			if what == "apply status" {

@@ -27,14 +27,16 @@ type guard struct {
 	of     *candidate
 	said   *rollback.Conditions // nil: it says nothing, or that is over
 	watch  *rollback.Watch      // nil: it is not looked yet, or not any more
-	stored bool                 // that it was taken back
+	stored bool                 // that it was taken back, or was faulty
+	since  time.Time            // when its trial began; zero: no cycle has ended yet
+	proved bool                 // its trial is over
 }
 
 // guarding guards those that serve by choice, and stops guarding others of which there is nothing to store. What serves in place of another
 // is not guarded: that would go on until nothing is left.
 func (p *Policies) guarding(byChoice []*candidate) {
 	p.guards = slices.DeleteFunc(p.guards, func(g *guard) bool {
-		return !slices.Contains(byChoice, g.of) && (g.of.takenBack == "" || g.stored)
+		return !slices.Contains(byChoice, g.of) && (g.of.fit() || g.stored)
 	})
 	for _, c := range byChoice {
 		if c.uid != "" && !slices.ContainsFunc(p.guards, func(g *guard) bool { return g.of == c }) {
@@ -43,18 +45,25 @@ func (p *Policies) guarding(byChoice []*candidate) {
 	}
 }
 
-// takeBack takes back what serves, where it is time by its own word, and says whether it took any.
+// takeBack takes back what serves, where its rows are faulty, or it is time by its own word, and says whether it took any.
 func (p *Policies) takeBack(ctx context.Context) (taken bool, err error) {
 	var errs []error
 	for _, g := range p.guards {
 		c := g.of
-		if c.takenBack == "" {
-			errs = append(errs, p.watch(ctx, g))
-			c.takenBack = g.watch.Look(p.o.Now(), p.erring.total(c), p.o.values)
-			taken = taken || c.takenBack != ""
+		if c.takenBack == "" && c.faulty == "" {
+			faulty, err := p.judge(ctx, g)
+			errs = append(errs, err, p.watch(ctx, g))
+			if !faulty {
+				c.takenBack = g.watch.Look(p.o.Now(), p.erring.total(c), p.o.values)
+			}
+			taken = taken || !c.fit()
 		}
-		if rev := p.kept.of(c); c.takenBack != "" && !g.stored && rev != nil && p.kept.loaded {
-			err := p.kept.annotate(ctx, c, rev, annotationBack, c.takenBack)
+		if rev := p.kept.of(c); !c.fit() && !g.stored && rev != nil && p.kept.loaded {
+			key, why := annotationBack, c.takenBack
+			if c.faulty != "" {
+				key, why = annotationFaulty, c.faulty
+			}
+			err := p.kept.annotate(ctx, c, rev, key, why)
 			g.stored = err == nil
 			errs = append(errs, err)
 		}

@@ -22,9 +22,12 @@ const reasonNotJoined = "DoesNotJoin"
 // beside are the policies that serve queues of their own, beside the one that serves all others.
 type beside struct {
 	serving []*candidate
+	// kept are not fit to serve, and some of what they decide is in force.
+	kept []*candidate
 	// joined is of base and those of them that could be joined; refused has what was wrong with the others.
 	base    *policy.Policy
 	of      []*candidate
+	whole   []bool // of each of them: it is fit to serve
 	joined  *policy.Policy
 	refused map[*candidate]source.Issues
 	// instead are those whose queues another serves.
@@ -47,23 +50,53 @@ func (p *Policies) isPart(c *candidate) bool {
 	return c.ofQueues && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
 }
 
-// join adds to a choice those that are fit to serve their queues beside it.
-func (x *beside) join(c choice, all []*candidate) choice {
-	fit := slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool { return !c.fit() })
-	if x.base != c.serving.policy || !slices.Equal(x.of, fit) {
-		x.base, x.of, x.joined, x.refused = c.serving.policy, fit, c.serving.policy, map[*candidate]source.Issues{}
-		var taken []*policy.Policy
-		for _, part := range fit {
-			joined, issues := join.Policies(c.serving.policy, append(taken, part.policy)...)
-			if joined == nil {
-				x.refused[part] = issues
-				continue
-			}
-			taken, x.joined = append(taken, part.policy), joined
+// join adds to a choice the policies of queues that are fit to serve beside it, and what is in force of those that are not fit to serve.
+func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
+	var fit []*candidate
+	for _, part := range all {
+		if _, joins := part.part(false); part.fit() || joins {
+			fit = append(fit, part)
 		}
 	}
-	c.policy = inMode(x.joined, v1alpha1.Mode(c.policy.Mode))
-	c.parts = slices.DeleteFunc(fit, func(c *candidate) bool { return x.refused[c] != nil })
+	if selected != nil {
+		if _, joins := selected.part(true); joins {
+			fit = append([]*candidate{selected}, fit...)
+		}
+	}
+	whole := make([]bool, len(fit))
+	for i := range fit {
+		whole[i] = fit[i].fit()
+	}
+	if x.base != c.serving.policy || !slices.Equal(x.of, fit) || !slices.Equal(x.whole, whole) {
+		x.base, x.of, x.whole, x.joined = c.serving.policy, fit, whole, c.serving.policy
+		x.refused = map[*candidate]source.Issues{}
+		var taken []policy.Part
+		for _, candidate := range fit {
+			part, joins := candidate.part(candidate == selected)
+			if !joins {
+				part = candidate.policy.Part()
+			}
+			joined, issues := join.Parts(c.serving.policy, append(taken, part)...)
+			if joined == nil {
+				x.refused[candidate] = issues
+				continue
+			}
+			taken, x.joined = append(taken, part), joined
+		}
+	}
+	mode := v1alpha1.Mode(c.policy.Mode)
+	for _, candidate := range fit {
+		refused := x.refused[candidate] != nil
+		switch {
+		case candidate.fit() && !refused:
+			c.parts = append(c.parts, candidate)
+		case !candidate.fit() && !refused:
+			c.kept = append(c.kept, candidate)
+		case !candidate.fit():
+			mode = v1alpha1.ModePaused // nothing may be placed without its predicates
+		}
+	}
+	c.policy = inMode(x.joined, mode)
 	return c
 }
 
@@ -120,9 +153,9 @@ func partFallback(serving, c *candidate) string {
 		return fmt.Sprintf("%s serves its queues, because generation %d does not compile: %s", serving, c.generation,
 			mistakes(c.issues.Errors()))
 	}
-	why := fmt.Sprintf("the scheduler died %d times, each within %s of beginning to serve generation %d", c.deaths, trialTime, c.generation)
-	if c.takenBack != "" {
+	why := fmt.Sprintf("generation %d is faulty: %s", c.generation, c.faulty)
+	if c.faulty == "" {
 		why = fmt.Sprintf("generation %d was rolled back: %s", c.generation, c.takenBack)
 	}
-	return fmt.Sprintf("%s serves its queues, because %s; change the policy to have it tried again", serving, why)
+	return fmt.Sprintf("%s serves its queues%s, because %s; change the policy to have it tried again", serving, c.inForce(false), why)
 }

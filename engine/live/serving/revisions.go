@@ -105,7 +105,7 @@ func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate
 		r.compiled[rev.Name] = c
 	}
 	if c != shipped {
-		c.deaths, c.takenBack = len(triers(rev)), rev.Annotations[annotationBack]
+		c.faulty, c.takenBack = rev.Annotations[annotationFaulty], rev.Annotations[annotationBack]
 	}
 	return c
 }
@@ -151,7 +151,7 @@ func (r *revisions) trim(ctx context.Context, inUse []*candidate) error {
 	var errs []error
 	r.newest = slices.DeleteFunc(r.newest, func(rev *appsv1.ControllerRevision) bool {
 		c := r.head(rev)
-		of := line{unfit: rev.Annotations[annotationBack] != "" || len(triers(rev)) >= mostDeaths}
+		of := line{unfit: unfit(rev)}
 		if slices.ContainsFunc(inUse, func(used *candidate) bool { return used.name == c.name }) {
 			of.name = c.name
 		}
@@ -211,6 +211,8 @@ func fromRevision(rev *appsv1.ControllerRevision) *candidate {
 func fromObject(u *unstructured.Unstructured) *candidate {
 	c := &candidate{name: u.GetName(), uid: u.GetUID(), generation: u.GetGeneration(), mode: modeOf(u)}
 	_, c.ofQueues, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "queues")
+	c.queues, _, _ = unstructured.NestedString(u.Object, "spec", "queues")
+	c.fallback, _, _ = unstructured.NestedString(u.Object, "spec", "fallback")
 	var err error
 	if c.data, err = dataOf(u.GetName(), u.Object["spec"]); err != nil {
 		c.issues = append(c.issues, notJSON(err))

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -46,8 +45,6 @@ type Options struct {
 	Reader client.Reader
 	// Client writes.
 	Client client.Client
-	// Ending reads and writes when the lease is over, too; Client where nil. A scheduler takes its own number away by it, and nothing else.
-	Ending client.Client
 	// Events tells users what changed.
 	Events EventSink
 	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves, or serves the queues
@@ -100,7 +97,7 @@ type Policies struct {
 	o       Options
 	current atomic.Pointer[policy.Policy]
 	ready   chan struct{}
-	trials
+	cycles
 	erring  rowErrors
 	changed chan struct{}
 
@@ -138,11 +135,8 @@ func New(o Options) *Policies {
 	if o.Instead == nil {
 		o.Instead = func(string) {}
 	}
-	if o.Ending == nil {
-		o.Ending = o.Client
-	}
 	return &Policies{
-		o: o, trials: trials{instance: string(uuid.NewUUID())}, ready: make(chan struct{}), changed: make(chan struct{}, 1),
+		o: o, ready: make(chan struct{}), changed: make(chan struct{}, 1),
 		compiled: map[types.UID]*candidate{}, reports: map[types.UID]*report{},
 		kept: revisions{reader: o.Reader, client: o.Client, namespace: o.Namespace, scheduler: o.Scheduler},
 	}
@@ -284,20 +278,16 @@ func (p *Policies) choose(ctx context.Context, selected *candidate, all []*candi
 		chosen = append([]*candidate{selected}, parts...)
 	}
 	for _, c := range chosen {
-		if !slices.Contains(p.tried, c) && p.kept.loaded {
-			c.deaths, c.takenBack = p.kept.deaths(c, p.instance), p.kept.takenBack(c)
+		if p.kept.loaded {
+			c.faulty, c.takenBack = p.kept.faultyOf(c), p.kept.takenBack(c)
 		}
 	}
-	next := p.parts.join(choose(selected, p.before(), p.shipped), parts)
-	begins := slices.DeleteFunc(slices.Clone(chosen), func(c *candidate) bool { return c != next.serving && !slices.Contains(next.parts, c) })
-	settled := slices.DeleteFunc(append([]*candidate{p.serving}, p.parts.serving...), func(c *candidate) bool {
-		return slices.Contains(p.tried, c)
-	})
-	err := p.onTrial(ctx, p.kept.latest(begins, settled))
+	next := p.parts.join(choose(selected, p.before(), p.shipped), selected, parts)
 	p.serve(next, selected)
 	p.guarding(slices.DeleteFunc(next.all(), func(c *candidate) bool { return !slices.Contains(chosen, c) }))
 	ofParts := fallBack(p, parts)
 	p.o.Instead(cmp.Or(notServed(selected), ofParts))
+	var err error
 	for err == nil && len(p.keep) > 0 && p.kept.loaded {
 		if err = p.kept.add(ctx, p.keep[0]); err == nil {
 			p.keep = p.keep[1:]
@@ -361,7 +351,7 @@ func (p *Policies) forget(objects []*unstructured.Unstructured) {
 // serve makes a choice the one that cycles obey, and tells where it is news.
 func (p *Policies) serve(c choice, selected *candidate) {
 	old := p.current.Load()
-	sameParts := slices.Equal(p.parts.serving, c.parts)
+	sameParts := slices.Equal(p.parts.serving, c.parts) && slices.Equal(p.parts.kept, c.kept)
 	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode && sameParts {
 		return
 	}
@@ -409,7 +399,7 @@ func (p *Policies) begin(c choice, byChoice bool) (last *candidate) {
 		keep = append(keep, c.serving)
 	}
 	p.keep = keep
-	p.parts.serving = c.parts
+	p.parts.serving, p.parts.kept = c.parts, c.kept
 	p.current.Store(c.policy)
 	return last
 }

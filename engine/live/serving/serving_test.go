@@ -50,7 +50,6 @@ const (
 type policyWorld struct {
 	t        *testing.T
 	api      client.Client
-	ending   client.WithWatch // api without what is refused
 	informer *controllertest.FakeInformer
 	metrics  *prometheus.Registry
 	uids     int
@@ -79,9 +78,9 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 		}
 		return w.refuse(what)
 	}
-	w.ending = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t),
+	server := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t),
 		managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newObject()).Build()
-	w.api = interceptor.NewClient(w.ending, interceptor.Funcs{
+	w.api = interceptor.NewClient(server, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := asked(fmt.Sprintf("create %T", o)); err != nil {
 				return err
@@ -174,7 +173,7 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 // start runs the policies of one scheduler until the world's end, or until stop is called.
 func (w *policyWorld) start(name, scheduler string) (p *Policies, stop func()) {
 	p = New(Options{
-		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Ending: w.ending, Events: w,
+		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Events: w,
 		Wake: func() {}, Log: testr.New(w.t), Metrics: w.metrics,
 		Instead: func(reason string) {
 			w.mu.Lock()

@@ -31,7 +31,7 @@ const (
 	reasonNotCompiled = "DoesNotCompile"
 	reasonServing     = "Serving"
 	reasonPaused      = "Paused"
-	reasonDied        = "SchedulerDied"
+	reasonFaulty      = "RowFaulty"
 	reasonShadow      = "Shadow"
 	reasonTakenBack   = "RolledBack"
 )
@@ -251,29 +251,30 @@ func notServed(c *candidate) string {
 		return reasonNotCompiled
 	case c.mode == v1alpha1.ModeShadow:
 		return reasonShadow
-	case c.takenBack != "":
-		return reasonTakenBack
+	case c.faulty != "":
+		return reasonFaulty
 	}
-	return reasonDied
+	return reasonTakenBack
 }
 
-// fallbackMessage says what serves in place of a policy that does not compile, or that schedulers died of.
+// fallbackMessage says what serves in place of a policy that does not compile, is faulty, or was rolled back.
 func fallbackMessage(c choice, selected *candidate) string {
 	what := c.serving.String()
-	if c.policy.Mode == string(v1alpha1.ModePaused) {
+	if in := selected.inForce(true); in != "" {
+		what += in
+	} else if c.policy.Mode == string(v1alpha1.ModePaused) {
 		what += ", paused"
 	}
 	if selected.policy != nil && selected.mode == v1alpha1.ModeShadow {
 		return fmt.Sprintf("serving %s, because generation %d is a shadow, which is never obeyed", what, selected.generation)
 	}
-	if selected.policy != nil && selected.takenBack != "" {
+	if selected.policy != nil && selected.faulty == "" {
 		return fmt.Sprintf("serving %s, because generation %d was rolled back: %s; change the policy to have it tried again", what,
 			selected.generation, selected.takenBack)
 	}
 	if selected.policy != nil {
-		return fmt.Sprintf("serving %s, because the scheduler died %d times, each within %s of beginning to serve generation %d; change the "+
-			"policy to have it tried again",
-			what, selected.deaths, trialTime, selected.generation)
+		return fmt.Sprintf("serving %s, because generation %d is faulty: %s; change the policy to have it tried again", what,
+			selected.generation, selected.faulty)
 	}
 	message := fmt.Sprintf("serving %s, because generation %d does not compile: %s", what, selected.generation,
 		mistakes(selected.issues.Errors()))

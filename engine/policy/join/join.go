@@ -17,10 +17,17 @@ import (
 func Policies(base *policy.Policy, ofQueues ...*policy.Policy) (*policy.Policy, source.Issues) {
 	var all []policy.Part
 	for _, p := range ofQueues {
-		if p.Queues() == "" {
+		all = append(all, p.Part())
+	}
+	return Parts(base, all...)
+}
+
+// Parts is Policies for policies of which some are in force with their predicates only.
+func Parts(base *policy.Policy, all ...policy.Part) (*policy.Policy, source.Issues) {
+	for _, p := range all {
+		if p.Queues() == "" && !p.OfAll {
 			return nil, source.Issues{{Path: "spec.queues", Message: "policy " + p.Name + " names no queues"}}
 		}
-		all = append(all, p.Part())
 	}
 	return join(base, base, all)
 }
@@ -31,7 +38,7 @@ func Policies(base *policy.Policy, ofQueues ...*policy.Policy) (*policy.Policy, 
 func With(served, other *policy.Policy) (*policy.Policy, source.Issues) {
 	own, ofQueues := other.Part(), other.Queues() != "" && other.Name != served.Name
 	all := slices.DeleteFunc(served.Joined(), func(p policy.Part) bool {
-		return p.Name == own.Name || ofQueues && strings.TrimSpace(p.Queues()) == strings.TrimSpace(own.Queues())
+		return p.Name == own.Name || !ofQueues && p.OfAll || ofQueues && strings.TrimSpace(p.Queues()) == strings.TrimSpace(own.Queues())
 	})
 	if !ofQueues {
 		return join(other, other, all)
@@ -69,9 +76,7 @@ func object(base *policy.Policy, all []policy.Part) ([]byte, error) {
 	}
 	var others []any
 	for _, p := range all {
-		others = append(others, map[string]any{
-			"metadata": map[string]any{"name": p.Name, "generation": p.Generation}, "spec": p.Spec.Any(),
-		})
+		others = append(others, p.Any())
 	}
 	if object[parts.Key], err = json.Marshal(others); err != nil {
 		return nil, err //nolint:wrapcheck // the caller says of which policy

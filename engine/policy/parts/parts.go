@@ -11,6 +11,9 @@ import (
 const (
 	// ServedBy is the computed field of a queue that has the name of the policy of queues that serves it, "" where none does.
 	ServedBy = "servedBy"
+	// JudgedBy is the computed field of a queue that has the name of the policy of queues whose predicates judge its pods, "" where the
+	// policy of all other queues does. It differs from ServedBy where only the predicates of a policy are in force.
+	JudgedBy = "judgedBy"
 	// Sign stands between the name of a policy of queues and that of a table of it.
 	Sign = ":"
 	// Key is where a policy that others were joined to has those.
@@ -25,17 +28,30 @@ func Of(table string) (part, name string, ok bool) {
 	return "", table, false
 }
 
-// Table is one, in JSON, with the field ServedBy of queues, by the names of policies and their conditions for a queue to be theirs; the
-// first that holds counts.
-func Table(names, conditions []string) []byte {
-	expression := `""`
-	for i, name := range slices.Backward(names) {
-		expression = fmt.Sprintf("(%s\n) ? %q : %s", conditions[i], name, expression)
+// Member is a policy of queues: its name, and its condition for a queue to be its own.
+type Member struct {
+	Name, Condition string
+	// PredicatesOnly: it judges where the pods of its queues may run, and decides nothing else.
+	PredicatesOnly bool
+}
+
+// Table is one, in JSON, with the fields ServedBy and JudgedBy of queues. The first member whose condition is true counts.
+func Table(members []Member) []byte {
+	served, judged := `""`, `""`
+	for _, m := range slices.Backward(members) {
+		judged = fmt.Sprintf("(%s\n) ? %q : %s", m.Condition, m.Name, judged)
+		if !m.PredicatesOnly {
+			served = fmt.Sprintf("(%s\n) ? %q : %s", m.Condition, m.Name, served)
+		}
 	}
 	data, err := json.Marshal(map[string]any{"attributes": []any{
 		map[string]any{
-			"name": ServedBy, "on": "queue", "settle": "cycle", "expression": expression,
+			"name": ServedBy, "on": "queue", "settle": "cycle", "expression": served,
 			"description": "The name of the policy of queues that serves the queue, empty where none does.",
+		},
+		map[string]any{
+			"name": JudgedBy, "on": "queue", "settle": "cycle", "expression": judged,
+			"description": "The name of the policy of queues whose predicates judge the queue's pods, empty where none does.",
 		},
 	}})
 	if err != nil {
@@ -64,8 +80,12 @@ func Shares(site, part string, veto bool) []Share {
 		return nil
 	case "jobOrder", "jobValid", "jobReady", "jobPipelined", "jobStarving":
 		return of("job.queue")
-	case "predicates", "scores":
+	case "scores":
 		return of("queue")
+	case "predicates":
+		return []Share{{When: fmt.Sprintf("queue.%s == %q", JudgedBy, part), Veto: veto}}
+	case "taskFeasible", "devicePredicates":
+		return []Share{{When: fmt.Sprintf("task.queue.%s == %q", JudgedBy, part), Veto: veto}}
 	case "preemptable": // within a queue
 		return of("victim.queue")
 	case "victimOrder", "victimCost":
@@ -94,6 +114,11 @@ func sharesOfVictims(site, own string, base, veto bool) []Share {
 		return nil
 	}
 	return []Share{{When: own, Veto: true}}
+}
+
+// Predicate reports whether a site judges where a pod may run. A fallback keeps the rows of these sites.
+func Predicate(site string) bool {
+	return site == "taskFeasible" || site == "predicates" || site == "devicePredicates"
 }
 
 // Single says of a site that it is asked in one tier only: the first of a policy that has rows.

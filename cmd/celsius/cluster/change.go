@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// sameSpec reports whether two specs mean the same: numbers are equal by value, whatever their Go types are, amounts under params are equal
+// as quantities, and a field that is null or empty equals one that is missing.
+func sameSpec(a, b any) bool { return sameValue(plain(a), plain(b), false) }
+
+// plain is a value as JSON has it, with numbers as they are written.
+func plain(v any) any {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return v
+	}
+	var out any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if d.Decode(&out) != nil {
+		return v
+	}
+	return out
+}
+
+func sameValue(a, b any, inParams bool) bool {
+	if isEmpty(a) || isEmpty(b) {
+		return isEmpty(a) && isEmpty(b)
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return false
+		}
+		for key := range x {
+			if !sameValue(x[key], y[key], inParams || key == "params") {
+				return false
+			}
+		}
+		for key := range y {
+			if _, ok := x[key]; !ok && !isEmpty(y[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !sameValue(x[i], y[i], inParams) {
+				return false
+			}
+		}
+		return true
+	}
+	if a == b {
+		return true
+	}
+	x, isX := a.(json.Number)
+	y, isY := b.(json.Number)
+	if isX && isY {
+		return sameNumber(x, y)
+	}
+	return inParams && sameQuantity(a, b)
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// sameNumber compares by value: 1 is 1.0, and 1e3 is 1000.
+func sameNumber(a, b json.Number) bool {
+	x, okX := new(big.Rat).SetString(a.String())
+	y, okY := new(big.Rat).SetString(b.String())
+	return okX && okY && x.Cmp(y) == 0
+}
+
+// sameQuantity compares amounts as Kubernetes does: 1 is 1000m, and 1Gi is 1024Mi. Strings that are both no quantities differ.
+func sameQuantity(a, b any) bool {
+	x, errX := resource.ParseQuantity(fmt.Sprint(a))
+	y, errY := resource.ParseQuantity(fmt.Sprint(b))
+	return errX == nil && errY == nil && x.Cmp(y) == 0
+}
+
+// changePolicy stores what change makes of a policy, again from what is stored after a conflict, and reads it back. Nothing is stored where
+// dry. It returns the policy as the API server has it then.
+func (r *Reach) changePolicy(ctx context.Context, name string, dry bool,
+	change func(stored *unstructured.Unstructured) error,
+) (*unstructured.Unstructured, error) {
+	var want any
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		stored, err := storedPolicy(ctx, r, name)
+		if err != nil {
+			return err
+		}
+		if err := change(stored); err != nil {
+			return err
+		}
+		want = stored.Object["spec"]
+		var options []client.UpdateOption
+		if dry {
+			options = append(options, client.DryRunAll)
+		}
+		return r.Update(ctx, stored, options...) //nolint:wrapcheck // the API server names the object
+	})
+	if err != nil || dry {
+		return nil, err
+	}
+	return r.policyIs(ctx, name, want)
+}
+
+// policyIs reads a policy, and reports where its spec is not what was stored.
+func (r *Reach) policyIs(ctx context.Context, name string, want any) (*unstructured.Unstructured, error) {
+	now, err := r.policy(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("the change of policy %s was sent, but the policy cannot be read back: %w", name, err)
+	}
+	if !sameSpec(now.Object["spec"], want) {
+		return nil, fmt.Errorf("the change of policy %s was sent, but generation %d differs from it: another client or a webhook changed it as well; "+
+			"kubectl get spol %[1]s -o yaml shows it", name, now.GetGeneration())
+	}
+	return now, nil
+}
+
+// isGone reads whether an object was deleted, and returns what to report: "deleted", or that it is being deleted, with what holds it.
+func isGone(ctx context.Context, r *Reach, o client.Object) (string, error) {
+	uid := o.GetUID()
+	err := r.Get(ctx, client.ObjectKeyFromObject(o), o)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && uid != "" && o.GetUID() != uid:
+		return "deleted", nil
+	case err != nil:
+		return "", fmt.Errorf("the deletion was sent, but the object cannot be read back: %w", err)
+	case o.GetDeletionTimestamp() == nil:
+		return "", fmt.Errorf("%s is still there, and is not being deleted: it was created again, or a webhook kept it", o.GetName())
+	case len(o.GetFinalizers()) > 0:
+		return fmt.Sprintf("is being deleted (finalizers: %v)", o.GetFinalizers()), nil
+	}
+	return "is being deleted", nil
+}
