@@ -313,7 +313,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		return err
 	}
 	p := &parts{
-		client:   mgr.GetClient(),
+		client:   pacedClient{mgr.GetClient(), newPace(o.Now, counts)},
 		live:     realNames{mgr.GetAPIReader()},
 		leftOut:  watches.LeftOut,
 		recorder: told,

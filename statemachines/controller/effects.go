@@ -199,9 +199,6 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	if err := r.forward(ctx, w); err != nil {
 		return nil, err
 	}
-	if err := r.deletePods(ctx, w, superfluous(w)); err != nil {
-		return nil, err
-	}
 	if objects.Admitted(w.group) {
 		if wait, err := r.bringPods(ctx, w); wait != nil || err != nil {
 			return wait, err
@@ -257,12 +254,12 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 	return failed, nil
 }
 
-// superfluous lists the pods that the spec does not ask for: those with a number beyond the replicas, and
-// those that ended in an earlier version and hold the name of a pod to be made.
+// superfluous lists the pods to delete that no debt covers: those that the spec does not ask for, and those that ended in an earlier version
+// and hold the name of a pod to be created.
 func superfluous(w *world) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range w.pods {
-		if w.left(pod) || w.taskOf(pod) != nil && !w.wanted(pod) {
+		if w.left(pod) || w.superfluous(pod) {
 			out = append(out, pod)
 		}
 	}

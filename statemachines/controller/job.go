@@ -66,7 +66,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 			builder.WithPredicates(predicate.Funcs{CreateFunc: never, UpdateFunc: quotaFrees})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
-		Complete(r)
+		Complete(patient{r})
 }
 
 // How long after a look at a job the next one is, where nothing but its pods changes: those of a gang start and end together, and one
@@ -227,14 +227,14 @@ func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recal
 	if err != nil {
 		return 0, err
 	}
-	plain, err := r.machine.Step(string(job.Status.State.Phase), r.machine.Otherwise(), w.facts())
-	if err != nil {
+	if w.plain, err = r.machine.Step(string(job.Status.State.Phase), r.machine.Otherwise(), w.facts()); err != nil {
 		return 0, r.rowError(w, err)
 	}
-	w.syncing = plain.Effect == effectSync
 	if err := r.payDebts(ctx, w); err != nil {
 		return 0, err
 	}
+	// A failed deletion does not stop the job: its error is returned once the step is done.
+	trimmed := r.deletePods(ctx, w, superfluous(w))
 	c, wait := r.decide(w)
 	step, err := r.machine.Step(string(w.job.Status.State.Phase), c.action, w.facts())
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recal
 	default:
 		err = r.sync(ctx, w, step, c)
 	}
-	if err != nil {
+	if err = errors.Join(err, trimmed); err != nil {
 		return 0, err
 	}
 	timers, err := r.machine.Timers(string(w.job.Status.State.Phase), w.facts())
@@ -317,7 +317,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	}
 	patch := client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, job, patch, client.FieldOwner(fieldManager)); err != nil {
-		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !isTooSoon(err) {
 			r.event(old, corev1.EventTypeWarning, string(batchv1alpha1.JobStatusError), "UpdateStatus", "the status could not be written: %s", err)
 		}
 		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, err)

@@ -21,6 +21,7 @@ type metrics struct {
 	commands    *prometheus.CounterVec
 	collected   prometheus.Counter
 	refusals    prometheus.Counter
+	deferred    *prometheus.CounterVec
 	flows       *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 	events      *prometheus.CounterVec
@@ -73,13 +74,17 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "celsius_job_refusals_total", Help: "Reconciles of a job that ended because the API server refused an object of it.",
 		}),
+		deferred: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_status_writes_deferred_total",
+			Help: "Status writes that were deferred because the same object was written too often, by kind.",
+		}, []string{"kind"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: scrape.Requests, Help: scrape.RequestsHelp,
 		}, []string{"verb", "resource"}),
 		events:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: events.Dropped, Help: events.DroppedHelp}, []string{"why"}),
 		leading: scrape.NewLeading(reg, "controllers"),
 	}
-	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows, m.requests, m.events)
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.deferred, m.flows, m.requests, m.events)
 	return m
 }
 

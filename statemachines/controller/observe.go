@@ -35,8 +35,8 @@ type world struct {
 	queue *schedulingv1beta1.Queue // nil: there is none of that name
 	debts []debt
 	gone  map[types.UID]bool // pods that were deleted in this reconcile
-	// syncing: the job is in a phase that makes pods, so what is left of an earlier version is in the way.
-	syncing bool
+	// plain is what the plain action does in the job's phase, as the reconcile began.
+	plain statemachines.Step
 	// more: there are more pods to be made or deleted than one reconcile does.
 	more       bool
 	dependents objects.Dependents
@@ -230,14 +230,23 @@ func (w *world) missing(have map[string]int32) []*corev1.Pod {
 	return out
 }
 
-// wanted says whether a pod is one of those that the job's spec asks for.
+// wanted reports whether the job's spec asks for a pod: the pod has the name of one of the replicas of its task. No two pods have the same
+// name, so a task never has more wanted pods than replicas.
 func (w *world) wanted(pod *corev1.Pod) bool {
 	i, ok := podIndex(pod)
-	if !ok {
-		return true
+	task := w.taskOf(pod)
+	return ok && task != nil && i < int(task.Replicas) && pod.Name == objects.PodName(w.job.Name, task.Name, i)
+}
+
+// superfluous reports whether the controllers delete a pod because the spec does not ask for it: its number is beyond the replicas of its
+// task, or the spec no longer has its task. Finished pods stay where the effect of the phase retains them.
+func (w *world) superfluous(pod *corev1.Pod) bool {
+	i, numbered := podIndex(pod)
+	if !numbered || pod.Annotations[batchv1alpha1.TaskSpecKey] == "" || retained(w.plain, pod) {
+		return false
 	}
 	task := w.taskOf(pod)
-	return task != nil && i < int(task.Replicas)
+	return task == nil || i >= int(task.Replicas)
 }
 
 func (w *world) taskOf(pod *corev1.Pod) *batchv1alpha1.TaskSpec {
@@ -264,14 +273,17 @@ func (w *world) owed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(w.debts, func(d debt) bool { return d.owes(pod) })
 }
 
+// syncing reports whether the job is in a phase that creates pods. Finished pods of an earlier version then hold the names of new ones.
+func (w *world) syncing() bool { return w.plain.Effect == effectSync }
+
 // left says whether a pod ended in an earlier version and holds the name of a pod to be made.
 func (w *world) left(pod *corev1.Pod) bool {
-	return w.syncing && finished(pod) && podVersion(pod) < w.job.Status.Version
+	return w.syncing() && finished(pod) && podVersion(pod) < w.job.Status.Version
 }
 
 // goes says whether a pod counts as terminating: it is being deleted, or is about to be.
 func (w *world) goes(pod *corev1.Pod) bool {
-	return deleting(pod) || w.gone[pod.UID] || w.owed(pod) || w.left(pod)
+	return deleting(pod) || w.gone[pod.UID] || w.owed(pod) || w.left(pod) || w.superfluous(pod)
 }
 
 // facts is the world as the machine's guards read it.
@@ -285,13 +297,14 @@ type known struct {
 	facts      *statemachines.Job
 	job        *batchv1alpha1.Job
 	pods, gone int
-	syncing    bool
+	plain      string // the row of the plain action
 }
 
+// jobFacts returns the facts of the job. Pods that the spec does not ask for count in no transition, whatever their phase.
 func (w *world) jobFacts() *statemachines.Job {
-	now := known{w.known.facts, w.job, len(w.pods), len(w.gone), w.syncing}
+	now := known{w.known.facts, w.job, len(w.pods), len(w.gone), w.plain.Row}
 	if now.facts == nil || now != w.known {
-		now.facts = jobFacts(w.job, w.pods, w.goes)
+		now.facts = jobFacts(w.job, slices.DeleteFunc(slices.Clone(w.pods), func(pod *corev1.Pod) bool { return !w.wanted(pod) }), w.goes)
 		w.known = now
 	}
 	return w.known.facts

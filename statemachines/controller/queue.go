@@ -51,7 +51,7 @@ func addQueues(mgr manager.Manager, p *parts, asked wake) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
-		Complete(q)
+		Complete(patient{q})
 }
 
 // children lists the queues right below one: they follow its state.
@@ -205,7 +205,7 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 		wait, err = q.write(ctx, queue, facts.Queue, out.Phase, rec)
 	}
 	if err != nil {
-		if c.asked && !apierrors.IsConflict(err) {
+		if c.asked && !apierrors.IsConflict(err) && !isTooSoon(err) {
 			q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s failed, and is tried again: %s", c.action, err)
 		}
 		return 0, err

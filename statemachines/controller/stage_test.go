@@ -59,6 +59,7 @@ type stage struct {
 	parts   *parts
 	now     time.Time
 	trouble trouble
+	paced   bool // status writes are limited, as in a cluster
 	amnesia bool // every reconcile is by a controller that knows nothing
 	dead    bool
 	// reconcilers are the controllers by the kinds of objects that wake them.
@@ -129,7 +130,7 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 		t.Fatal(err)
 	}
 	s.parts = &parts{
-		client: s.client, live: realNames{s.api}, leftOut: func(client.Object) error { return nil }, recorder: s, options: o,
+		live: realNames{s.api}, leftOut: func(client.Object) error { return nil }, recorder: s, options: o,
 		now: func() time.Time { return s.now },
 	}
 	s.newController()
@@ -144,6 +145,10 @@ func (s *stage) newController() {
 	s.dead = false
 	s.parts.memory = newMemory()
 	s.parts.metrics = newMetrics(prometheus.NewRegistry())
+	s.parts.client = s.client
+	if s.paced { // stories pack hours into one moment of the clock; only a test of the pace limits it
+		s.parts.client = pacedClient{s.client, newPace(s.parts.now, s.parts.metrics)}
+	}
 	j, err := newJobs(s.parts)
 	if err != nil {
 		s.t.Fatal(err)
@@ -281,7 +286,7 @@ func (s *stage) round() (again, soon bool) {
 				s.newController()
 			}
 			s.watchGroups()
-			result, err := s.reconcilers[kind].Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
+			result, err := patient{s.reconcilers[kind]}.Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
 			if err != nil && !errors.Is(err, errTrouble) {
 				s.t.Logf("%s %s: %v", kind, name, err)
 			}
