@@ -69,7 +69,7 @@ var mayImport = map[string]string{
 		"crds/decode " + allCRDs,
 	"engine/quota":      "engine/follow engine/model",
 	"engine/volume":     "engine/follow engine/model",
-	"engine/report":     "engine/model",
+	"engine/report":     "engine/model rules/source",
 	"engine/kept":       "engine/model",
 	"engine/topology":   "engine/follow engine/model engine/slab",
 	"engine/disruption": "engine/follow engine/model",
@@ -203,7 +203,7 @@ var mayImportOthers = map[string]string{
 	"engine/volume/none":      "",
 	"engine/model":            apiObjects + " " + podClass + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
-	"engine/report":           "",
+	"engine/report":           apiObjects,
 	"engine/kept":             "",
 	"engine/volume": apiObjects + " " + podMath +
 		" k8s.io/client-go k8s.io/klog/v2 k8s.io/kube-scheduler/framework k8s.io/kubernetes/pkg/scheduler",

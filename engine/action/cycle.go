@@ -178,7 +178,7 @@ func (x *Cycle) Statuses() {
 			x.waits.SetServed(j)
 		}
 	}
-	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole) })
+	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole, x.s.NeverStarts) })
 }
 
 // whole says whether the placements of a job may be kept.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // mostBefore is how many of the jobs that come before another are named.
@@ -54,15 +55,27 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 	if j.Queue == nil {
 		queue += ", which is not there"
 	}
-	rows := [][]string{
+	var rows [][]string
+	if why := x.rootCause(j); why != "" {
+		rows = append(rows, []string{"cause", why})
+	}
+	rows = append(rows, [][]string{
 		{"queue", queue + x.place(j)},
 		{"phase", j.Phase},
 		{"pods", fmt.Sprintf("%s; %d must start together", StatusCounts(j), j.MinMember)},
-	}
+	}...)
 	if age := x.Plan.Now.Sub(j.CreatedAt); age >= time.Second && j.Phase != model.PhaseCompleted {
 		rows = append(rows, []string{"age", age.Truncate(time.Second).String()})
 	}
 	return rows
+}
+
+// rootCause states why a job that waits can never start as things are, whatever other jobs do; "" where waiting can help, or the job does not wait.
+func (x *Cycle) rootCause(j *model.Job) string {
+	if !report.MayWait(j) || j.Orphan {
+		return ""
+	}
+	return x.Session.NeverStarts(j)
 }
 
 // place is a job's place in its queue's order, and which of those that wait, too, come before it; "" where it was not asked.

@@ -84,8 +84,8 @@ func (k *Places) placeless(j *model.Job, there bool) (out []alike) {
 			add(t.Request, 1)
 		}
 	}
-	for size, count := range k.c.Missing(j) {
-		add(size, count)
+	for wanted, count := range k.c.Missing(j) {
+		add(wanted.Request, count)
 	}
 	return out
 }

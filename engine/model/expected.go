@@ -21,9 +21,14 @@ type jobSpec struct {
 
 // wantedRole is the pods that a Job is to have of one role.
 type wantedRole struct {
-	name     string
+	Wanted
 	replicas int64
-	request  Resources // of each
+}
+
+// Wanted describes a pod that a job is to have and that does not exist yet.
+type Wanted struct {
+	Role    string // "" where the job does not state roles
+	Request Resources
 }
 
 // MakesPods says whether the controller of a Job in this phase makes the pods that it lacks, now or when others are gone.
@@ -43,7 +48,7 @@ func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 		errs := len(m.errs)
 		m.under = fmt.Sprintf("spec.tasks[%d].template.", i)
 		if readRequests(d, &one, &corev1.Pod{Spec: task.Template.Spec}, m); len(m.errs) == errs {
-			s.roles = append(s.roles, wantedRole{name: task.Name, replicas: int64(task.Replicas), request: one.Request})
+			s.roles = append(s.roles, wantedRole{Wanted{task.Name, one.Request}, int64(task.Replicas)})
 		}
 	}
 	m.under = ""
@@ -120,8 +125,8 @@ func (j *Job) letIn() bool { return j.Phase != PhasePending }
 
 // Missing goes through the pods that a job is to have and that are not there yet: what each asks for, and how many are alike. A batch Job
 // tells by role; of another PodGroup they are known by its minResources, as equal pods, until it has run.
-func (c *Cluster) Missing(j *Job) iter.Seq2[Resources, int64] {
-	return func(yield func(Resources, int64) bool) {
+func (c *Cluster) Missing(j *Job) iter.Seq2[Wanted, int64] {
+	return func(yield func(Wanted, int64) bool) {
 		if j.Orphan {
 			return
 		}
@@ -141,18 +146,18 @@ func (c *Cluster) Missing(j *Job) iter.Seq2[Resources, int64] {
 		if !each.Has(Pods) {
 			each.Set(Pods, c.Dims.Unit(Pods))
 		}
-		yield(each, missing)
+		yield(Wanted{Request: each}, missing)
 	}
 }
 
 // missing goes through the roles of which a job does not have all pods.
-func (s *jobSpec) missing(j *Job, yield func(Resources, int64) bool) {
+func (s *jobSpec) missing(j *Job, yield func(Wanted, int64) bool) {
 	for _, r := range s.roles {
 		missing := r.replicas
-		if i, ok := j.findRole(r.name); ok {
+		if i, ok := j.findRole(r.Role); ok {
 			missing -= j.Roles[i].TaskCount()
 		}
-		if missing > 0 && !yield(r.request, missing) {
+		if missing > 0 && !yield(r.Wanted, missing) {
 			return
 		}
 	}
@@ -166,7 +171,7 @@ const mostExpected = 1 << 50
 func (c *Cluster) expectedOf(j *Job) Resources {
 	var sum Resources
 	for each, count := range c.Missing(j) {
-		for i, v := range each {
+		for i, v := range each.Request {
 			if v == v {
 				sum.Set(i, min(sum.Get(i)+math.Ceil(v*float64(count)), mostExpected))
 			}

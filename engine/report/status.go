@@ -17,9 +17,17 @@ const (
 )
 
 // Status is what a job's PodGroup is told at the end of a cycle, while what is only promised still counts (docs/volcano.md, PodGroups at
-// the end of a cycle). whole says whether the job's placements may be kept, and why not; it is asked of jobs that have tasks.
-func (w *Waits) Status(j *model.Job, whole func(*model.Job) (why model.Reason, ok bool)) model.JobStatus {
+// the end of a cycle). whole says whether the job's placements may be kept, and why not; it is asked of jobs that have tasks. never states
+// why a job can never start; it is asked of jobs that are unschedulable, and its answer comes first.
+func (w *Waits) Status(
+	j *model.Job, whole func(*model.Job) (why model.Reason, ok bool), never func(*model.Job) string,
+) model.JobStatus {
 	condition := w.condition(j, whole)
+	if condition != nil && condition.Type == unschedulable {
+		if why := never(j); why != "" {
+			condition.Message = why + " | " + condition.Message
+		}
+	}
 	return model.JobStatus{
 		Job: j.Key, Phase: w.phase(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded],
 		Failed: j.Counts[model.Failed], Condition: condition,

@@ -221,6 +221,9 @@ func (s *Session) Until(moment time.Time) { s.ask.Until(moment) }
 // NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
 func (s *Session) NeverFits(t *model.Task) string { return s.verdicts.NeverFits(t) }
 
+// NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
+func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStarts(j) }
+
 // Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of deviceScores among those
 // that are free enough, later: when all that is releasing is gone.
 func (s *Session) Devices(t *model.Task, row int32, later bool) []int {

@@ -11,6 +11,7 @@ import (
 type sizes struct {
 	at     uint64
 	most   model.Resources
+	sum    model.Resources // of all nodes
 	number uint64 // another wherever most is
 }
 
@@ -25,15 +26,17 @@ func (v *Verdicts) sizes() uint64 {
 	n, x := &v.c.Nodes, &v.ofNodes
 	if at := v.c.ObjectClock + 1; x.at != at {
 		was := x.most
-		x.at, x.most = at, nil
+		x.at, x.most, x.sum = at, nil, nil
 		for dim, column := range n.Allocatable {
-			most := 0.0
+			most, sum := 0.0, 0.0
 			for row, has := range column {
-				if has > most && n.Rows[row] != nil {
-					most = has
+				if has > 0 && n.Rows[row] != nil {
+					most = max(most, has)
+					sum += has
 				}
 			}
 			x.most.Set(dim, most)
+			x.sum.Set(dim, sum)
 		}
 		if !slices.Equal(was, x.most) {
 			x.number++
@@ -58,4 +61,10 @@ func (v *Verdicts) NeverFits(t *model.Task) string {
 // misfit says the same of one dimension.
 func (v *Verdicts) misfit(t *model.Task, dim int) string {
 	return report.NeverFits(v.c.Dims, t, dim, v.largest(dim))
+}
+
+// NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
+func (v *Verdicts) NeverStarts(j *model.Job) string {
+	v.sizes()
+	return report.NeverStarts(v.c, j, report.Sizes{Largest: v.ofNodes.most, Sum: v.ofNodes.sum})
 }

@@ -206,9 +206,10 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	}
 	switch {
 	case r.waits(w.job):
-		return w.waitsFor(), nil
+		return w.waitsFor(r.options.SchedulerNames), nil
 	case w.dependents.Waiting() != "":
-		return &waiting{tasksWait, w.dependents.Waiting(), false}, nil
+		stuck := w.stuckContainer()
+		return &waiting{tasksWait, stuck.before(w.dependents.Waiting()), stuck != ""}, nil
 	}
 	return nil, nil
 }
@@ -424,7 +425,7 @@ func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("make pod %s: %w", name, err)
+		return refusalText(r.refusals, name, err)
 	}
 	found := &corev1.Pod{}
 	if err := r.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, found); err != nil {

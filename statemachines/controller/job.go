@@ -46,8 +46,9 @@ const catchUp = 20 * time.Millisecond
 // jobs obeys the job machine.
 type jobs struct {
 	*parts
-	machine *statemachines.Machine
-	notYet  []feature
+	machine  *statemachines.Machine
+	notYet   []feature
+	refusals []refusalRule
 }
 
 func addJobs(mgr manager.Manager, p *parts, asked wake) error {
@@ -104,7 +105,7 @@ func newJobs(p *parts) (*jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet}, nil
+	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet, refusals: refusalRules()}, nil
 }
 
 // jobChanged keeps out the updates of a job that are nothing but new counts.

@@ -1,8 +1,13 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -22,6 +27,8 @@ const (
 	failedCreate   = "FailedCreate"
 	outOfBounds    = "OutOfBounds"
 	tasksWait      = "TasksWait"
+	otherScheduler = "OtherScheduler"
+	containerWaits = "ContainerWaits"
 	pvcError       = string(batchv1alpha1.PVCError)
 	pluginError    = string(batchv1alpha1.PluginError)
 )
@@ -36,7 +43,7 @@ type waiting struct {
 func isWaiting(reason string) bool {
 	switch reason {
 	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
-		failedCreate, outOfBounds, pluginError, tasksWait, pvcError:
+		failedCreate, outOfBounds, pluginError, tasksWait, pvcError, otherScheduler, containerWaits:
 		return true
 	default:
 		return false
@@ -77,8 +84,8 @@ func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	return r.claims(ctx, w)
 }
 
-// waitsFor says what a job that has a PodGroup waits for.
-func (w *world) waitsFor() *waiting {
+// waitsFor says what a job that has a PodGroup waits for. schedulers are the names of ours.
+func (w *world) waitsFor(schedulers []string) *waiting {
 	queue := objects.QueueName(w.job.Spec.Queue)
 	c := unschedulable(w.group)
 	switch {
@@ -90,10 +97,93 @@ func (w *world) waitsFor() *waiting {
 		return &waiting{notSchedulable, c.Reason, true}
 	case !objects.Admitted(w.group):
 		return &waiting{groupPending, fmt.Sprintf("PodGroup %s waits to be let into queue %s", w.group.Name, queue), false}
+	}
+	if wait := w.foreignPods(schedulers); wait != nil {
+		return wait
+	}
+	stuck := w.stuckContainer()
+	switch {
 	case w.dependents.Waiting() != "":
-		return &waiting{tasksWait, w.dependents.Waiting(), false}
+		return &waiting{tasksWait, stuck.before(w.dependents.Waiting()), stuck != ""}
+	case stuck != "":
+		return &waiting{containerWaits, string(stuck), true}
 	default:
 		return &waiting{podsNotRunning, fmt.Sprintf("waits until %d of its pods run", w.job.Spec.MinAvailable), false}
+	}
+}
+
+// foreignPods states that a pod template names a scheduler that is not ours, so that no pod of it is placed by the job's scheduler; nil: none
+// does.
+func (w *world) foreignPods(schedulers []string) *waiting {
+	for i := range w.job.Spec.Tasks {
+		name := w.job.Spec.Tasks[i].Template.Spec.SchedulerName
+		if name == "" || name == w.job.Spec.SchedulerName || slices.Contains(schedulers, name) {
+			continue
+		}
+		return &waiting{otherScheduler, fmt.Sprintf("spec.tasks[%d].template.spec.schedulerName: the pods of task %s name scheduler %q, so the "+
+			"job's scheduler does not place them; remove schedulerName from the template, or write %s", i, w.job.Spec.Tasks[i].Name, name,
+			cmp.Or(w.job.Spec.SchedulerName, schedulers[0])), true}
+	}
+	return nil
+}
+
+// stuck is why a container cannot start until a user changes something; "" if none is known.
+type stuck string
+
+// before puts the cause before what waits for it.
+func (s stuck) before(effect string) string {
+	if s == "" {
+		return effect
+	}
+	return string(s) + "; " + effect
+}
+
+// stuckContainer finds the first container that cannot start without help: its image cannot be pulled, or its configuration is wrong.
+func (w *world) stuckContainer() stuck {
+	for _, pod := range w.pods {
+		if deleting(pod) {
+			continue
+		}
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range list {
+				if waits := list[i].State.Waiting; waits != nil && needsHelp(waits.Reason) {
+					return stuck(describeStuck(pod, &list[i], waits))
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// describeStuck states which container of which pod is stuck, and on which image.
+func describeStuck(pod *corev1.Pod, status *corev1.ContainerStatus, waits *corev1.ContainerStateWaiting) string {
+	image := status.Image
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == status.Name {
+				image = list[i].Image
+			}
+		}
+	}
+	text := fmt.Sprintf("container %s of pod %s cannot start: %s", status.Name, pod.Name, waits.Reason)
+	if strings.Contains(waits.Reason, "Image") {
+		text = fmt.Sprintf("container %s of pod %s cannot pull image %s (%s); correct the image, or the access to its registry", status.Name,
+			pod.Name, image, waits.Reason)
+	}
+	if waits.Message != "" {
+		text += ": " + waits.Message
+	}
+	return text
+}
+
+// needsHelp says whether a container that waits for this reason, as the kubelet writes it, waits until a user changes something.
+func needsHelp(reason string) bool {
+	switch reason {
+	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "CreateContainerConfigError",
+		"CreateContainerError", "RunContainerError", "CrashLoopBackOff":
+		return true
+	default:
+		return false
 	}
 }
 

@@ -1,14 +1,17 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -60,7 +63,15 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 			if err != nil {
 				return err
 			}
+			cause := ""
+			if kind == explain.Job && output == "" {
+				cause = t.jobCause(c.Context(), r, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+			say(c.OutOrStdout(), "%s", cause)
 			text, err := r.Raw(c.Context(), questions.Path(kind, namespace, name), accept, nil)
+			if apierrors.IsNotFound(err) && cause != "" {
+				return nil // the scheduler knows no job whose pods do not exist; its controllers stated why
+			}
 			if err != nil {
 				return unanswered(err)
 			}
@@ -80,6 +91,31 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "json or yaml: all that was decided, and the text; default: the text alone")
 	return c
+}
+
+// takenWithin is how long the controllers may take to write the first status of a new Job before that is worth a word.
+const takenWithin = 10 * time.Second
+
+// jobCause states what the controllers know of why a Job has no running pods, as the user may read it; "" where the Job runs, does not exist,
+// or may not be read. The scheduler knows nothing of pods that could not be created.
+func (t *tool) jobCause(ctx context.Context, r *Reach, name types.NamespacedName) string {
+	job := &batchv1alpha1.Job{}
+	if err := r.Get(ctx, name, job); err != nil {
+		return ""
+	}
+	why := ""
+	switch state := job.Status.State; {
+	case state.Phase == "" && t.Now().Sub(job.CreationTimestamp.Time) > takenWithin:
+		why = fmt.Sprintf("no controllers have taken the Job since it was created %s ago: its spec.schedulerName is %q, and either no "+
+			"controllers of that name run, or the name is misspelt; Celsius serves celsius and volcano", age(t.Now(), job.CreationTimestamp),
+			job.Spec.SchedulerName)
+	case state.Message != "":
+		why = state.Reason + ": " + state.Message
+	}
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("job %s\n  phase  %s\n  cause  %s\n\n", name, phaseOf(job), why)
 }
 
 // acceptFor is the form in which an answer is asked for.

@@ -348,6 +348,10 @@ func (s *state) job(g *group, x *gang) jobView {
 	}
 	if g.waits() {
 		v.Why = g.why(x)
+		// The controllers know causes that the scheduler does not: pods that the API server refuses, images that cannot be pulled.
+		if j := s.jobs[g.Namespace+"/"+g.job]; j != nil && g.job != "" && j.state.Message != "" {
+			v.Why = j.state.Message
+		}
 	}
 	return v
 }

@@ -175,6 +175,21 @@ func (x *Answers) NeverFits(t *model.Task, dim int) string {
 	return report.NeverFits(x.c.Dims, t, dim, largest)
 }
 
+// NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
+func (x *Answers) NeverStarts(j *model.Job) string {
+	var sizes report.Sizes
+	for dim := range x.c.Dims.Len() {
+		largest, sum := 0.0, 0.0
+		for _, row := range x.c.Nodes.ByOrder() {
+			has := x.c.Nodes.AllocatableOf(row).Get(dim)
+			largest, sum = max(largest, has), sum+max(has, 0)
+		}
+		sizes.Largest.Set(dim, largest)
+		sizes.Sum.Set(dim, sum)
+	}
+	return report.NeverStarts(x.c, j, sizes)
+}
+
 // Rooms are the devices of a node that a task may have: they have room, and no row of devicePredicates refuses them.
 func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
 	return slices.DeleteFunc(devices.Rooms(&x.c.Nodes, t, row, later), func(gpu model.GPU) bool {

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Sizes are the amounts that the nodes of a cluster allocate when they are empty, in inner units by dimension.
+type Sizes struct {
+	Largest model.Resources // of each dimension, the most that one node allocates
+	Sum     model.Resources // of all nodes together
+}
+
+// alikePods are pods of one job that request the same.
+type alikePods struct {
+	model.Wanted
+	count int64
+	pod   *corev1.Pod // one of them; nil: they do not exist yet
+}
+
+// NeverStarts states why a job can never start on the nodes that the cluster has, even if all of them were empty, and what would change that.
+// It is "" of any other job. A resource that no node offers comes first, then a pod that is larger than every node, then a gang that is
+// larger than all nodes together.
+func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
+	if j.Orphan || len(c.Nodes.Index) == 0 {
+		return ""
+	}
+	pods := waitingPods(c, j)
+	for _, why := range []func(*model.Cluster, *model.Job, *alikePods, int, Sizes) string{notOffered, tooLarge} {
+		for i := range pods {
+			for _, dim := range c.Nodes.Dims() {
+				if text := why(c, j, &pods[i], dim, sizes); text != "" {
+					return text
+				}
+			}
+		}
+	}
+	return gangTooLarge(c, j, pods, sizes)
+}
+
+// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role and request.
+func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
+	var out []alikePods
+	add := func(p alikePods) {
+		for i := range out {
+			if out[i].Role == p.Role && out[i].Request.Equal(p.Request) {
+				out[i].count += p.count
+				return
+			}
+		}
+		out = append(out, p)
+	}
+	for _, t := range j.Tasks {
+		if t.Waits() && !t.Foreign {
+			add(alikePods{model.Wanted{Role: t.Role, Request: t.Request}, 1, t.Object})
+		}
+	}
+	for wanted, count := range c.Missing(j) {
+		add(alikePods{wanted, count, nil})
+	}
+	return out
+}
+
+// name is what the pods are called in a message.
+func (p *alikePods) name() string {
+	name := "each pod"
+	if p.count == 1 {
+		name = "the pod"
+	}
+	if p.Role != "" {
+		name += " of task " + p.Role
+	}
+	return name
+}
+
+// notOffered states that pods request a resource that no node offers.
+func notOffered(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes) string {
+	if !p.Request.Has(dim) || p.Request[dim] <= model.Slack || sizes.Largest.Get(dim) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, which %s requests", NotOffered(c.Dims, dim, sizes.Largest), p.name())
+}
+
+// NotOffered states that no node offers a resource, and which offered resource has a similar name.
+func NotOffered(dims *model.Dims, dim int, largest model.Resources) string {
+	var offered []string
+	for other := range dims.Len() {
+		if largest.Get(other) > 0 {
+			offered = append(offered, dims.Name(other))
+		}
+	}
+	slices.Sort(offered)
+	text := "no node offers " + dims.Name(dim)
+	if near := source.Nearest(dims.Name(dim), offered); near != "" {
+		text += " (did you mean " + near + "?)"
+	}
+	return text
+}
+
+// tooLarge states that pods request more of a dimension than the largest node allocates, and through which init container.
+func tooLarge(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes) string {
+	if !p.Request.Has(dim) || p.Request[dim] <= sizes.Largest.Get(dim)+model.Slack {
+		return ""
+	}
+	who := p.name()
+	if name := initContainer(c.Dims, p.pod, dim, sizes.Largest.Get(dim)); name != "" {
+		who = "init container " + name + " of " + who
+	}
+	resource := c.Dims.Name(dim)
+	return fmt.Sprintf("%s requests %s %s, but the largest node has %s: it can never start; request less, or add a larger node",
+		who, resource, c.Dims.AmountText(dim, p.Request[dim]), c.Dims.AmountText(dim, sizes.Largest.Get(dim)))
+}
+
+// initContainer is the first init container of a pod that alone requests more than a limit; "" if there is none.
+func initContainer(dims *model.Dims, pod *corev1.Pod, dim int, limit float64) string {
+	if pod == nil {
+		return ""
+	}
+	for i := range pod.Spec.InitContainers {
+		container := &pod.Spec.InitContainers[i]
+		if q, ok := container.Resources.Requests[corev1.ResourceName(dims.Name(dim))]; ok && dims.Amount(dim, q) > limit+model.Slack {
+			return container.Name
+		}
+	}
+	return ""
+}
+
+// gangTooLarge states that the pods that must start together request more of a dimension than all nodes together allocate. It takes the
+// pods with the smallest requests, so that it never names a gang that could start.
+func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes) string {
+	missing := j.MinMember - j.Ready()
+	if missing < 1 {
+		return ""
+	}
+	for _, dim := range c.Nodes.Dims() {
+		slices.SortStableFunc(pods, func(a, b alikePods) int { return cmp.Compare(a.Request.Get(dim), b.Request.Get(dim)) })
+		sum, left := 0.0, missing
+		for i := range pods {
+			n := min(left, pods[i].count)
+			sum += float64(n) * pods[i].Request.Get(dim)
+			left -= n
+		}
+		if left > 0 || sum <= sizes.Sum.Get(dim)+model.Slack {
+			continue
+		}
+		return fmt.Sprintf("the %s that must start together request %s %s, but all nodes together have %s: the job can never start; "+
+			"request less, lower minAvailable, or add nodes", counted(missing, "pod"), c.Dims.Name(dim), c.Dims.AmountText(dim, sum),
+			c.Dims.AmountText(dim, sizes.Sum.Get(dim)))
+	}
+	return ""
+}
+
+// counted is a number with its noun.
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strings.TrimSpace(fmt.Sprint(n, " ", noun))
+}

@@ -1,0 +1,83 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// TestRefusalText shows that a refusal of a pod begins with its cause, with messages that Kubernetes' admission plugins write.
+func TestRefusalText(t *testing.T) {
+	for _, c := range []struct{ answer, begins string }{
+		{"maximum cpu usage per Container is 2, but limit is 4", "a LimitRange of the namespace refuses the pod: maximum cpu usage per Container is 2"},
+		{"minimum memory usage per Pod is 1Gi, but request is 512Mi", "a LimitRange of the namespace refuses the pod: minimum memory"},
+		{
+			"cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000",
+			"a LimitRange of the namespace refuses the pod: cpu max limit to request ratio",
+		},
+		{
+			`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`,
+			"Pod Security (restricted:latest) of the namespace refuses the pod: host namespaces (hostNetwork=true)",
+		},
+		{
+			"exceeded quota: team-quota, requested: requests.cpu=4, used: requests.cpu=0, limited: requests.cpu=2",
+			"ResourceQuota team-quota of the namespace is exhausted (requested: requests.cpu=4, used",
+		},
+		{
+			"failed quota: team-quota: must specify requests.memory for: train",
+			"ResourceQuota team-quota of the namespace refuses the pod, because its containers must specify requests.memory",
+		},
+		{`error looking up service account res/trainer: serviceaccount "trainer" not found`, "ServiceAccount trainer does not exist"},
+		{"no PriorityClass with name high-priority-training was found", "PriorityClass high-priority-training does not exist"},
+		{"a webhook of the platform team denies it", "create pod bert-worker-0: "},
+	} {
+		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "bert-worker-0", errors.New(c.answer))
+		err := refusalText(refusalRules(), "bert-worker-0", refusal)
+		if !strings.HasPrefix(err.Error(), c.begins) || !strings.Contains(err.Error(), "bert-worker-0") {
+			t.Errorf("%s:\n got %s\nwant %s …", c.answer, err, c.begins)
+		}
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: the answer of the API server is lost", c.answer)
+		}
+	}
+}
+
+// TestStuckContainer shows that a job that waits for a pod whose image cannot be pulled names the image first.
+func TestStuckContainer(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bert-master-0"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "train", Image: "registry.example.com/bert:typo"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "train"}}
+	w := &world{job: &batchv1alpha1.Job{}, pods: []*corev1.Pod{pod}}
+	for reason, want := range map[string]bool{"ImagePullBackOff": true, "ContainerCreating": false, "PodInitializing": false} {
+		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
+		got := w.stuckContainer()
+		if (got != "") != want {
+			t.Errorf("%s: %q", reason, got)
+		}
+		const begins = "container train of pod bert-master-0 cannot pull image registry.example.com/bert:typo (ImagePullBackOff)"
+		if want && !strings.HasPrefix(got.before("task worker waits for task master"), begins) {
+			t.Errorf("got %q, want %s …", got, begins)
+		}
+	}
+}
+
+// TestForeignPods shows that a job whose template names another scheduler states that.
+func TestForeignPods(t *testing.T) {
+	job := &batchv1alpha1.Job{}
+	job.Spec.SchedulerName = "celsius"
+	job.Spec.Tasks = []batchv1alpha1.TaskSpec{{Name: "worker"}}
+	w := &world{job: job}
+	for scheduler, want := range map[string]bool{"": false, "celsius": false, "volcano": false, "default-scheduler": true} {
+		job.Spec.Tasks[0].Template.Spec.SchedulerName = scheduler
+		if got := w.foreignPods([]string{"celsius", "volcano"}); (got != nil) != want {
+			t.Errorf("%q: %v", scheduler, got)
+		}
+	}
+}
