@@ -110,7 +110,8 @@ var mayImport = map[string]string{
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
-	"engine/sim":                simOurs + " engine/page engine/podspec engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
+	"engine/sim": simOurs + " engine/page engine/podspec engine/policy/join engine/sim/manifest " +
+		"statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
 	"engine/sim/choose":      "engine/policy engine/policy/join engine/sim/manifest rules/source crds/policy/v1alpha1",
@@ -157,7 +158,7 @@ var mayImport = map[string]string{
 	"engine/live/events": "",
 	"cmd/celsius":        allOurs,
 	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/questions engine/live/serving engine/podspec engine/whatif " +
-		allCRDs,
+		"engine/podspec engine/whatif " + allCRDs,
 	"cmd/celsius/try": "engine/page",
 	"cmd/celsius/dashboard": "cmd/celsius/try crds/informers engine/explain engine/live engine/live/questions engine/live/scrape " +
 		"engine/model engine/page engine/podspec engine/policy engine/policy/parts " + allCRDs,

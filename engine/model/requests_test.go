@@ -13,7 +13,9 @@ import (
 // kubeletCounts is what the kubelet counts for a pod: Kubernetes' own helper, with every feature that the status shows.
 func kubeletCounts(o *corev1.Pod) corev1.ResourceList {
 	list := podresource.PodRequests(o, podresource.PodResourcesOptions{
-		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true, UseDRANodeAllocatableResourceClaimStatus: true,
+		UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+		UseDRANodeAllocatableResourceClaimStatus:       true,
 	})
 	list[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return list

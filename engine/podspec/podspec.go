@@ -41,7 +41,7 @@ func Images(spec *corev1.PodSpec) []string {
 func Requests(o *corev1.Pod) corev1.ResourceList {
 	placed := o.Spec.NodeName != ""
 	return podresource.PodRequests(o, podresource.PodResourcesOptions{
-		UseStatusResources:                             placed,
+		UseStatusResources: placed,
 		InPlacePodLevelResourcesVerticalScalingEnabled: placed,
 		UseDRANodeAllocatableResourceClaimStatus:       placed,
 	})
@@ -57,5 +57,6 @@ func TellsResources(s *corev1.PodStatus) bool {
 		}
 		return false
 	}
-	return s.Resources != nil || s.AllocatedResources != nil || len(s.NodeAllocatableResourceClaimStatuses) > 0 || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
+	return s.Resources != nil || s.AllocatedResources != nil ||
+		len(s.NodeAllocatableResourceClaimStatuses) > 0 || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
 }
