@@ -39,18 +39,18 @@ const rowOfTheState = "a field is a fact of an object that rows may read, or a c
 
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
-	{"crds/policy/v1alpha1.InlineTable", "fields", 26, "a field is a section of a table in the API"},
+	{"crds/policy/v1alpha1.InlineTable", "fields", 27, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
 	{"engine/language", "lines", 5550, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live.Options", "fields", 21, "a field is a flag"},
 	{"engine/live.metrics", "fields", 32, "a field is a metric"},
-	{"engine/model", "lines", 6750, "the one state, and all that changes it: what takes in an object fills what the rest keeps"},
+	{"engine/model", "lines", 6800, "the one state, and all that changes it: what takes in an object fills what the rest keeps"},
 	{"engine/model.Cluster", "fields", 30, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Cluster", "methods", 89, "the one state; a method is what can be asked of it or done to it"},
-	{"engine/model.Job", "fields", 40, rowOfTheState},
+	{"engine/model.Job", "fields", 41, rowOfTheState},
 	{"engine/model.Nodes", "fields", 22, rowOfTheState},
-	{"engine/model.Queue", "fields", 26, rowOfTheState},
+	{"engine/model.Queue", "fields", 27, rowOfTheState},
 	{"engine/model.Task", "fields", 46, rowOfTheState},
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
@@ -59,6 +59,7 @@ var exceptions = []exception{
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
 	{"rules.Row", "fields", 17, "a field is a key of a row"},
+	{"statemachines/controller", "lines", 5050, "one reconciler for each kind that has a lifecycle"},
 }
 
 // TestHouse holds packages and types to their bounds, and exceptions to being needed.

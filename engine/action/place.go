@@ -193,7 +193,8 @@ func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 	return x.put(t, choice, volumes), true
 }
 
-// put moves a task to the chosen node, where volumes are to be done for it first: allocated if it fits now, else pipelined.
+// put moves a task to the chosen node, where volumes are to be done for it first: allocated if it fits now
+// and its queue may bind it now, else pipelined.
 func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind) placed {
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{
@@ -208,7 +209,13 @@ func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind
 		b.Reason.Text = x.memory.texts.New(x.text)
 	}
 	b.GPUs = x.s.Devices(t, ch.Row, ch.Later)
-	if ch.Later {
+	later := ch.Later
+	if !later {
+		if a := x.s.Bindable(t); !a.Yes {
+			later, b.Reason = true, a.Reason()
+		}
+	}
+	if later {
 		x.txn.Pipeline(t, ch.Row, b.GPUs)
 	} else {
 		x.txn.Allocate(t, ch.Row, b.GPUs)

@@ -226,7 +226,7 @@ func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on sessi
 		return session.Subject{Job: j}, true
 	case policy.Overused:
 		return session.Subject{Queue: j.Queue}, j.Queue != nil
-	case policy.Allocatable, policy.TaskFeasible:
+	case policy.Allocatable, policy.Bindable, policy.TaskFeasible:
 		return session.Subject{Task: t}, t != nil
 	case policy.Preemptive:
 		if t != nil {

@@ -282,6 +282,9 @@ func queueFields() []*rules.Member {
 		intField("runningJobs", FromState, rules.ByObject, "jobs of phase Running", phase("Running")),
 		amountField("allocated", FromHeld, rules.ByStep, "sum of request over the allocatedTasks and pipelinedTasks of its jobs",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Allocated, &q.allocated, q.World }),
+		amountField("occupied", FromHeld, rules.ByStep, "sum of request over the tasks of its jobs that are on a node, until their pods have ended or "+
+			"are deleted: Allocated, Binding, Bound, Running, Releasing and Unknown. Pipelined tasks do not count",
+			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Occupied, &q.occupied, q.World }),
 		amountField("request", FromState, rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Request, &q.request, q.World }),
 		answersField(func(q v) *World { return q.World }),

@@ -90,10 +90,10 @@ type (
 	// QueueView is a queue as a value.
 	QueueView struct {
 		View[model.Queue]
-		labels, annotations ref.Val
-		limits              ref.Val // by node group, once they were read
-		allocated, request  Amounts // boxes
-		spec                specView
+		labels, annotations          ref.Val
+		limits                       ref.Val // by node group, once they were read
+		allocated, occupied, request Amounts // boxes
+		spec                         specView
 	}
 	// NodeView is a node as a value.
 	NodeView struct {

@@ -64,6 +64,12 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	if t.Status == Pending && t.Gated {
 		j.GatedRequest.addSum(&j.rests.gated, t.Request, f)
 	}
+	if t.occupies() {
+		j.Occupied.addSum(&j.rests.occupied, t.Request, f)
+		if j.Queue != nil {
+			j.Queue.Occupied.addSum(&j.Queue.rests.occupied, t.Request, f)
+		}
+	}
 	holds := t.Status.taken()
 	if !holds && t.Status != Pending {
 		return
@@ -119,7 +125,7 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 func emptySum() Resources { return make(Resources, Memory+1, Pods+1) } // whatever joins it is a pod at least
 
 // rests is what the sums of a job or a queue lack of the exact ones.
-type rests struct{ allocated, request, gated Resources }
+type rests struct{ allocated, occupied, request, gated Resources }
 
 // addSum adds sign times b to a sum, exactly.
 func (r *Resources) addSum(rest *Resources, b Resources, sign float64) {

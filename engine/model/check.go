@@ -297,8 +297,11 @@ func (c *Cluster) checkJob(j *Job) error {
 	for name, least := range j.RoleMin {
 		roles[name] = &Role{Name: name, Min: least}
 	}
-	var allocated, request, gated sums
+	var allocated, occupied, request, gated sums
 	for _, t := range j.Tasks {
+		if t.occupies() {
+			occupied.add(t.Request)
+		}
 		r := roles[t.Role]
 		if r == nil {
 			r = &Role{Name: t.Role}
@@ -335,6 +338,7 @@ func (c *Cluster) checkJob(j *Job) error {
 	}
 	request.add(j.Expected)
 	return errors.Join(allocated.check(c.Dims, "allocated", j.Allocated, j.rests.allocated),
+		occupied.check(c.Dims, "occupied", j.Occupied, j.rests.occupied),
 		request.check(c.Dims, "request", j.Request, j.rests.request), gated.check(c.Dims, "gated request", j.GatedRequest, j.rests.gated))
 }
 
@@ -374,7 +378,7 @@ func (c *Cluster) checkQueues() error {
 
 func (c *Cluster) checkQueue(q *Queue) error {
 	phases := map[string]int64{}
-	var allocated, request sums
+	var allocated, occupied, request sums
 	for _, j := range byKey(q.Jobs) {
 		if j.Queue != q || c.Jobs[j.Key] != j {
 			return fmt.Errorf("has job %s, which is not its own", j.Key)
@@ -383,6 +387,7 @@ func (c *Cluster) checkQueue(q *Queue) error {
 			phases[j.Phase]++
 		}
 		allocated.add(j.Allocated, j.rests.allocated)
+		occupied.add(j.Occupied, j.rests.occupied)
 		request.add(j.Request, j.rests.request)
 		if !j.letIn() {
 			request.add(Resources(nil).Sub(j.Expected))
@@ -392,6 +397,7 @@ func (c *Cluster) checkQueue(q *Queue) error {
 		return fmt.Errorf("phases are %v, by its jobs %v", q.Phases, phases)
 	}
 	return errors.Join(allocated.check(c.Dims, "allocated", q.Allocated, q.rests.allocated),
+		occupied.check(c.Dims, "occupied", q.Occupied, q.rests.occupied),
 		request.check(c.Dims, "request", q.Request, q.rests.request))
 }
 

@@ -269,6 +269,7 @@ type Job struct {
 	PendingBestEffort int64
 	PlacedNow         int64
 	Allocated         Resources // of Allocated, Binding, Bound, Running
+	Occupied          Resources // see Queue
 	Request           Resources // Allocated, Pending and Expected
 	Expected          Resources // of pods that it is to have and that are not there yet; nil: none
 	GatedRequest      Resources
@@ -322,7 +323,10 @@ type Queue struct {
 	Jobs      map[string]*Job  // by key; orphans are those whose tasks were bound in it
 	Phases    map[string]int64 // of its jobs; orphans have none
 	Allocated Resources
-	Request   Resources // of its jobs, of what is Expected that of those that were let in
+	// Occupied is what its tasks hold on nodes until they are gone: that of Allocated, Binding, Bound, Running, Releasing and Unknown tasks.
+	// Unlike Allocated it counts a task until its pod has ended, and not a task that is only promised a node.
+	Occupied Resources
+	Request  Resources // of its jobs, of what is Expected that of those that were let in
 
 	Object  any // *v1beta1.Queue
 	Version uint64

@@ -17,7 +17,7 @@ func (c *Cluster) joinJob(t *Task) {
 	if t.group == "" || j == nil || !t.mayJoin(j) {
 		j = &Job{
 			Slot: c.Slots.Jobs.Take(), Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending, QueueName: t.boundIn,
-			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
+			Allocated: emptySum(), Occupied: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
 		}
 		c.readOrphan(j, t)
 		putJob(c, j)
@@ -139,7 +139,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	if j == nil {
 		j = next
 		j.Slot = c.Slots.Jobs.Take()
-		j.Allocated, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum()
+		j.Allocated, j.Occupied, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum(), emptySum()
 		putJob(c, j)
 	} else {
 		c.leaveQueue(j)
@@ -241,6 +241,9 @@ func (q *Queue) addJob(j *Job, sign float64) {
 	for _, of := range []Resources{j.Allocated, j.rests.allocated} {
 		q.Allocated.addSum(&q.rests.allocated, of, sign)
 	}
+	for _, of := range []Resources{j.Occupied, j.rests.occupied} {
+		q.Occupied.addSum(&q.rests.occupied, of, sign)
+	}
 	for _, of := range []Resources{j.Request, j.rests.request} {
 		q.Request.addSum(&q.rests.request, of, sign)
 	}
@@ -271,7 +274,7 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 	}
 	if q := c.Queues[next.Name]; q != nil {
 		next.Jobs, next.Phases, next.Allocated, next.Request = q.Jobs, q.Phases, q.Allocated, q.Request
-		next.Slot, next.Version, next.rests = q.Slot, q.Version, q.rests
+		next.Occupied, next.Slot, next.Version, next.rests = q.Occupied, q.Slot, q.Version, q.rests
 		*q = *next
 		c.Slots.Queues.Change(q.Slot)
 		c.touchQueue(q)

@@ -145,6 +145,7 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 		Jobs:        map[string]*Job{},
 		Phases:      map[string]int64{},
 		Allocated:   emptySum(),
+		Occupied:    emptySum(),
 		Request:     emptySum(),
 		Object:      o,
 	}

@@ -36,6 +36,18 @@ func (s Status) HoldsResources() bool {
 // taken is true of a task whose request counts as taken, for shares and limits: who is promised room has it.
 func (s Status) taken() bool { return s.HoldsResources() || s == Pipelined }
 
+// occupies is true of a task that holds what it requests until its pod has ended or is deleted, wherever an eviction or deletion has got to.
+func (t *Task) occupies() bool {
+	switch t.Status {
+	case Allocated, Binding, Bound, Running:
+		return true
+	case Releasing, Unknown, Gone:
+		return t.NodeName != "" // a pod that never had a node holds nothing
+	case Pending, Pipelined, Succeeded, Failed, NumStatus:
+	}
+	return false
+}
+
 // onNode is true of a task that is counted on its node, if it has one.
 func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Failed && s != Gone }
 

@@ -39,6 +39,7 @@ const (
 	JobEnqueueable   = "jobEnqueueable"
 	Overused         = "overused"
 	Allocatable      = "allocatable"
+	Bindable         = "bindable"
 	Preemptive       = "preemptive"
 	TaskFeasible     = "taskFeasible"
 	Predicates       = "predicates"
@@ -84,6 +85,8 @@ func Sites() []Site {
 			"job", "queue"),
 		say(Overused, "deny", "Skip this queue now? Any.", nil, "queue"),
 		say(Allocatable, "deny", "May the queue take this task? All.", nil, "queue", "job", "task"),
+		say(Bindable, "deny", "May the task be bound now? All. If not, it is only promised its node, and waits for resources that its queue has "+
+			"not released yet.", nil, "queue", "job", "task"),
 		say(Preemptive, "deny", "May the queue take by force? All.", nil, "queue", "job", "request"),
 		say(TaskFeasible, "deny", "Can the task be placed anywhere at all? All.", nil, "task", "job"),
 		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row: the first that says no, of those that read "+

@@ -70,8 +70,8 @@ func placeVerb() Verb {
 			},
 		},
 		Sites: []string{
-			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
-			Predicates, Scores, DevicePredicates, DeviceScores,
+			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Bindable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving,
+			TaskFeasible, Predicates, Scores, DevicePredicates, DeviceScores,
 		},
 	}
 }

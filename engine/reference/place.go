@@ -191,7 +191,11 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	b := best.Bind
 	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.waits.Action
 	b.GPUs, b.Volumes = x.Devices(t, best), volumes
-	if best.Later {
+	later := best.Later
+	if a := x.All(policy.Bindable, x.Frame().OfTask(t)); !later && !a.Yes {
+		later, b.Reason = true, a.Reason()
+	}
+	if later {
 		x.txn.Pipeline(t, best.Row, b.GPUs)
 	} else {
 		x.txn.Allocate(t, best.Row, b.GPUs)

@@ -146,6 +146,13 @@ func (s *answers) MayAllocate(t *model.Task) bool {
 	return s.agreed(policy.Allocatable, f)
 }
 
+// Bindable asks whether a task may be bound now, or only be promised its node.
+func (s *answers) Bindable(t *model.Task) policy.Answer {
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	return s.all(policy.Bindable, f)
+}
+
 // Preemptive asks whether a job's queue may take request by force.
 func (s *answers) Preemptive(j *model.Job, request model.Resources) policy.Answer {
 	f := s.ask.Frame().OfJob(j)

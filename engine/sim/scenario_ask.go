@@ -47,7 +47,7 @@ func inquiries() []inquiry {
 			"JOB", subjectOf((*asker).job),
 		},
 		{[]string{policy.Overused, policy.BeyondDue}, 1, "QUEUE", subjectOf((*asker).queue)},
-		{[]string{policy.Allocatable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
+		{[]string{policy.Allocatable, policy.Bindable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
 		{[]string{policy.Preemptive}, 2, "JOB RESOURCE=AMOUNT...", (*asker).preemptive},
 		{[]string{policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores}, 2, "POD NODE", (*asker).onNode},
 		{[]string{policy.Preemptable, policy.Reclaimable, policy.VictimCost}, 3, "POD by POD [scope WORD]", (*asker).victimBy},

@@ -25,7 +25,7 @@ func flagSections() map[string][]string {
 		"enableNodeOrder":    {"scores", "deviceScores"},
 		"enabledVictim":      {"victims"},
 		"enabledOverused":    {"overused"},
-		"enabledAllocatable": {"allocatable"},
+		"enabledAllocatable": {"allocatable", "bindable"},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,10 +73,14 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// ensure makes the PodGroup where it is missing.
+// ensure makes the PodGroup where it is missing. Where it exists, its minResources follow the pod, which is of the owner's newest template.
 func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) error {
-	err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &schedulingv1beta1.PodGroup{})
-	if err == nil || !apierrors.IsNotFound(err) {
+	existing := &schedulingv1beta1.PodGroup{}
+	err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, existing)
+	if err == nil {
+		return b.follow(ctx, pod, existing)
+	}
+	if !apierrors.IsNotFound(err) {
 		return err //nolint:wrapcheck // only the cache was asked
 	}
 	inherited, err := b.ownerAnnotations(ctx, pod)
@@ -97,6 +102,33 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 		for _, err := range wrong {
 			b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "%s", err)
 		}
+	}
+	return nil
+}
+
+// follow derives the minResources of a PodGroup again from a new pod of its owner, whose template may have changed since the PodGroup was
+// made. A pod is new until it names its PodGroup, so each pod is followed once, in the order in which the pods come. A PodGroup of
+// another maker, which only has the name, is left as it is.
+func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulingv1beta1.PodGroup) error {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	ours := slices.ContainsFunc(group.OwnerReferences, func(o metav1.OwnerReference) bool { return owner != nil && o.UID == owner.UID })
+	if !ours || objects.GroupOf(pod) != "" {
+		return nil
+	}
+	inherited, err := b.ownerAnnotations(ctx, pod)
+	if err != nil {
+		return err
+	}
+	want, _ := objects.BareGroup(pod, group.Name, inherited)
+	if apiequality.Semantic.DeepEqual(group.Spec.MinResources, want.Spec.MinResources) {
+		return nil
+	}
+	old := group
+	group = group.DeepCopy()
+	group.Spec.MinResources = want.Spec.MinResources
+	err = b.client.Patch(ctx, group, client.MergeFrom(old), client.FieldOwner(fieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("bring minResources of PodGroup %s/%s in line with pod %s: %w", group.Namespace, group.Name, pod.Name, err)
 	}
 	return nil
 }

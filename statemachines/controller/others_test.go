@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -117,6 +118,42 @@ func TestBarePods(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMinResourcesFollowTheOwnersTemplate has a StatefulSet ask for 5 GPUs, more than its queue may have. When its template asks for one and
+// the pod is created again, the PodGroup, which is of the StatefulSet, asks for one as well.
+func TestMinResourcesFollowTheOwnersTemplate(t *testing.T) {
+	asking := func(uid, gpus string) *corev1.Pod {
+		pod := owned("apps/v1", "StatefulSet", "l11")
+		pod.UID = types.UID(uid)
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse(gpus),
+		}
+		return pod
+	}
+	s := newStage(t, Options{}, openQueue(), asking("first", "5"))
+	s.settle()
+	gpus := func() string {
+		t.Helper()
+		groups := s.groups()
+		if len(groups) != 1 {
+			t.Fatalf("%d PodGroups, want one", len(groups))
+		}
+		of, quota := (*groups[0].Spec.MinResources)["nvidia.com/gpu"], (*groups[0].Spec.MinResources)["requests.nvidia.com/gpu"]
+		return of.String() + " " + quota.String()
+	}
+	if got := gpus(); got != "5 5" {
+		t.Fatalf("of the first template: %s GPUs, want 5 5", got)
+	}
+	if err := s.api.Delete(t.Context(), s.pods()[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	s.add(asking("second", "1"))
+	s.settle()
+	if got := gpus(); got != "1 1" {
+		t.Errorf("of the new template: %s GPUs, want 1 1", got)
 	}
 }
 

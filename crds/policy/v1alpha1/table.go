@@ -89,6 +89,13 @@ type InlineTable struct {
 	// +optional
 	Allocatable []Row `json:"allocatable,omitempty"`
 
+	// Over queue, job, task: what must hold for the task to be bound now. A task
+	// that is refused is only promised its node.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Bindable []Row `json:"bindable,omitempty"`
+
 	// Over queue, job, request: what must hold for the queue to take by force.
 	// +listType=map
 	// +listMapKey=name

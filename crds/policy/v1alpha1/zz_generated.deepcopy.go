@@ -233,6 +233,13 @@ func (in *InlineTable) DeepCopyInto(out *InlineTable) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Bindable != nil {
+		in, out := &in.Bindable, &out.Bindable
+		*out = make([]Row, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Preemptive != nil {
 		in, out := &in.Preemptive, &out.Preemptive
 		*out = make([]Row, len(*in))

@@ -12,9 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // world turns a document of the short format into the objects it stands for. They
@@ -28,7 +30,7 @@ func (l *loader) world(v source.Value) {
 	if !l.shape.decode(v, &w) {
 		return
 	}
-	c := &converter{loader: l}
+	c := &converter{loader: l, classes: w.PriorityClasses}
 	for i := range w.Nodes {
 		c.each(At(v, "nodes", i), w.Nodes[i].Name, func(place source.Value, name string) { c.node(place, name, &w.Nodes[i]) })
 	}
@@ -68,6 +70,8 @@ type converter struct {
 	made  int
 	full  bool      // said once that there are too many
 	comes time.Time // when the entry's objects come to be; zero: at once
+	// classes are the values of the document's priority classes.
+	classes map[string]int32
 }
 
 // each calls f for every name that an entry stands for.
@@ -255,11 +259,7 @@ func (c *converter) job(v source.Value, name string, s *ShortJob) {
 		g.Spec.MinMember = *s.Min
 	}
 	if s.AutoMinResources {
-		var first []*corev1.Pod
-		for _, p := range pods[:min(len(pods), int(max(g.Spec.MinMember, 0)))] {
-			first = append(first, p.Pod)
-		}
-		resources := sumRequests(first)
+		resources := c.derivedMinResources(s, g, pods)
 		g.Spec.MinResources = &resources
 	}
 	if s.Phase == "" && slices.ContainsFunc(pods, func(p member) bool { return p.Spec.NodeName != "" }) {
@@ -273,6 +273,28 @@ func (c *converter) job(v source.Value, name string, s *ShortJob) {
 			c.out.Items[before+i].OfJob = true
 		}
 	}
+}
+
+// derivedMinResources is the minResources that the controllers derive for a Volcano Job of the same tasks: it has every key that a
+// ResourceQuota counts, and its first pods are those of the highest priority.
+func (c *converter) derivedMinResources(s *ShortJob, g *schedulingv1beta1.PodGroup, pods []member) corev1.ResourceList {
+	job := &batchv1alpha1.Job{}
+	job.Spec.MinAvailable = g.Spec.MinMember
+	for _, p := range pods {
+		role := p.Annotations[model.RoleAnnotation]
+		last := len(job.Spec.Tasks) - 1
+		if last >= 0 && job.Spec.Tasks[last].Name == role {
+			job.Spec.Tasks[last].Replicas++
+			continue
+		}
+		task := batchv1alpha1.TaskSpec{Name: role, Replicas: 1}
+		task.Template.Spec = *p.Spec.DeepCopy()
+		if i := slices.IndexFunc(s.Tasks, func(t ShortTask) bool { return t.Name == role }); i >= 0 {
+			task.MinAvailable = s.Tasks[i].Min
+		}
+		job.Spec.Tasks = append(job.Spec.Tasks, task)
+	}
+	return objects.MinResources(job, func(class string) int32 { return c.classes[class] })
 }
 
 // member is a pod of a job, and the entry that it comes from.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -178,19 +177,4 @@ func Start(p *corev1.Pod, now time.Time) {
 			LastTransitionTime: t,
 		})
 	}
-}
-
-// sumRequests is what pods ask for together, each of them counting as one pod.
-func sumRequests(pods []*corev1.Pod) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, p := range pods {
-		one := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-		one[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-		for name, q := range one {
-			total := sum[name]
-			total.Add(q)
-			sum[name] = total
-		}
-	}
-	return sum
 }
