@@ -45,6 +45,7 @@ var exceptions = []exception{
 	{"engine/language", "lines", 5550, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live.Options", "fields", 21, "a field is a flag"},
 	{"engine/live.metrics", "fields", 32, "a field is a metric"},
+<<<<<<< HEAD
 	{"engine/model", "lines", 6800, "the one state, and all that changes it: what takes in an object fills what the rest keeps"},
 	{"engine/model.Cluster", "fields", 30, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Cluster", "methods", 89, "the one state; a method is what can be asked of it or done to it"},
@@ -52,6 +53,15 @@ var exceptions = []exception{
 	{"engine/model.Nodes", "fields", 22, rowOfTheState},
 	{"engine/model.Queue", "fields", 27, rowOfTheState},
 	{"engine/model.Task", "fields", 46, rowOfTheState},
+=======
+	{"engine/model", "lines", 7000, "the one state, and all that changes it: what takes in an object fills what the rest keeps, within limits"},
+	{"engine/model.Cluster", "fields", 31, "the one state; a method is what can be asked of it or done to it"},
+	{"engine/model.Cluster", "methods", 92, "the one state; a method is what can be asked of it or done to it"},
+	{"engine/model.Job", "fields", 40, rowOfTheState},
+	{"engine/model.Nodes", "fields", 22, rowOfTheState},
+	{"engine/model.Queue", "fields", 26, rowOfTheState},
+	{"engine/model.Task", "fields", 48, rowOfTheState},
+>>>>>>> wip-b
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
 	{"engine/policy", "lines", 5600, "what a policy can say, verb by verb and function by function, with what each reads"},

@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 	nodeload "github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
@@ -78,6 +79,13 @@ where the flags say no others.`,
 		"annotation "+live.WhyAnnotation+" in any case")
 	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute,
 		"after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
+	limits := model.DefaultLimits()
+	const over = "; a pod above the limit is not scheduled"
+	flags.IntVar(&o.Limits.PodTerms, "max-pod-terms", limits.PodTerms, "most terms of pod affinity and topology spread of a pod"+over)
+	flags.IntVar(&o.Limits.JobTerms, "max-job-terms", limits.JobTerms, "most different terms that the pods of a PodGroup have together"+over)
+	flags.IntVar(&o.Limits.Tolerations, "max-tolerations", limits.Tolerations, "most tolerations of a pod"+over)
+	flags.IntVar(&o.Limits.Metadata, "max-metadata-bytes", limits.Metadata, "most bytes of the labels and annotations of a pod or PodGroup, "+
+		"without the annotation of kubectl apply"+over)
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute,
 		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,

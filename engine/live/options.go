@@ -14,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
@@ -68,6 +69,9 @@ type Options struct {
 	// Prometheus is asked for that instead, if its URL is given.
 	Prometheus load.Options
 
+	// Limits bound the sizes of pods and PodGroups that are scheduled.
+	Limits model.Limits
+
 	// Extenders are what is known of the servers that policies ask.
 	Extenders asks.Options
 
@@ -121,7 +125,7 @@ func (o Options) complete() (Options, error) {
 	if err := o.Extenders.Check(); err != nil {
 		return o, err
 	}
-	if err := errors.Join(o.Explain.Check(), o.Recording.Check()); err != nil {
+	if err := errors.Join(o.Explain.Check(), o.Recording.Check(), o.Limits.Check()); err != nil {
 		return o, err
 	}
 	if _, err := labels.Parse(o.NodeSelector); err != nil {

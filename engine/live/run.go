@@ -302,7 +302,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 		metrics: s.metrics, log: s.log,
 	}
 	b.scheduled, b.sentAway = scheduledEvents(said, s.metrics, s.o.BindingEvents), evictedEvents(said)
-	cluster := model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames, Volumes: volume.New})
+	cluster := model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames, Volumes: volume.New, Limits: s.o.Limits})
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
 		cluster: cluster,

@@ -31,6 +31,8 @@ type Options struct {
 	Workload []Shape
 	// Volumes is Storage.Library.
 	Volumes VolumeLibrary
+	// Limits bound the sizes of pods and PodGroups.
+	Limits Limits
 }
 
 // NewCluster makes a cluster without any object.
@@ -44,6 +46,7 @@ func NewCluster(o Options) *Cluster {
 		Seed:            o.Seed,
 		SchedulerNames:  names,
 		Workload:        o.Workload,
+		Limits:          o.Limits.complete(),
 		Queues:          map[string]*Queue{},
 		Jobs:            map[string]*Job{},
 		Tasks:           map[string]*Task{},
@@ -64,6 +67,7 @@ func NewCluster(o Options) *Cluster {
 			owned:     waiting[*Job]{},
 			specs:     map[string]*jobSpec{},
 			templates: map[string]*Template{},
+			terms:     newTermBooks(),
 		},
 	}
 	c.Storage.Library = o.Volumes
@@ -94,6 +98,7 @@ type bookkeeping struct {
 	queues []*Queue // in name order; nil since a queue came or went
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
+	terms     termBooks
 	broken    error     // the first promise that a caller broke
 	usedRest  Resources // what Used lacks of the exact sum
 	trial     *Trial    // that goes on; nil: none does
@@ -219,6 +224,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 func applyAs(c *Cluster, change func()) {
 	c.books.applying = true
 	change()
+	c.retryLeftOut()
 	c.books.applying = false
 	c.settle()
 	c.changed()
@@ -284,6 +290,7 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.removeNode(o.Name)
 	case *corev1.Pod:
 		// The deletion of a pod that another of the same name has replaced is old news.
+		c.books.terms.leave(c.groupOf(o), Key(o.Namespace, o.Name), nil)
 		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil && sameUID(o, t.Object) {
 			c.removeTask(t)
 		}
@@ -420,6 +427,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	key := appendKey(buffer[:0], o.Namespace, o.Name)
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
+	c.limitJobTerms(t, old, m)
 	if old != nil && old.UID == t.UID {
 		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
@@ -441,6 +449,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
 		c.joinJob(t)
+		c.books.terms.add(t)
 		c.seat(t)
 		c.account(t, 1)
 		c.touchTask(t, NoNode)
@@ -501,6 +510,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	}
 	role := t.role
 	next.Slot = t.Slot
+	c.books.terms.remove(t)
 	*t = *next
 	c.Slots.Tasks.Change(t.Slot)
 	if stays {
@@ -514,6 +524,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 		c.joinJob(t)
 		c.touchJob(job)
 	}
+	c.books.terms.add(t)
 	if job.Orphan && stays {
 		c.readOrphan(job, t)
 		c.Slots.Jobs.Change(job.Slot)
@@ -528,6 +539,7 @@ func (c *Cluster) removeTask(t *Task) {
 	c.account(t, -1)
 	c.leaveJob(t)
 	delete(c.Tasks, t.Key)
+	c.books.terms.remove(t)
 	c.Slots.Tasks.Leave(t.Slot)
 	t.gone, t.Node = true, NoNode
 	delete(c.books.nominated, t)

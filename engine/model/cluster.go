@@ -30,6 +30,7 @@ type Cluster struct {
 	SchedulerNames []string
 	// Workload is what the cluster is used for, as a record of the past or a forecast has it, in place of the tasks
 	// that happen to be known. nil: these.
+	Limits   Limits // of the sizes of pods and PodGroups
 	Workload []Shape
 
 	Nodes  Nodes
@@ -193,6 +194,8 @@ type Task struct {
 	Spared           time.Time // until when nobody evicts it, because an eviction was refused; zero: it was not
 	Gated            bool
 	BestEffort       bool
+	booked           *PodTerms // as its PodGroup's terms count it; bookedIn is the key of that group
+	bookedIn         string
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
 	// Request is what the kubelet and kube-scheduler count for the pod, init containers included, until the pod is finished.
 	Request Resources

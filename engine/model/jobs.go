@@ -125,6 +125,7 @@ func (j *Job) dropRole(r *Role) {
 
 func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	next := readGroup(c.Dims, o, m)
+	c.Limits.metadata(o, m)
 	if len(m.errs) > 0 {
 		c.removeGroup(next.Key)
 		return

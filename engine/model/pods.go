@@ -56,6 +56,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	}
 	t.PreemptionPolicy = c.preemptionPolicy(o)
 	readTimes(t, o)
+	o = c.Limits.limited(o, m)
 	template := c.templateOf(o, t, old)
 	if template != nil && template.sameRequests(o) {
 		t.Request = template.request

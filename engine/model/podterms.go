@@ -24,6 +24,8 @@ type PodTerms struct {
 
 	// Spread has the constraints of both modes, in the order of the pod's object.
 	Spread []SpreadTerm
+
+	each []string // the text of each term: parts of Key
 }
 
 // HasAffinity says whether there is a term of inter-pod affinity or anti-affinity.
@@ -108,7 +110,7 @@ func readPodTerms(o *corev1.Pod, m *mistakes) *PodTerms {
 	if !p.HasAffinity() && len(p.Spread) == 0 {
 		return nil
 	}
-	p.Key = p.key()
+	p.Key, p.each = p.key()
 	return p
 }
 
@@ -226,13 +228,16 @@ func (p *PodSelector) key() string {
 	return strings.Join(p.Namespaces, ",") + text(p.ByLabels) + text(p.Labels)
 }
 
-func (p *PodTerms) key() string {
+// key is a canonical text of all terms, and its parts: one text a term.
+func (p *PodTerms) key() (all string, each []string) {
 	var b strings.Builder
+	var ends []int
 	write := func(parts ...string) {
 		for _, part := range parts {
 			b.WriteString(part)
 			b.WriteByte('\n')
 		}
+		ends = append(ends, b.Len())
 	}
 	for kind, terms := range [][]PodTerm{p.RequiredAffinity, p.RequiredAntiAffinity, p.PreferredAffinity, p.PreferredAntiAffinity} {
 		for i := range terms {
@@ -244,7 +249,12 @@ func (p *PodTerms) key() string {
 		write("spread", t.Who.Key, t.TopologyKey, strconv.FormatInt(t.MaxSkew, 10), strconv.FormatInt(t.MinDomains, 10),
 			strconv.FormatBool(t.Required), strconv.FormatBool(t.HonorAffinity), strconv.FormatBool(t.HonorTaints))
 	}
-	return b.String()
+	all, begin := b.String(), 0
+	for _, end := range ends {
+		each = append(each, all[begin:end])
+		begin = end
+	}
+	return all, each
 }
 
 // Equality is a label, with its value, that each pod spoken of has; ok is false where the selector names none.

@@ -232,6 +232,7 @@ func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
 // A record is written to the pod with its binding, past the API server's bounds for annotations: no text of the pod's owner makes it long.
 func TestARecordIsShort(t *testing.T) {
 	c := shared()
+	c.Limits.Metadata = 1 << 20
 	long := strings.Repeat("<", 200_000)
 	p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "300", GPUModelsAnnotation, long, RevocableZoneAnnotation, "zone"))
 	c.Apply(upserts(p)...)

@@ -36,7 +36,7 @@ func Try(c *Cluster) *Trial {
 	for t := range c.books.nominated {
 		x.nominated[t] = t.NominatedNode
 	}
-	c.books.trial = x
+	c.books.trial, c.books.terms.held = x, true
 	return x
 }
 
@@ -122,6 +122,7 @@ func (x *Trial) End() {
 	if !c.Past.Rivals.SameTakers(&x.past.Rivals) {
 		touchJobs(c, append(c.Past.Rivals.Losers(), x.past.Rivals.Losers()...))
 	}
+	c.books.terms.held = false
 	c.Past = x.past
 	c.CloseCycle()
 }
@@ -144,6 +145,7 @@ func restore(c *Cluster, l left) {
 		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
 		c.joinJob(t)
+		c.books.terms.add(t)
 		c.seat(t)
 		c.account(t, 1)
 		c.touchTask(t, NoNode)

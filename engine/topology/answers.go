@@ -43,7 +43,7 @@ func (p *Counts) SpreadFits(co *Context, t *model.Task, row int32) bool {
 	p.without(t, func() {
 		for _, ta := range co.template.requiredSpread {
 			d := ta.where.of[row]
-			fits = fits && d != nowhere && !ta.limit.full[d]
+			fits = fits && d != nowhere && !ta.limit.full(ta.counts.at(d), ta.limit.floor())
 		}
 	})
 	return fits
@@ -71,7 +71,7 @@ func (p *Counts) SpreadScore(co *Context, t *model.Task, row int32, sizes []int3
 		for i := range co.template.preferredSpread {
 			x := &co.template.preferredSpread[i]
 			count, _ := x.at(row)
-			sum += float64(count)*math.Log(float64(sizes[i]+2)) + float64(x.maxSkew-1)
+			sum += float64(count)*p.logarithm(sizes[i]+2) + float64(x.maxSkew-1)
 		}
 	})
 	return math.Round(sum)
@@ -117,4 +117,12 @@ func (x *template) softIn(row int32) bool {
 		}
 	}
 	return true
+}
+
+// logarithm is that of a number of domains, which few terms differ in.
+func (p *Counts) logarithm(n int32) float64 {
+	if p.log.of != n {
+		p.log.of, p.log.is = n, math.Log(float64(n))
+	}
+	return p.log.is
 }

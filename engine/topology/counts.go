@@ -35,6 +35,10 @@ type Counts struct {
 	total      int    // nodes
 	fresher    bool   // all was counted anew, and how much of it is in use is not known yet
 	text       []byte // scratch
+	log        struct {
+		of int32
+		is float64
+	}
 }
 
 // asOf is when all was as it is counted.
@@ -47,16 +51,20 @@ type asOf struct {
 
 // selecting is the selectors that terms have, and who is placed where of those that they select.
 type selecting struct {
-	ids       int // given to selectors and tallies; never given again
-	freshFrom int // selectors from this id on are not matched against placed tasks yet
-	fresh     []*Tally
-	byLabels  bool // some selector reads labels of namespaces
-	selectors map[string]*selector
-	byLabel   map[label][]*selector
-	rest      []*selector // that name no label
-	tallies   map[string]*Tally
-	inclusive []*Tally          // that leave out nodes
-	images    map[string]*Tally // that some task asked for
+	ids          int // given to selectors and tallies; never given again
+	freshFrom    int // selectors from this id on are not matched against placed tasks yet
+	fresh        []*Tally
+	byLabels     bool // some selector reads labels of namespaces
+	selectors    map[string]*selector
+	byLabel      map[label][]*selector
+	rest         []*selector // that name no label
+	tallies      map[string]*Tally
+	inclusive    []*Tally // that leave out nodes
+	inclusions   map[string]*inclusion
+	scopes       map[scopeKey]*scope
+	conjunctions map[string]*conjunction
+	names        map[string]string // short names of long texts, for keys
+	images       map[string]*Tally // that some task asked for
 }
 
 // known is what is known of tasks, by what they ask for.
@@ -127,6 +135,8 @@ func (p *Counts) reset() {
 	p.fresh, p.dead, p.byLabels, p.freshFrom = nil, 0, false, p.ids+1
 	p.topologies, p.selectors, p.tallies = map[string]*domains{}, map[string]*selector{}, map[string]*Tally{}
 	p.byLabel, p.rest, p.inclusive = map[label][]*selector{}, nil, nil
+	p.conjunctions = map[string]*conjunction{}
+	p.inclusions, p.scopes, p.names = map[string]*inclusion{}, map[scopeKey]*scope{}, map[string]string{}
 	p.templates, p.contexts, p.records = map[string]*template{}, map[string]*Context{}, map[*model.Task]*record{}
 	p.images, p.total = map[string]*Tally{}, 0
 	p.rows = p.rows[:0]
@@ -237,11 +247,22 @@ func (p *Counts) noteUse(x *template, by int) {
 // count adds a task to the tallies that it counts in, or takes it away. filled says whether those that are complete,
 // or those that are about to be.
 func (p *Counts) count(rec *record, sign int64, filled bool) {
+	var last *conjunction // the tallies of one pod's affinity share one
+	in := false
 	for _, x := range rec.matched {
 		for _, ta := range x.counted {
-			if ta.filled == filled && (!ta.staying || !rec.leaving) && ta.alsoIn(rec.matched) {
-				ta.bump(rec.row, sign)
+			if ta.filled != filled || ta.staying && rec.leaving {
+				continue
 			}
+			if ta.also != nil {
+				if ta.also != last {
+					last, in = ta.also, ta.also.in(rec.matched)
+				}
+				if !in {
+					continue
+				}
+			}
+			ta.bump(rec.row, sign)
 		}
 	}
 	if rec.template == nil {
@@ -345,8 +366,8 @@ func (p *Counts) growRows() {
 		for _, ta := range p.images {
 			ta.where.of = append(ta.where.of, nowhere)
 		}
-		for _, ta := range p.inclusive {
-			ta.included = append(ta.included, false)
+		for _, x := range p.inclusions {
+			x.rows = append(x.rows, false)
 		}
 	}
 }
@@ -376,6 +397,9 @@ func (p *Counts) remap() {
 		return
 	}
 	p.moves++
+	for _, x := range p.scopes {
+		x.settle()
+	}
 	for _, ta := range p.inclusive {
 		if ta.filled && ta.limit != nil {
 			ta.limit.settle(ta)
@@ -396,8 +420,8 @@ func (p *Counts) moveRow(row int32, labels map[string]string) {
 		topo.place(row, labels)
 	}
 	node := p.c.Nodes.Rows[row]
-	for _, ta := range p.inclusive {
-		ta.included[row] = node != nil && ta.includes.node(node)
+	for _, x := range p.inclusions {
+		x.rows[row] = node != nil && x.node(node)
 	}
 	p.countRow(row, 1)
 }

@@ -1,5 +1,7 @@
 package topology
 
+import "slices"
+
 // sizesOfAll counts, for each preferred constraint, the domains among all nodes that are ready: a walk over the nodes.
 func (p *Counts) sizesOfAll(co *Context) []int32 {
 	g := co.NewGroup()
@@ -31,8 +33,10 @@ const kinds = 3
 type Group struct {
 	of    *template
 	nodes [kinds]int32
-	count [kinds][][]int32 // by kind, constraint and domain
-	size  [kinds][]int32   // domains with nodes, by kind and constraint
+	over  []*domains       // the topologies of the constraints, each once
+	at    []int            // by constraint: its topology in over; -1 where each node is a domain
+	count [kinds][][]int32 // by kind, topology and domain
+	size  [kinds][]int32   // domains with nodes, by kind and topology
 	out   []int32          // reused
 }
 
@@ -43,10 +47,22 @@ func (co *Context) NewGroup() *Group {
 	}
 	x := co.template
 	g := &Group{of: x, out: make([]int32, len(x.preferredSpread))}
+	for i := range x.preferredSpread {
+		if x.preferredSpread[i].byNode {
+			g.at = append(g.at, -1)
+			continue
+		}
+		where := x.preferredSpread[i].where
+		at := slices.Index(g.over, where)
+		if at < 0 {
+			at, g.over = len(g.over), append(g.over, where)
+		}
+		g.at = append(g.at, at)
+	}
 	for f := range g.count {
-		g.count[f], g.size[f] = make([][]int32, len(x.preferredSpread)), make([]int32, len(x.preferredSpread))
-		for i := range x.preferredSpread {
-			g.count[f][i] = make([]int32, len(x.preferredSpread[i].where.rows))
+		g.count[f], g.size[f] = make([][]int32, len(g.over)), make([]int32, len(g.over))
+		for i, where := range g.over {
+			g.count[f][i] = make([]int32, len(where.rows))
 		}
 	}
 	return g
@@ -58,8 +74,8 @@ func (g *Group) Add(row int32, f uint8, by int32) {
 		return
 	}
 	g.nodes[f] += by
-	for i := range g.of.preferredSpread {
-		d := g.of.preferredSpread[i].where.of[row]
+	for i, where := range g.over {
+		d := where.of[row]
 		was := g.count[f][i][d]
 		g.count[f][i][d] += by
 		switch {
@@ -73,10 +89,11 @@ func (g *Group) Add(row int32, f uint8, by int32) {
 
 // Sizes are the numbers of domains; valid until the next call.
 func (g *Group) Sizes(f uint8) []int32 {
-	copy(g.out, g.size[f])
-	for i := range g.of.preferredSpread {
-		if g.of.preferredSpread[i].byNode {
+	for i, at := range g.at {
+		if at < 0 {
 			g.out[i] = g.nodes[f]
+		} else {
+			g.out[i] = g.size[f][at]
 		}
 	}
 	return g.out

@@ -64,23 +64,90 @@ type Tally struct {
 	id      int
 	where   *domains
 	use     use
-	also    []*selector // that a task must match as well
-	staying bool        // those that are being released are left out
-	weight  int64       // of each, for scores
+	also    *conjunction // that a task must match as well; nil: nothing
+	staying bool         // those that are being released are left out
+	weight  int64        // of each, for scores
 	// alone says that it matters whether there is anybody at all.
 	alone bool
-	// includes says which nodes' tasks are counted, included the answer by row; nil: all.
+	// includes says which nodes' tasks are counted; nil: all.
 	includes *inclusion
-	included []bool
 	limit    *limit
 
 	askers int // templates in use whose placed tasks it counts, of a tally of those
 	filled bool
-	counts []int64 // by domain
+	counts byDomain
 	total  int64
 
 	// Log names the domains whose counts changed; AllDomains stands for all.
 	Log follow.Log[int32]
+}
+
+// fewDomains is up to how many domains counts are kept as a list. Most terms select few pods, and there may be many terms.
+const fewDomains = 16
+
+// byDomain counts by domain. What it takes grows with the domains that count something, until these are many.
+type byDomain struct {
+	few  []domainCount // that are not 0, in no order; while all is nil
+	all  []int64
+	some int // domains that are not 0
+}
+
+type domainCount struct {
+	domain int32
+	count  int64
+}
+
+func (x *byDomain) at(d int32) int64 {
+	if x.all != nil {
+		if int(d) < len(x.all) {
+			return x.all[d]
+		}
+		return 0
+	}
+	for i := range x.few {
+		if x.few[i].domain == d {
+			return x.few[i].count
+		}
+	}
+	return 0
+}
+
+// add changes the count of a domain, and gives it as it was.
+func (x *byDomain) add(d int32, by int64) (was int64) {
+	if was = x.at(d); was == 0 {
+		x.some++
+	}
+	if was+by == 0 {
+		x.some--
+	}
+	if x.all == nil && was == 0 && len(x.few) == fewDomains {
+		x.all = make([]int64, d+1)
+		for _, of := range x.few {
+			x.set(of.domain, of.count)
+		}
+		x.few = nil
+	}
+	if x.all != nil {
+		x.set(d, was+by)
+		return was
+	}
+	for i := range x.few {
+		if x.few[i].domain == d {
+			if x.few[i].count += by; x.few[i].count == 0 {
+				x.few = slices.Delete(x.few, i, i+1)
+			}
+			return was
+		}
+	}
+	x.few = append(x.few, domainCount{d, by})
+	return was
+}
+
+func (x *byDomain) set(d int32, n int64) {
+	for int(d) >= len(x.all) {
+		x.all = append(x.all, 0)
+	}
+	x.all[d] = n
 }
 
 // at is the count of a row's domain; ok is false where the node is in none.
@@ -89,10 +156,7 @@ func (ta *Tally) at(row int32) (n int64, ok bool) {
 	if d == nowhere {
 		return 0, false
 	}
-	if int(d) >= len(ta.counts) {
-		return 0, true
-	}
-	return ta.counts[d], true
+	return ta.counts.at(d), true
 }
 
 // Domains is how many there are, each told by a number from 0.
@@ -101,9 +165,12 @@ func (ta *Tally) Domains() int { return len(ta.where.rows) }
 // Rows are those of a domain's nodes.
 func (ta *Tally) Rows(domain int32) []int32 { return ta.where.rows[domain] }
 
-func (ta *Tally) alsoIn(matched []*selector) bool {
-	for _, x := range ta.also {
-		if !slices.Contains(matched, x) {
+// conjunction is a list of selectors that a task must match, all of them.
+type conjunction struct{ all []*selector }
+
+func (x *conjunction) in(matched []*selector) bool {
+	for _, one := range x.all {
+		if !slices.Contains(matched, one) {
 			return false
 		}
 	}
@@ -113,14 +180,10 @@ func (ta *Tally) alsoIn(matched []*selector) bool {
 // bump counts one task more, or less, on a row.
 func (ta *Tally) bump(row int32, sign int64) {
 	d := ta.where.of[row]
-	if d == nowhere || ta.included != nil && !ta.included[row] {
+	if d == nowhere || ta.includes != nil && !ta.includes.rows[row] {
 		return
 	}
-	for int(d) >= len(ta.counts) {
-		ta.counts = append(ta.counts, 0)
-	}
-	was := ta.counts[d]
-	ta.counts[d] += sign
+	was := ta.counts.add(d, sign)
 	before := ta.total
 	ta.total += sign
 	switch {
@@ -130,7 +193,7 @@ func (ta *Tally) bump(row int32, sign int64) {
 	case ta.use == bound:
 		ta.limit.moved(ta, d, was)
 	default:
-		if (was > 0) != (ta.counts[d] > 0) {
+		if (was > 0) != (was+sign > 0) {
 			ta.note(d)
 		}
 		if ta.alone && (before == 0) != (ta.total == 0) {
@@ -140,13 +203,14 @@ func (ta *Tally) bump(row int32, sign int64) {
 }
 
 // note logs a domain whose watchers must look again.
-func (ta *Tally) note(d int32) { ta.Log.AddOf(d, len(ta.counts)) }
+func (ta *Tally) note(d int32) { ta.Log.AddOf(d, len(ta.where.rows)) }
 
-// inclusion says which nodes a spread constraint counts.
+// inclusion says which nodes spread constraints count. Constraints with the same keys, node affinity and tolerations share it.
 type inclusion struct {
 	keys             []string    // labels that a node must have
 	pod              *model.Task // its node affinity and tolerations only
 	affinity, taints bool        // which of them are heeded
+	rows             []bool      // the answer by row
 }
 
 func (x *inclusion) node(n *model.Node) bool {
@@ -169,27 +233,25 @@ func (x *inclusion) node(n *model.Node) bool {
 	return true
 }
 
-// limit says which domains can take no more pods of a required spread constraint: those where the count, and the pod
-// itself if it matches, would exceed the least count of any domain by more than maxSkew.
-type limit struct {
-	self, maxSkew, minDomains int64
-
+// scope is the domains of a topology that have nodes of an inclusion.
+type scope struct {
+	of      *inclusion
+	where   *domains
 	present []int32 // included nodes, by domain
 	domains int64   // with any
-	min     int64
-	atMin   int
-	full    []bool // by domain
 }
 
-// settle computes everything from the tally's counts, in proportion to the number of nodes.
-func (x *limit) settle(ta *Tally) {
-	for len(ta.counts) < len(ta.where.rows) {
-		ta.counts = append(ta.counts, 0)
-	}
-	x.present = slab.Resized(x.present, len(ta.where.rows))
-	for row, in := range ta.included {
-		if in {
-			x.present[ta.where.of[row]]++
+type scopeKey struct {
+	of    *inclusion
+	where *domains
+}
+
+// settle computes all, in proportion to the number of nodes.
+func (x *scope) settle() {
+	x.present = slab.Resized(x.present, len(x.where.rows))
+	for row, in := range x.of.rows {
+		if d := x.where.of[row]; in && d != nowhere {
+			x.present[d]++
 		}
 	}
 	x.domains = 0
@@ -198,21 +260,47 @@ func (x *limit) settle(ta *Tally) {
 			x.domains++
 		}
 	}
-	for len(x.full) < len(ta.where.rows) {
-		x.full = append(x.full, false)
-	}
-	x.least(ta)
-	x.judgeAll(ta)
 }
 
-// least finds the least count of a domain with included nodes.
+func (x *scope) has(d int32) bool { return int(d) < len(x.present) && x.present[d] > 0 }
+
+// limit says which domains can take no more pods of a required spread constraint: those where the count, and the pod
+// itself if it matches, would exceed the least count of any domain by more than maxSkew.
+type limit struct {
+	self, maxSkew, minDomains int64
+
+	scope  *scope
+	min    int64 // least count of a domain with included nodes
+	atMin  int64
+	judged int64 // the floor that watchers know of
+}
+
+// settle finds the least count again, after nodes changed.
+func (x *limit) settle(ta *Tally) {
+	x.least(ta)
+	if x.floor() != x.judged || ta.filled {
+		x.judgeAll(ta)
+	}
+}
+
+// least finds the least count of a domain with included nodes. Where some of them count nothing this takes a look at the others.
 func (x *limit) least(ta *Tally) {
 	x.min, x.atMin = 0, 0
-	for d, n := range x.present {
+	if int64(ta.counts.some) < x.scope.domains {
+		some := int64(0)
+		ta.counts.each(func(d int32, _ int64) {
+			if x.scope.has(d) {
+				some++
+			}
+		})
+		x.atMin = x.scope.domains - some
+		return
+	}
+	for d, n := range x.scope.present {
 		if n == 0 {
 			continue
 		}
-		switch v := ta.counts[d]; {
+		switch v := ta.counts.at(int32(d)); {
 		case x.atMin == 0 || v < x.min:
 			x.min, x.atMin = v, 1
 		case v == x.min:
@@ -221,50 +309,58 @@ func (x *limit) least(ta *Tally) {
 	}
 }
 
+// each gives the domains that count something.
+func (x *byDomain) each(do func(d int32, n int64)) {
+	for _, of := range x.few {
+		do(of.domain, of.count)
+	}
+	for d, n := range x.all {
+		if n != 0 {
+			do(int32(d), n)
+		}
+	}
+}
+
 // floor is the least count that a domain is compared with: 0 where there are fewer domains than there must be.
 func (x *limit) floor() int64 {
-	if x.domains < x.minDomains || x.domains == 0 {
+	if x.scope.domains < x.minDomains || x.scope.domains == 0 {
 		return 0
 	}
 	return x.min
 }
 
+// full says whether a domain with so many pods can take no more.
+func (x *limit) full(count, floor int64) bool { return count+x.self-floor > x.maxSkew }
+
 // moved follows one domain's count; the domain has an included node. Others are looked at only where the
 // least count moved with it.
 func (x *limit) moved(ta *Tally, d int32, was int64) {
-	if int(d) >= len(x.full) {
+	if !x.scope.has(d) {
 		return // a domain that is new: all is settled when every node has its place
 	}
-	floor, now := x.floor(), ta.counts[d]
+	now := ta.counts.at(d)
 	switch {
 	case now < x.min:
 		x.min, x.atMin = now, 1
-	case now == x.min:
-		x.atMin++
-	case was == x.min:
+	case was == x.min && now != was:
 		if x.atMin--; x.atMin == 0 {
 			x.least(ta)
 		}
+	case now == x.min:
+		x.atMin++
 	}
-	if x.floor() != floor {
+	if x.floor() != x.judged {
 		x.judgeAll(ta)
-		return
 	}
-	x.judge(ta, d)
+	if x.full(was, x.judged) != x.full(now, x.judged) {
+		ta.note(d)
+	}
 }
 
+// judgeAll has watchers look at all domains again: the least count is another, or nodes changed.
 func (x *limit) judgeAll(ta *Tally) {
-	for d := range x.full {
-		x.judge(ta, int32(d))
-	}
-}
-
-func (x *limit) judge(ta *Tally, d int32) {
-	full := ta.counts[d]+x.self-x.floor() > x.maxSkew
-	if full != x.full[d] {
-		x.full[d] = full
-		if ta.filled {
-			ta.note(d)
-		}
+	x.judged = x.floor()
+	if ta.filled {
+		ta.note(AllDomains)
 	}
 }

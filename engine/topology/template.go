@@ -64,7 +64,7 @@ func (p *Counts) template(t *model.Task) *template {
 		key.WriteString(strconv.FormatBool(self)[:1])
 	}
 	if len(terms.Spread) > 0 {
-		key.WriteString("\n" + t.NodeAffinityKey + "\n" + t.TolerationsKey)
+		key.WriteString("\n" + p.name(t.NodeAffinityKey) + "\n" + p.name(t.TolerationsKey))
 	}
 	if known := p.templates[key.String()]; known != nil {
 		return known
@@ -101,9 +101,13 @@ func (p *Counts) affinityOf(x *template, selves []bool) {
 			all = append(all, one)
 		}
 	}
+	near := map[string]*Tally{}
 	for i := range terms.RequiredAffinity {
 		term := &terms.RequiredAffinity[i]
-		x.affinity = append(x.affinity, p.tally("near", term.TopologyKey, all, func(ta *Tally) { ta.alone = true }))
+		if near[term.TopologyKey] == nil { // all terms count the same pods: one tally a topology is enough
+			near[term.TopologyKey] = p.tally("near", term.TopologyKey, all, func(ta *Tally) { ta.alone = true })
+			x.affinity = append(x.affinity, near[term.TopologyKey])
+		}
 		x.asks = append(x.asks, p.asking("near", term, amount, hardAffinityWeight))
 	}
 	for i := range terms.RequiredAntiAffinity {
@@ -135,22 +139,18 @@ func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
 		term := &x.terms.Spread[i]
 		keys[term.Required] = append(keys[term.Required], term.TopologyKey)
 	}
+	for _, list := range keys {
+		slices.Sort(list)
+	}
+	keys[true], keys[false] = slices.Compact(keys[true]), slices.Compact(keys[false])
 	like := &model.Task{Template: t.Template}
 	for i := range x.terms.Spread {
 		term := &x.terms.Spread[i]
-		name := "spread\n" + strings.Join(keys[term.Required], ",") + "\n"
-		if term.HonorAffinity {
-			name += t.NodeAffinityKey
-		}
-		name += "\n"
-		if term.HonorTaints {
-			name += "t" + t.TolerationsKey
-		}
+		includes, name := p.inclusion(keys[term.Required], term, like)
 		who := []*selector{p.selector(&term.Who)}
 		if term.Who.Labels != nil && term.Who.Labels.Empty() {
 			who, name = nil, name+"nobody" // as kube-scheduler has it: an empty selector counts nobody
 		}
-		includes := &inclusion{keys: keys[term.Required], pod: like, affinity: term.HonorAffinity, taints: term.HonorTaints}
 		if !term.Required {
 			one := soft{maxSkew: term.MaxSkew, byNode: term.TopologyKey == corev1.LabelHostname}
 			if one.byNode {
@@ -160,7 +160,7 @@ func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
 			x.preferredSpread = append(x.preferredSpread, one)
 			continue
 		}
-		bounds := &limit{maxSkew: term.MaxSkew, minDomains: term.MinDomains}
+		bounds := &limit{maxSkew: term.MaxSkew, minDomains: term.MinDomains, scope: p.scope(includes, p.topology(term.TopologyKey))}
 		if selves[i] {
 			bounds.self = 1
 		}
@@ -171,6 +171,51 @@ func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
 			ta.use, ta.staying, ta.includes, ta.limit = bound, true, includes, bounds
 		}))
 	}
+}
+
+// inclusion finds or makes which nodes a constraint counts, with a short name for keys. The name of each of many constraints of a pod
+// must not repeat what they have in common.
+func (p *Counts) inclusion(keys []string, term *model.SpreadTerm, like *model.Task) (x *inclusion, name string) {
+	text := strings.Join(keys, ",") + "\n"
+	if term.HonorAffinity {
+		text += like.NodeAffinityKey
+	}
+	text += "\n"
+	if term.HonorTaints {
+		text += "t" + like.TolerationsKey
+	}
+	name = "spread " + p.name(text)
+	if known := p.inclusions[name]; known != nil {
+		return known, name
+	}
+	x = &inclusion{keys: keys, pod: like, affinity: term.HonorAffinity, taints: term.HonorTaints, rows: make([]bool, len(p.rows))}
+	for row := range p.rows {
+		node := p.c.Nodes.Rows[row]
+		x.rows[row] = node != nil && p.rows[row].object > 0 && x.node(node)
+	}
+	p.inclusions[name] = x
+	return x, name
+}
+
+func (p *Counts) scope(of *inclusion, where *domains) *scope {
+	key := scopeKey{of, where}
+	if known := p.scopes[key]; known != nil {
+		return known
+	}
+	x := &scope{of: of, where: where}
+	x.settle()
+	p.scopes[key] = x
+	return x
+}
+
+// name is a short one of a long text.
+func (p *Counts) name(text string) string {
+	known, ok := p.names[text]
+	if !ok {
+		known = strconv.Itoa(len(p.names))
+		p.names[text] = known
+	}
+	return known
 }
 
 // selector makes what is not known yet.
@@ -193,8 +238,15 @@ func (p *Counts) selector(who *model.PodSelector) *selector {
 // tally finds or makes the tally of the placed tasks that all selectors speak of; none: it counts nobody.
 func (p *Counts) tally(kind, topologyKey string, who []*selector, with func(*Tally)) *Tally {
 	key := []string{kind, topologyKey}
-	for _, x := range who {
-		key = append(key, x.Key)
+	switch {
+	case len(who) == 1:
+		key = append(key, who[0].Key)
+	case len(who) > 1:
+		var all []string
+		for _, x := range who {
+			all = append(all, x.Key)
+		}
+		key = append(key, p.name(strings.Join(all, "\n")), "together")
 	}
 	ta, fresh := p.tallyNamed(strings.Join(key, "\n"), topologyKey)
 	if !fresh {
@@ -204,18 +256,25 @@ func (p *Counts) tally(kind, topologyKey string, who []*selector, with func(*Tal
 		with(ta)
 	}
 	if len(who) > 0 {
-		ta.also = who[1:]
+		if len(who) > 1 {
+			ta.also = p.conjunction(key[2], who[1:])
+		}
 		who[0].counted = append(who[0].counted, ta)
 	}
 	if ta.includes != nil {
 		p.inclusive = append(p.inclusive, ta)
-		ta.included = make([]bool, len(p.rows))
-		for row := range p.rows {
-			node := p.c.Nodes.Rows[row]
-			ta.included[row] = node != nil && ta.where.of[row] != nowhere && ta.includes.node(node)
-		}
 	}
 	return ta
+}
+
+// conjunction finds or makes that of a name.
+func (p *Counts) conjunction(name string, all []*selector) *conjunction {
+	if known := p.conjunctions[name]; known != nil {
+		return known
+	}
+	x := &conjunction{all}
+	p.conjunctions[name] = x
+	return x
 }
 
 // asking finds or makes the tally of the placed tasks that have a term.

@@ -1,0 +1,283 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Limits bound the sizes of what users can write into pods and PodGroups. The cost of a cycle and the memory of a cluster grow with these
+// sizes, so one user could stop the scheduler for all. A field that is 0 stands for its default.
+type Limits struct {
+	// PodTerms is the number of terms of affinity, anti-affinity and topology spread of one pod. Default: 64.
+	PodTerms int
+	// JobTerms is the number of different terms that the pods of one PodGroup have together. Default: 1024.
+	JobTerms int
+	// Tolerations is the number of tolerations of one pod. Default: 256.
+	Tolerations int
+	// Metadata is the number of bytes of labels and annotations, without the annotation of kubectl apply. Default: 64 KiB.
+	Metadata int
+}
+
+// DefaultLimits are the limits of a cluster whose options do not set others.
+func DefaultLimits() Limits {
+	return Limits{PodTerms: 64, JobTerms: 1024, Tolerations: 256, Metadata: 64 << 10}
+}
+
+// Check reports a limit that is below 0.
+func (l Limits) Check() error {
+	for _, of := range []struct {
+		name string
+		n    int
+	}{{"terms per pod", l.PodTerms}, {"terms per job", l.JobTerms}, {"tolerations", l.Tolerations}, {"bytes of metadata", l.Metadata}} {
+		if of.n < 0 {
+			return fmt.Errorf("the limit of %s is %d: give at least 1, or 0 for the default", of.name, of.n)
+		}
+	}
+	return nil
+}
+
+func (l Limits) complete() Limits {
+	otherwise := DefaultLimits()
+	for field, value := range map[*int]int{
+		&l.PodTerms: otherwise.PodTerms, &l.JobTerms: otherwise.JobTerms, &l.Tolerations: otherwise.Tolerations, &l.Metadata: otherwise.Metadata,
+	} {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	return l
+}
+
+// metadata reports labels and annotations that are too large. The annotation of kubectl apply repeats the object and is not counted.
+func (l Limits) metadata(o metav1.Object, m *mistakes) {
+	size := 0
+	for _, of := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
+		for key, value := range of {
+			if key != corev1.LastAppliedConfigAnnotation {
+				size += len(key) + len(value)
+			}
+		}
+	}
+	if size > l.Metadata {
+		m.add("metadata", "labels and annotations have %d bytes; the limit is %d (the annotation %s is not counted)", size, l.Metadata,
+			corev1.LastAppliedConfigAnnotation)
+	}
+}
+
+// limited is a pod without the parts that exceed a limit, and reports these parts. It is the pod itself where no part does.
+func (l Limits) limited(o *corev1.Pod, m *mistakes) *corev1.Pod {
+	l.metadata(o, m)
+	terms, tolerations := termCount(o), len(o.Spec.Tolerations)
+	if terms <= l.PodTerms && tolerations <= l.Tolerations {
+		return o
+	}
+	with := *o
+	if terms > l.PodTerms {
+		m.add("spec", "has %d terms of pod affinity, pod anti-affinity and topology spread; the limit is %d", terms, l.PodTerms)
+		with = *withoutTerms(&with)
+	}
+	if tolerations > l.Tolerations {
+		m.add("spec.tolerations", "has %d tolerations; the limit is %d", tolerations, l.Tolerations)
+		with.Spec.Tolerations = nil
+	}
+	return &with
+}
+
+func termCount(o *corev1.Pod) int {
+	n := len(o.Spec.TopologySpreadConstraints)
+	if a := o.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		n += len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) +
+			len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if a := o.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		n += len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) +
+			len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return n
+}
+
+// withoutTerms is a pod without terms of pod affinity and topology spread.
+func withoutTerms(o *corev1.Pod) *corev1.Pod {
+	with := *o
+	with.Spec.TopologySpreadConstraints = nil
+	if o.Spec.Affinity != nil {
+		with.Spec.Affinity = &corev1.Affinity{NodeAffinity: o.Spec.Affinity.NodeAffinity}
+	}
+	return &with
+}
+
+// termBooks count the different terms of the pods of each PodGroup, by the group's key.
+type termBooks struct {
+	of map[string]*termBook
+	// shrunk are groups that lost terms and have pods that were left out.
+	shrunk map[string]bool
+	// held says that a trial goes on: pods that were left out stay so until it ends.
+	held bool
+}
+
+type termBook struct {
+	sets map[string]int // PodTerms.Key -> pods
+	each map[string]int // text of a term -> sets that have it
+	left map[string]*corev1.Pod
+}
+
+func newTermBooks() termBooks {
+	return termBooks{of: map[string]*termBook{}, shrunk: map[string]bool{}}
+}
+
+func (x *termBooks) book(group string) *termBook {
+	b := x.of[group]
+	if b == nil {
+		b = &termBook{sets: map[string]int{}, each: map[string]int{}, left: map[string]*corev1.Pod{}}
+		x.of[group] = b
+	}
+	return b
+}
+
+// with is how many different terms a group has with those of one more pod, which takes the place of an older version of it.
+func (x *termBooks) with(group string, terms *PodTerms, old *Task) int {
+	b := x.of[group]
+	if b == nil {
+		return len(uniqueTerms(terms))
+	}
+	if b.sets[terms.Key] > 0 {
+		return len(b.each)
+	}
+	n := len(b.each)
+	for _, one := range uniqueTerms(terms) {
+		if b.each[one] == 0 {
+			n++
+		}
+	}
+	if old != nil && old.booked != nil && old.bookedIn == group && b.sets[old.booked.Key] == 1 {
+		next := uniqueTerms(terms)
+		for _, one := range uniqueTerms(old.booked) {
+			if b.each[one] == 1 && !slices.Contains(next, one) {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+func (x *termBooks) add(t *Task) {
+	if t.PodTerms == nil || t.group == "" {
+		return
+	}
+	t.booked, t.bookedIn = t.PodTerms, t.group
+	b := x.book(t.group)
+	if b.sets[t.PodTerms.Key]++; b.sets[t.PodTerms.Key] == 1 {
+		for _, one := range uniqueTerms(t.PodTerms) {
+			b.each[one]++
+		}
+	}
+}
+
+func (x *termBooks) remove(t *Task) {
+	if t.booked == nil {
+		return
+	}
+	group, terms := t.bookedIn, t.booked
+	t.booked, t.bookedIn = nil, ""
+	b := x.of[group]
+	if b.sets[terms.Key]--; b.sets[terms.Key] > 0 {
+		return
+	}
+	delete(b.sets, terms.Key)
+	for _, one := range uniqueTerms(terms) {
+		if b.each[one]--; b.each[one] == 0 {
+			delete(b.each, one)
+		}
+	}
+	if len(b.left) > 0 {
+		x.shrunk[group] = true
+	}
+	x.tidy(group)
+}
+
+func (x *termBooks) tidy(group string) {
+	if b := x.of[group]; b != nil && len(b.sets)+len(b.left) == 0 {
+		delete(x.of, group)
+	}
+}
+
+// leave notes that a pod was left out, or that it no longer is where o is nil.
+func (x *termBooks) leave(group, pod string, o *corev1.Pod) {
+	if group == "" {
+		return
+	}
+	if o != nil {
+		x.book(group).left[pod] = o
+		return
+	}
+	if b := x.of[group]; b != nil {
+		delete(b.left, pod)
+		x.tidy(group)
+	}
+}
+
+func uniqueTerms(p *PodTerms) []string {
+	out := slices.Clone(p.each)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// limitJobTerms reports a pod with whose terms its PodGroup would exceed its limit, and takes the terms from the task.
+func (c *Cluster) limitJobTerms(t, old *Task, m *mistakes) {
+	books := &c.books.terms
+	books.leave(t.group, t.Key, nil)
+	if t.PodTerms == nil || t.group == "" {
+		return
+	}
+	n := books.with(t.group, t.PodTerms, old)
+	if n <= c.Limits.JobTerms {
+		return
+	}
+	m.add("spec", "the pods of PodGroup %s would have %d different terms of pod affinity, pod anti-affinity and topology spread "+
+		"with this pod; "+
+		"the limit is %d", t.group, n, c.Limits.JobTerms)
+	without := *t.Template
+	without.PodTerms, without.HasAffinity, without.faulty = nil, false, true
+	t.Template = &without
+	if !t.Status.onNode() {
+		books.leave(t.group, t.Key, t.Object)
+	}
+}
+
+// retryLeftOut takes in pods that were left out because of other pods of their PodGroups, where these lost terms.
+func (c *Cluster) retryLeftOut() {
+	books := &c.books.terms
+	for len(books.shrunk) > 0 && !books.held {
+		group := slices.Min(slices.Collect(maps.Keys(books.shrunk)))
+		delete(books.shrunk, group)
+		b := books.of[group]
+		if b == nil {
+			continue
+		}
+		for _, key := range sortedKeys(b.left) {
+			c.upsertPod(b.left[key], false, &mistakes{}) // a pod that is still too much was reported when it was left out
+		}
+	}
+}
+
+func (c *Cluster) checkTerms() error {
+	want := newTermBooks()
+	for _, t := range c.TasksByKey() {
+		if t.booked != nil {
+			with := *t
+			with.Template = &Template{PodTerms: t.booked}
+			with.group = t.bookedIn
+			want.add(&with)
+		}
+	}
+	for group, b := range c.books.terms.of {
+		if w := want.book(group); !maps.Equal(w.sets, b.sets) || !maps.Equal(w.each, b.each) {
+			return fmt.Errorf("PodGroup %s: counts %d different terms, its pods have %d", group, len(b.each), len(w.each))
+		}
+	}
+	return nil
+}
