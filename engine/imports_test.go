@@ -110,14 +110,9 @@ var mayImport = map[string]string{
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
-<<<<<<< HEAD
 	"engine/sim": simOurs + " engine/page engine/podspec engine/policy/join engine/sim/manifest " +
 		"statemachines statemachines/jobplugin",
-	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
-=======
-	"engine/sim":                simOurs + " engine/page engine/podspec engine/policy/join engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source statemachines/objects crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
->>>>>>> wip-h
 		"crds/scheduling/v1beta1",
 	"engine/sim/choose":      "engine/policy engine/policy/join engine/sim/manifest rules/source crds/policy/v1alpha1",
 	"engine/try":             "engine/sim engine/sim/choose engine/sim/manifest rules/source",
