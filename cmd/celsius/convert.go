@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/lint"
 	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -93,6 +94,11 @@ func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*v
 	if len(issues.Errors()) > 0 {
 		say(c.ErrOrStderr(), "the plugins of the configuration do not go together:\n")
 		return nil, nil, refuse(c.ErrOrStderr(), issues.Errors())
+	}
+	if len(docs) > 0 {
+		for _, i := range lint.Evictions(docs[0], p) {
+			say(c.ErrOrStderr(), "%s", i.Render())
+		}
 	}
 	return converted, p, nil
 }

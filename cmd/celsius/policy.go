@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
+	"github.com/celsius-scheduler/celsius/engine/policy/lint"
 	policytext "github.com/celsius-scheduler/celsius/engine/policy/text"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -60,6 +61,7 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 			p, found := policy.Load(d)
 			issues = append(issues, found...)
 			if p != nil {
+				issues = append(issues, lint.Evictions(d, p)...)
 				lines = append(lines, fmt.Sprintf("%s: policy %q is right: %d rows, pipeline %s", file, p.Name, p.RuleCount(),
 					strings.Join(p.Pipeline, ", ")))
 			}

@@ -4,6 +4,7 @@
 //	lint.go    a policy: what is never asked or read
 //	rows.go    rows: constants, repetitions, two that never hold together
 //	clash.go   conditions: which of a chain exclude each other
+//	evictions.go  actions that evict: which rows protect no pod, and which actions evict none
 package lint
 
 import (
@@ -40,6 +41,7 @@ func Policy(doc *source.Document) (found, mistakes source.Issues) {
 	}
 	l.actions()
 	l.rows()
+	l.evictions()
 	l.found.Sort()
 	return l.found, nil
 }

@@ -248,7 +248,8 @@ func TestNothingInWhatShips(t *testing.T) {
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
-			table, pipeline = "priority", strings.Join(actions, ", ")
+			// Each action that displaces pods needs a table whose rows permit victims.
+			table, pipeline = "priority}\n    - {name: capacity", strings.Join(actions, ", ")
 		}
 		text := strings.NewReplacer("[allocate]", "["+pipeline+"]", "{name: own, inline: {\n\n    }}", "{name: "+table+"}").Replace(
 			policyWith(""))

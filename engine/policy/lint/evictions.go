@@ -1,0 +1,166 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Evictions warns of actions of a policy that cannot evict what they seem to evict: an earlier tier permits victims, so that the rows of a
+// later tier protect no pod, or no row permits any victim at all. The policy is the document, compiled.
+func Evictions(doc *source.Document, p *policy.Policy) source.Issues {
+	l := &linter{policy: p, doc: doc, spec: doc.Root.Get("spec")}
+	l.evictions()
+	l.found.Sort()
+	return l.found
+}
+
+// evictions warns about the steps of each action in the pipeline.
+func (l *linter) evictions() {
+	for _, a := range l.policy.Actions {
+		seen := map[string]bool{}
+		barren := len(a.Steps) > 0
+		for _, step := range a.Steps {
+			site := victimsSite(step)
+			if site == "" || !l.takesJobs(step) || !slices.ContainsFunc(l.policy.Rules(site), permits) {
+				continue
+			}
+			if barren = false; !seen[site] {
+				seen[site] = true
+				l.hiddenTiers(a.Name, site)
+			}
+		}
+		if barren {
+			l.barren(a)
+		}
+	}
+}
+
+// victimsSite is the section whose rows permit the evictions of a step for another pod; "": the step evicts none. The section victims is
+// left out: an action such as shuffle is often in a pipeline before a table names victims for it.
+func victimsSite(step *policy.Step) string {
+	for _, p := range step.Verb.Parameters {
+		if p.Name == policy.KeyVictims && step.Word(policy.KeyVictims) != policy.Victims {
+			return step.Word(policy.KeyVictims)
+		}
+	}
+	return ""
+}
+
+// permits reports whether a row can permit a victim. A veto only protects.
+func permits(r *policy.Rule) bool { return !r.Veto }
+
+// takesJobs reports whether a step can take any job: without rows of jobStarving no job is starving.
+func (l *linter) takesJobs(step *policy.Step) bool {
+	jobs := step.Condition(policy.KeyJobs)
+	if jobs == nil || len(l.policy.Rules(policy.JobStarving)) > 0 {
+		return true
+	}
+	return !strings.Contains(jobs.Text.Value, "job.starving") || strings.Contains(jobs.Text.Value, "||") ||
+		strings.Contains(jobs.Text.Value, "!job.starving")
+}
+
+// barren warns of an action all of whose steps evict, and of which none can.
+func (l *linter) barren(a *policy.Action) {
+	var missing []string
+	for _, step := range a.Steps {
+		site := victimsSite(step)
+		switch {
+		case site == "":
+			return // the action does something else
+		case !l.takesJobs(step):
+			missing = append(missing, policy.JobStarving)
+		default:
+			missing = append(missing, site)
+		}
+	}
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	for i, site := range missing {
+		if vetoes := rowNames(l.policy.Rules(site)); vetoes != "" && site != policy.JobStarving {
+			missing[i] += " (" + vetoes + " only protect)"
+		}
+	}
+	hint := "remove the action from the pipeline, or add a table whose rows permit victims, such as priority for preempt or capacity for reclaim"
+	l.warn(l.inPipeline(a.Name).Issuef(hint, "the action %s can evict no pod: no row of the policy permits it in %s", a.Name,
+		strings.Join(missing, " and in ")))
+}
+
+// hiddenTiers warns of the rows of later tiers that an action asks only where the first tier that permits victims permits none.
+func (l *linter) hiddenTiers(action, site string) {
+	rows := l.policy.Rules(site)
+	first := slices.IndexFunc(rows, permits)
+	var decide, hidden []*policy.Rule
+	for _, r := range rows[first:] {
+		switch {
+		case !permits(r):
+		case r.Tier == rows[first].Tier:
+			decide = append(decide, r)
+		default:
+			hidden = append(hidden, r)
+		}
+	}
+	tier := l.tierName(rows[first].Tier)
+	for len(hidden) > 0 {
+		table, at := hidden[0].Table, hidden[0].Tier
+		of := func(r *policy.Rule) bool { return r.Table == table && r.Tier == at }
+		mine := slices.DeleteFunc(slices.Clone(hidden), func(r *policy.Rule) bool { return !of(r) })
+		hidden = slices.DeleteFunc(hidden, of)
+		hint := fmt.Sprintf("move table %s to tier %s, or make the rows of tier %s vetoes (veto: true)", table, tier, tier)
+		if len(decide) == 1 && decide[0].Table == "gang" {
+			hint = fmt.Sprintf("remove the param protect: tier of table gang, so that its row is a veto, or move table %s to tier %s", table, tier)
+		}
+		l.warn(l.tableAt(at, table).Issuef(hint, "%s protect no pod in action %s where an earlier tier permits a victim: tier %s decides by %s",
+			rowNames(mine), action, tier, rowNames(decide)))
+	}
+}
+
+// rowNames lists rows as table/row.
+func rowNames(rows []*policy.Rule) string {
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.Table + "/" + r.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// inPipeline is where the pipeline names an action.
+func (l *linter) inPipeline(action string) source.Value {
+	pipeline := l.spec.Get("pipeline")
+	for _, item := range l.items(pipeline) {
+		if item.String(&l.quiet) == action {
+			return item
+		}
+	}
+	return pipeline
+}
+
+// tierAt is the tier of that number; of one that the file does not contain it is the list of tiers.
+func (l *linter) tierAt(number int) source.Value {
+	tiers := l.spec.Get("tiers")
+	if items := l.items(tiers); number < len(items) {
+		return items[number]
+	}
+	return tiers
+}
+
+func (l *linter) tierName(number int) string {
+	if name := l.tierAt(number).Get("name"); name.Exists() {
+		return name.String(&l.quiet)
+	}
+	return fmt.Sprint(number + 1)
+}
+
+// tableAt is the entry of a table in a tier.
+func (l *linter) tableAt(tier int, table string) source.Value {
+	at := l.tierAt(tier)
+	for _, entry := range l.items(at.Get("tables")) {
+		if name := entry.Get("name"); name.String(&l.quiet) == table {
+			return name
+		}
+	}
+	return at
+}
