@@ -248,8 +248,8 @@ func TestNothingInWhatShips(t *testing.T) {
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
-			// tables with rows that permit victims in each action
-			table, pipeline = "priority}, {name: capacity}, {name: rescheduling", strings.Join(actions, ", ")
+			// Each action that displaces pods needs a table whose rows permit victims.
+			table, pipeline = "priority}\n    - {name: capacity", strings.Join(actions, ", ")
 		}
 		text := strings.NewReplacer("[allocate]", "["+pipeline+"]", "{name: own, inline: {\n\n    }}", "{name: "+table+"}").Replace(
 			policyWith(""))
