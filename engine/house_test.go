@@ -39,6 +39,7 @@ const rowOfTheState = "a field is a fact of an object that rows may read, or a c
 
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
+	{"cmd/celsius/cluster.tool", "methods", 41, "a method is a command, or what several commands share"},
 	{"crds/policy/v1alpha1.InlineTable", "fields", 27, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
@@ -54,12 +55,16 @@ var exceptions = []exception{
 	{"engine/model.Task", "fields", 48, rowOfTheState},
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
+	{"engine/model.bookkeeping", "fields", 16, "a field is an index that follows the objects"},
 	{"engine/policy", "lines", 5600, "what a policy can say, verb by verb and function by function, with what each reads"},
 	{"engine/policy.Rule", "fields", 16, "a field is a key of a row"},
+	{"engine/session.Session", "methods", 41, "a method is a question that a verb, a report or an explanation asks"},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
+	{"engine/topology.Counts", "methods", 45, "a method is a count that terms of affinity and spread need, or how it follows a delta"},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
 	{"rules.Row", "fields", 17, "a field is a key of a row"},
-	{"statemachines/controller", "lines", 5050, "one reconciler for each kind that has a lifecycle"},
+	{"statemachines/controller", "lines", 5400, "one reconciler for each kind that has a lifecycle"},
+	{"webhook", "lines", 5100, "one handler for each kind that is admitted, and what a request may cost"},
 }
 
 // TestHouse holds packages and types to their bounds, and exceptions to being needed.

@@ -258,7 +258,7 @@ var mayImportOthers = map[string]string{
 	"engine/explain":           "",
 	"engine/whatif":            apiObjects,
 	"statemachines":            "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
-	"statemachines/controller": clients + " " + metricsLog,
+	"statemachines/controller": clients + " " + metricsLog + " golang.org/x/time",
 	"statemachines/controller/flows": apiObjects +
 		" k8s.io/client-go sigs.k8s.io/controller-runtime",
 	"statemachines/flow":      apiObjects,

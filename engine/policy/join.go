@@ -64,7 +64,9 @@ type Part struct {
 }
 
 // Part is the policy as one.
-func (p *Policy) Part() Part { return Part{Name: p.Name, Generation: p.Generation, Spec: p.written.Get("spec")} }
+func (p *Policy) Part() Part {
+	return Part{Name: p.Name, Generation: p.Generation, Spec: p.written.Get("spec")}
+}
 
 // Queues is the condition for a queue to be served by it.
 func (p Part) Queues() string {

@@ -12,7 +12,7 @@ type sizes struct {
 	at     uint64
 	most   model.Resources
 	sum    model.Resources // of all nodes
-	number uint64 // another wherever most is
+	number uint64          // another wherever most is
 }
 
 // largest is the most that any node has of a dimension.

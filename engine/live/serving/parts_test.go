@@ -156,8 +156,8 @@ func TestPartsFallBack(t *testing.T) {
 			w.mu.Unlock()
 			w.check(what, got, instead)
 			events := slices.DeleteFunc(w.take(), func(s string) bool {
-			return strings.Contains(s, "PolicyActivated") || strings.Contains(s, "RowErred")
-		})
+				return strings.Contains(s, "PolicyActivated") || strings.Contains(s, "RowErred")
+			})
 			w.check(what, strings.Join(events, "\n"), strings.Join(want, "\n"))
 		}
 		told("it serves", "")
