@@ -130,7 +130,6 @@ var mayImport = map[string]string{
 	"engine/live/lease":     "",
 	"engine/live/load":      "",
 	"engine/live/outbox":    "",
-	"engine/live/recovery":  "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/live/serving": "engine/model engine/policy engine/policy/join engine/policy/parts engine/policy/rollback rules/source " +
 		"crds/policy/v1alpha1",
@@ -251,7 +250,6 @@ var mayImportOthers = map[string]string{
 		" github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/beside":       apiObjects + " k8s.io/client-go github.com/go-logr/logr",
 	"engine/live/outbox":       "",
-	"engine/live/recovery":     "github.com/prometheus/client_golang",
 	"engine/live/serving":      clients + " github.com/go-logr/logr github.com/prometheus/client_golang github.com/prometheus/client_model",
 	"engine/live/shadow":       apiObjects + " github.com/go-logr/logr github.com/prometheus/client_golang",
 	"engine/live/questions":    clients + " github.com/go-logr/logr k8s.io/apiserver",
