@@ -130,8 +130,6 @@ func TestJobsConverge(t *testing.T) {
 func TestStatusPace(t *testing.T) {
 	job := trainJob(t, "")
 	s := newStage(t, Options{}, openQueue(), job)
-	s.paced = true
-	s.newController()
 	var passed []time.Time
 	var last time.Duration
 	write := func(running int32) error {

@@ -150,8 +150,11 @@ func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c ca
 			return r.rowError(w, err)
 		}
 		if out.Changed {
+			if err := r.write(ctx, w, transition{outcome: out, cause: c}); err != nil {
+				return err
+			}
 			w.rec.answered(c)
-			return r.write(ctx, w, transition{outcome: out, cause: c})
+			return nil
 		}
 	}
 	wait, failed := r.bringAbout(ctx, w)
@@ -197,6 +200,10 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 		return &waiting{reason: string(batchv1alpha1.PodGroupError), message: err.Error()}, err
 	}
 	if err := r.forward(ctx, w); err != nil {
+		return nil, err
+	}
+	// Finished pods of an earlier version are deleted only here: where the machine leads to a final phase instead, they stay with their logs.
+	if err := r.deletePods(ctx, w, w.podsThat(w.left)); err != nil {
 		return nil, err
 	}
 	if objects.Admitted(w.group) {
@@ -255,12 +262,11 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 	return failed, nil
 }
 
-// superfluous lists the pods to delete that no debt covers: those that the spec does not ask for, and those that ended in an earlier version
-// and hold the name of a pod to be created.
-func superfluous(w *world) []*corev1.Pod {
+// podsThat lists the pods for which is reports true.
+func (w *world) podsThat(is func(*corev1.Pod) bool) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range w.pods {
-		if w.left(pod) || w.superfluous(pod) {
+		if is(pod) {
 			out = append(out, pod)
 		}
 	}

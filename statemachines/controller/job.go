@@ -235,7 +235,7 @@ func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recal
 		return 0, err
 	}
 	// A failed deletion does not stop the job: its error is returned once the step is done.
-	trimmed := r.deletePods(ctx, w, superfluous(w))
+	trimmed := r.deletePods(ctx, w, w.podsThat(w.superfluous))
 	c, wait := r.decide(w)
 	step, err := r.machine.Step(string(w.job.Status.State.Phase), c.action, w.facts())
 	if err != nil {

@@ -59,11 +59,12 @@ type stage struct {
 	parts   *parts
 	now     time.Time
 	trouble trouble
-	paced   bool // status writes are limited, as in a cluster
 	amnesia bool // every reconcile is by a controller that knows nothing
 	dead    bool
 	// reconcilers are the controllers by the kinds of objects that wake them.
 	reconcilers map[string]reconcile.Reconciler
+	// pace limits status writes by the clock of the stage. It survives new controllers, so that tests without memory are paced as well.
+	pace *pace
 
 	mu     sync.Mutex
 	calls  int
@@ -146,9 +147,10 @@ func (s *stage) newController() {
 	s.parts.memory = newMemory()
 	s.parts.metrics = newMetrics(prometheus.NewRegistry())
 	s.parts.client = s.client
-	if s.paced { // stories pack hours into one moment of the clock; only a test of the pace limits it
-		s.parts.client = pacedClient{s.client, newPace(s.parts.now, s.parts.metrics)}
+	if s.pace == nil { // the cluster limits writes, whichever controller runs
+		s.pace = newPace(s.parts.now, s.parts.metrics)
 	}
+	s.parts.client = pacedClient{s.client, s.pace}
 	j, err := newJobs(s.parts)
 	if err != nil {
 		s.t.Fatal(err)
@@ -286,7 +288,15 @@ func (s *stage) round() (again, soon bool) {
 				s.newController()
 			}
 			s.watchGroups()
-			result, err := patient{s.reconcilers[kind]}.Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
+			var raw error
+			reconciler := reconcile.Func(func(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+				result, raw = s.reconcilers[kind].Reconcile(ctx, req)
+				return result, raw
+			})
+			result, err := patient{reconciler}.Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
+			if later := (*tooSoon)(nil); errors.As(raw, &later) { // nothing happens until the status may be written
+				s.now, again = s.now.Add(later.wait), true
+			}
 			if err != nil && !errors.Is(err, errTrouble) {
 				s.t.Logf("%s %s: %v", kind, name, err)
 			}

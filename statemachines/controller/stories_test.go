@@ -194,6 +194,27 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// TestLastTryIsKept restarts a job until it has failed: the failed pod of the last try stays, with its logs, also when the API server
+// refuses a deletion at any moment.
+func TestLastTryIsKept(t *testing.T) {
+	for call := 0; call < 80; call += 9 {
+		s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, "{event: PodFailed, action: RestartJob}")))
+		s.trouble = trouble{call: call}
+		runs(s)
+		for try := range 3 {
+			s.play("worker-0", corev1.PodFailed, 1)
+			s.settle()
+			s.release()
+			if try < 2 {
+				runs(s)
+			}
+		}
+		if got := s.job().Status.State.Phase; got != batchv1alpha1.Failed || len(s.pods()) != 1 || s.pods()[0].Name != "train-worker-0" {
+			t.Fatalf("trouble at write %d: the job is %s, and its last failed pod is not all that is left:\n%s", call, got, s.state())
+		}
+	}
+}
+
 // TestTrouble breaks every single write of every story, and demands the undisturbed end: the same phases
 // passed through, the same counters, the same pods, and nothing made twice. The worst trouble, a controller
 // that dies when its write was done and before it knows, is tried at each write, the others in turn.
