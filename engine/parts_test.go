@@ -65,8 +65,8 @@ func joinedPolicies(t *testing.T) map[string]*policy.Policy {
 		out[strings.Join(c[:], " beside ")] = joined(t, of[c[0]], ofQueues(t, of[c[1]], "one", "queue.name == 'q1'"),
 			ofQueues(t, of[c[2]], "two", "queue.name != 'q0'"))
 	}
-	kept := of["house"].Part()
-	kept.Name, kept.PredicatesOnly, kept.OfAll = "newer", true, true
+	kept := keptPart(t, of["house"])
+	kept.OfAll = true
 	var issues source.Issues
 	if out["default with predicates of another"], issues = join.Parts(of["default"], kept); issues.Err() != nil {
 		t.Fatal(issues)
