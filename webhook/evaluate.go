@@ -231,8 +231,14 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 // ask asks the table's own rows about an object that can be read. bounded: it is known to be within the table's bounds; within: it is.
 func (t *Table) ask(r Request, bounded bool) (mistakes, warnings []Mistake, within bool, err error) {
 	f := t.frame(r)
-	if applies, err := f.matches(); err != nil || !applies {
+	applies, err := f.matches()
+	if err != nil {
 		return nil, nil, true, err
+	}
+	told := slices.DeleteFunc(slices.Clone(t.warnings), func(r *row) bool { return r.unmatched == applies })
+	if !applies {
+		warnings, err = f.mistakes(told)
+		return nil, warnings, true, err
 	}
 	if !bounded {
 		if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
@@ -242,7 +248,7 @@ func (t *Table) ask(r Request, bounded bool) (mistakes, warnings []Mistake, with
 	if mistakes, err = f.mistakes(t.validations); err != nil {
 		return nil, nil, false, err
 	}
-	warnings, err = f.mistakes(t.warnings)
+	warnings, err = f.mistakes(told)
 	return mistakes, warnings, true, err
 }
 

@@ -49,6 +49,7 @@ func Schema() []rules.Part {
 		{Name: "row", Doc: "A row of bounds, validations or warnings.", Keys: []rules.Key{
 			name, description, operations, forEach, when, path, key("message", "text with CEL", "What is wrong."),
 			key("expression", "CEL: bool", "What must hold; left out, what the row is asked for is wrong."),
+			key("unmatched", "true, false", "For warnings: it is asked of the objects that matchConditions leave out, and of no others."),
 		}},
 		{Name: "include", Doc: "A row of includes.", Keys: []rules.Key{
 			name, description, of, operations, forEach, when, path, key("fields", "list", "What the object is made of that is looked at."),

@@ -50,6 +50,7 @@ type row struct {
 	expression *eval.Expr // for a default, its value
 	fieldPath  *typed.Text
 	message    *typed.Text
+	unmatched  bool // it is asked of objects that the match conditions leave out, and of no others
 }
 
 // What opens a file of rows.
@@ -323,6 +324,9 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 	must, part := s.keys()
 	for _, item := range v.Items(&c.issues) {
 		item.Fields(keysOf(part), &c.issues)
+		if item.Get("unmatched").Exists() && s.name != "warnings" {
+			c.report(item.Get("unmatched").Issuef("leave it out", "unmatched is for warnings only, and this is a row of %s", s.name))
+		}
 		c.need(item, must)
 		r := c.opened(item)
 		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
@@ -355,7 +359,7 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 
 // opened reads what a row has in any section: its name, and what it is asked for.
 func (c *compiler) opened(item source.Value) *row {
-	r := &row{name: c.unique(item.Get("name"))}
+	r := &row{name: c.unique(item.Get("name")), unmatched: item.Get("unmatched").Bool(&c.issues)}
 	r.operations = item.Get("operations").Strings(&c.issues)
 	for _, op := range r.operations {
 		if !slices.Contains(c.table.operations(), op) {
