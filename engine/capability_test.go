@@ -34,7 +34,8 @@ func limitedPolicies(t *testing.T) []compiled {
 	}
 }
 
-// tenancy is a cluster with more nodes than its queues may use, whose pods end, are deleted gracefully, and are evicted, some without effect.
+// tenancy is a cluster with more nodes than its queues may use, whose pods end, are deleted gracefully, and are evicted, some without
+// effect.
 type tenancy struct {
 	*rand.Rand
 	c      *model.Cluster

@@ -25,7 +25,9 @@ func atTheLimits(pods int) []model.Delta {
 	for i := range 1000 {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("gpu-node-%04d", i)}}
 		n.Labels = map[string]string{corev1.LabelHostname: n.Name, corev1.LabelTopologyZone: fmt.Sprint("zone-", i%5)}
-		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
+		n.Status.Allocatable = corev1.ResourceList{
+			"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110"),
+		}
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		add(n)
 	}
@@ -39,7 +41,8 @@ func atTheLimits(pods int) []model.Delta {
 			})
 		}
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprint(group, "-", i%16), Namespace: "team-a", UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"pod": fmt.Sprint("p", i)},
+			Name: fmt.Sprint(group, "-", i%16), Namespace: "team-a", UID: types.UID(fmt.Sprint(i)),
+			Labels:      map[string]string{"pod": fmt.Sprint("p", i)},
 			Annotations: map[string]string{model.GroupAnnotation: group, "example.com/notes": strings.Repeat("x", limits.Metadata-200)},
 		}}
 		p.Spec.SchedulerName = "celsius"
@@ -47,7 +50,9 @@ func atTheLimits(pods int) []model.Delta {
 			Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")},
 		}}}
 		for k := range limits.Tolerations {
-			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprintf("pool-%d-%d", i, k), Operator: corev1.TolerationOpExists})
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+				Key: fmt.Sprintf("pool-%d-%d", i, k), Operator: corev1.TolerationOpExists,
+			})
 		}
 		termsAtTheLimit(p, i, limits.PodTerms)
 		add(p)

@@ -55,8 +55,9 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 		"tasks with many tolerations":   {emptyTolerations(10, 1_080), "tolerations"},
 		"tasks with more tolerations":   {emptyTolerations(1000, 900), "lists and objects"},
 		"more bytes than an object has": {strings.Replace(emptyTolerations(1, 1), "x", strings.Repeat("x", 4<<20), 1), "the object has"},
-		"a list in a list in a list":    {strings.Replace(emptyTolerations(1, 1), "{}", strings.Repeat("[", 1<<20)+strings.Repeat("]", 1<<20), 1), ""},
-		"an amount of 1e300":            {string(review(t, "CREATE", amount)), "resources"},
+		"a list in a list in a list": {strings.Replace(
+			emptyTolerations(1, 1), "{}", strings.Repeat("[", 1<<20)+strings.Repeat("]", 1<<20), 1), ""},
+		"an amount of 1e300": {string(review(t, "CREATE", amount)), "resources"},
 		"bytes that are no characters": {
 			strings.Replace(string(review(t, "CREATE", merged(t, "spec: {queue: x}"))), `"x"`, "\"\xff\xfe\"", 1), "",
 		},
@@ -67,7 +68,8 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 func emptyTolerations(tasks, each int) string {
 	var all []string
 	for i := range tasks {
-		all = append(all, fmt.Sprintf(`{"name":"t%d","replicas":1,"template":{"spec":{"containers":[{"name":"main","image":"x"}],"tolerations":[{}%s]}}}`,
+		all = append(all, fmt.Sprintf(`{"name":"t%d","replicas":1,"template":{"spec":{"containers":[{"name":"main","image":"x"}],`+
+			`"tolerations":[{}%s]}}}`,
 			i, strings.Repeat(",{}", each-1)))
 	}
 	return `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"batch.volcano.sh",` +

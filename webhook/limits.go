@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Limits on what one request costs. The body of a review has at most 7 MiB, which controller-runtime checks: the new and the old object, each
-// of them within maxObject. The API server stores no more either. The other limits hold before an object is decoded, because decoding and
-// the rows cost up to 6 KB of memory per object and list in it.
+// Limits on what one request costs. The body of a review has at most 7 MiB, which controller-runtime checks: the new and the old object,
+// each of them within maxObject. The API server stores no more either. The other limits hold before an object is decoded, because
+// decoding and the rows cost up to 6 KB of memory per object and list in it.
 const (
 	maxObject    = 3 << 20
 	maxElements  = 10_000  // of one list
@@ -51,7 +51,7 @@ func tooMuch(raw []byte) *Mistake {
 		c := raw[i]
 		top := len(s.open) - 1
 		switch {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		case strings.IndexByte(" \t\n\r", c) >= 0:
 			continue
 		case c == ':' && top >= 0:
 			s.open[top].wantsKey = false

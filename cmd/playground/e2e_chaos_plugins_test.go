@@ -81,7 +81,7 @@ func allPluginJobs() []pluginJobs {
 			chaosJobs{phase: batchv1alpha1.Failed, retries: 2, pods: 3}),
 		kind("chained", 25, ray, "",
 			wide("head", 1, "{}")+wide("worker", 2, "{run: 1s}", fmt.Sprintf(whenCompleted, "AbortJob"), "dependsOn: {name: [head]}"),
-			begun+"Aborting:TaskCompleted Aborted", chaosJobs{phase: batchv1alpha1.Aborted, pods: 3}),
+			begun+"Aborting:TaskCompleted Aborted:Suspended", chaosJobs{phase: batchv1alpha1.Aborted, pods: 3}),
 		kind("ranked", 20, "hcclrank: [], pytorch: []", "", wide("master", 1, "{run: 1s}")+wide("worker", 2, "{run: 1s}"),
 			"Pending Running Completed", chaosJobs{phase: batchv1alpha1.Completed, pods: 3}),
 		kind("short", 20, "svc: [], env: []", "  ttlSecondsAfterFinished: 1", wide("worker", 2, "{run: 1s}"), "Pending Running Completed",
@@ -100,7 +100,7 @@ func allPluginJobs() []pluginJobs {
 		kind("renewed", 10, mpi, "", wide("master", 1, "{}")+wide("worker", 1, "{}"), "Pending Running",
 			chaosJobs{phase: batchv1alpha1.Running, pods: 2, alive: 2}),
 		kind("resumed", 10, "tensorflow: [], env: []", "", wide("ps", 1, "{}")+wide("worker", 1, "{}"),
-			"Pending Running Aborting:CommandIssued Aborted(:CommandIssued)? Restarting:CommandIssued Pending Running",
+			"Pending Running Aborting:CommandIssued Aborted(:CommandIssued|:Suspended)? Restarting:CommandIssued Pending Running",
 			chaosJobs{phase: batchv1alpha1.Running, retries: 1, pods: 4, alive: 2}),
 	}
 	for i := range all {

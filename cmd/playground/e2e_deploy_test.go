@@ -239,7 +239,8 @@ func TestE2ERemove(t *testing.T) {
 	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
 	all := func() string {
 		return p.kubectl(t, "get", "vcjobs,queues.scheduling.volcano.sh,podgroups,pods", "-A", "-o",
-			`jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.uid} {.metadata.resourceVersion} {.metadata.deletionTimestamp}{"\n"}{end}`)
+			`jsonpath={range .items[*]}{.kind}/{.metadata.name} `+
+				`{.metadata.uid} {.metadata.resourceVersion} {.metadata.deletionTimestamp}{"\n"}{end}`)
 	}
 	before := all()
 	for _, kind := range []string{"Job/", "Queue/", "PodGroup/", "Pod/"} {
@@ -339,7 +340,7 @@ func file(t *testing.T, text string) string {
 // checkScraped has a part asked for its metrics: by nobody, by somebody who may not read them, and by who may.
 func (p *standalone) checkScraped(t *testing.T, address string) {
 	t.Helper()
-	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the part made its certificate at its start: nobody has signed it
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the part signed its own certificate
 	defer web.CloseIdleConnections()
 	for account, want := range map[string]int{"": http.StatusUnauthorized, "default": http.StatusForbidden, "prometheus": http.StatusOK} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)

@@ -21,7 +21,8 @@ type backlog struct {
 
 	cursor  follow.Cursor[*model.Job]
 	cycle   uint64
-	local   bool // a job's status is told by the job and its waits alone
+	local   bool   // a job's status is told by the job and its waits alone, and by the sizes of nodes
+	sizes   uint64 // Session.NodeSizes at the last statuses
 	steps   []*stepBacklog
 	bySteps map[*policy.Step]*stepBacklog
 	records map[*model.Job]*record

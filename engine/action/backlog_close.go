@@ -13,7 +13,10 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 	for _, r := range b.fresh {
 		b.look(r)
 	}
-	if !b.local { // a status may be another though nothing of its job changed, and it rests on what the job waits for
+	sizes := b.s.NodeSizes()
+	elsewhere := !b.local || sizes != b.sizes // a status may change although its job did not; it depends on what the job waits for
+	b.sizes = sizes
+	if elsewhere {
 		for _, r := range b.open.records {
 			b.look(r)
 		}
@@ -28,7 +31,7 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 		}
 	}
 	slices.SortFunc(b.looked, byKey)
-	if !b.local {
+	if elsewhere {
 		b.listed.changed = append(b.listed.changed[:0], b.listed.records...)
 	}
 	for _, list := range [][]*record{b.listed.changed, b.looked} {

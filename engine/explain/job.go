@@ -70,7 +70,8 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 	return rows
 }
 
-// rootCause states why a job that waits can never start as things are, whatever other jobs do; "" where waiting can help, or the job does not wait.
+// rootCause states why a job that waits can never start as things are, whatever other jobs do; "" where waiting can help, or the job does
+// not wait.
 func (x *Cycle) rootCause(j *model.Job) string {
 	if !report.MayWait(j) || j.Orphan {
 		return ""

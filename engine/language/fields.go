@@ -102,8 +102,9 @@ func taskFields() []*rules.Member {
 			func(t v) string { return t.Of.PreemptionPolicy }), "PreemptLowerPriority", "Never"),
 		oneOf(stringField("status", FromState, rules.ByStep, "where it stands in its life", func(t v) string { return t.Of.Status.String() }),
 			model.Statuses()...),
-		amountField("request", FromSpec, rules.ByObject, "what it counts for until it is finished, as for the kubelet: the larger of its containers and of each init container, with "+
-			"sidecars, overhead, the pod's own requests, and what a kubelet granted; pods is 1",
+		amountField("request", FromSpec, rules.ByObject,
+			"what it counts for until it is finished, as for the kubelet: the larger of its containers and of each init container, with "+
+				"sidecars, overhead, the pod's own requests, and what a kubelet granted; pods is 1",
 			func(t v) (model.Resources, *Amounts, *World) { return t.Of.Request, &t.request, t.World }),
 		amountField("initRequest", FromSpec, rules.ByObject, "deprecated: the same as request",
 			func(t v) (model.Resources, *Amounts, *World) { return t.Of.Request, &t.request, t.World }),
@@ -282,8 +283,9 @@ func queueFields() []*rules.Member {
 		intField("runningJobs", FromState, rules.ByObject, "jobs of phase Running", phase("Running")),
 		amountField("allocated", FromHeld, rules.ByStep, "sum of request over the allocatedTasks and pipelinedTasks of its jobs",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Allocated, &q.allocated, q.World }),
-		amountField("occupied", FromHeld, rules.ByStep, "sum of request over the tasks of its jobs that are on a node, until their pods have ended or "+
-			"are deleted: Allocated, Binding, Bound, Running, Releasing and Unknown. Pipelined tasks do not count",
+		amountField("occupied", FromHeld, rules.ByStep,
+			"sum of request over the tasks of its jobs that are on a node, until their pods have ended or "+
+				"are deleted: Allocated, Binding, Bound, Running, Releasing and Unknown. Pipelined tasks do not count",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Occupied, &q.occupied, q.World }),
 		amountField("request", FromState, rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Request, &q.request, q.World }),

@@ -70,10 +70,13 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 			j.Queue.Occupied.addSum(&j.Queue.rests.occupied, t.Request, f)
 		}
 	}
-	holds := t.Status.taken()
-	if !holds && t.Status != Pending {
-		return
+	if holds := t.Status.taken(); holds || t.Status == Pending {
+		j.countRequest(t, f, holds)
 	}
+}
+
+// countRequest counts what a task requests in its job and queue, f times, and what it holds if it holds that.
+func (j *Job) countRequest(t *Task, f float64, holds bool) {
 	j.Request.addSum(&j.rests.request, t.Request, f)
 	if holds {
 		j.Allocated.addSum(&j.rests.allocated, t.Request, f)

@@ -23,8 +23,10 @@ func kubeletCounts(o *corev1.Pod) corev1.ResourceList {
 
 // anyRequests is a pod with containers, init containers, sidecars, overhead and requests as a whole, in amounts as users write them.
 func anyRequests(t *rapid.T, name string) *corev1.Pod {
-	amounts := []string{"", "cpu=100m memory=64Mi", "cpu=1 memory=1Gi", "cpu=6 memory=512Mi", "cpu=250m", "memory=3G", "cpu=2 nvidia.com/gpu=1",
-		"cpu=1 hugepages-2Mi=4Mi", "cpu=1 ephemeral-storage=10Gi"}
+	amounts := []string{
+		"", "cpu=100m memory=64Mi", "cpu=1 memory=1Gi", "cpu=6 memory=512Mi", "cpu=250m", "memory=3G", "cpu=2 nvidia.com/gpu=1",
+		"cpu=1 hugepages-2Mi=4Mi", "cpu=1 ephemeral-storage=10Gi",
+	}
 	granted := []string{"", "", "cpu=3 memory=2Gi", "cpu=50m memory=32Mi"}
 	p := pod(name, draw(t, "main", amounts...))
 	statuses := func(ctrs []corev1.Container, prefix string) (out []corev1.ContainerStatus) {

@@ -36,7 +36,8 @@ func (s Status) HoldsResources() bool {
 // taken is true of a task whose request counts as taken, for shares and limits: who is promised room has it.
 func (s Status) taken() bool { return s.HoldsResources() || s == Pipelined }
 
-// occupies is true of a task that holds what it requests until its pod has ended or is deleted, wherever an eviction or deletion has got to.
+// occupies is true of a task that holds what it requests until its pod has ended or is deleted, wherever an eviction or deletion has got
+// to.
 func (t *Task) occupies() bool {
 	switch t.Status {
 	case Allocated, Binding, Bound, Running:

@@ -25,9 +25,9 @@ type alikePods struct {
 	pod   *corev1.Pod // one of them; nil: they do not exist yet
 }
 
-// NeverStarts states why a job can never start on the nodes that the cluster has, even if all of them were empty, and what would change that.
-// It is "" of any other job. A resource that no node offers comes first, then a pod that is larger than every node, then a gang that is
-// larger than all nodes together.
+// NeverStarts states why a job can never start on the nodes that the cluster has, even if all of them were empty, and what would change
+// that. It is "" of any other job. A resource that no node offers comes first, then a pod that is larger than every node, then a gang
+// that is larger than all nodes together.
 func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""

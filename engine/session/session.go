@@ -221,6 +221,9 @@ func (s *Session) Until(moment time.Time) { s.ask.Until(moment) }
 // NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
 func (s *Session) NeverFits(t *model.Task) string { return s.verdicts.NeverFits(t) }
 
+// NodeSizes is a number that changes whenever NeverStarts may state something else of a job that did not change.
+func (s *Session) NodeSizes() uint64 { return s.verdicts.NodeSizes() }
+
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStarts(j) }
 

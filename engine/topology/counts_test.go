@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -191,14 +192,35 @@ func (w *walk) Check(t *rapid.T) {
 	if diff := cmp.Diff(w.answers(anew), w.answers(w.counts)); diff != "" {
 		t.Fatalf("what was followed is not what is counted from the beginning (-anew +followed):\n%s", diff)
 	}
-	for key, ta := range anew.tallies {
-		if w.counts.tallies[key] == nil || strings.Contains(key, "spread ") || strings.Contains(key, "together") {
-			continue // their names are numbers
+	followed := byLongKey(w.counts)
+	for key, ta := range byLongKey(anew) {
+		if followed[key] == nil {
+			t.Fatalf("no tally %q is followed", key)
 		}
-		if got, want := named(w.counts.tallies[key]), named(ta); !cmp.Equal(got, want) {
+		if got, want := named(followed[key]), named(ta); !cmp.Equal(got, want) {
 			t.Fatalf("tally %q: %v, counted from the beginning %v", key, got, want)
 		}
 	}
+}
+
+// shortName is where the key of a tally has the number of a text.
+var shortName = regexp.MustCompile(`(?m)^spread \d+|^\d+\ntogether$`)
+
+// byLongKey are the tallies by their keys, in which the texts themselves replace the numbers of long texts. The numbers differ between
+// Counts that met the texts in another order.
+func byLongKey(p *Counts) map[string]*Tally {
+	texts := map[string]string{}
+	for text, number := range p.names {
+		texts[number] = text
+	}
+	out := map[string]*Tally{}
+	for key, ta := range p.tallies {
+		out[shortName.ReplaceAllStringFunc(key, func(found string) string {
+			number := regexp.MustCompile(`\d+`).FindString(found)
+			return strings.Replace(found, number, "<"+texts[number]+">", 1)
+		})] = ta
+	}
+	return out
 }
 
 // named are the counts of a tally by the value of the domain.

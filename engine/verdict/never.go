@@ -13,6 +13,7 @@ type sizes struct {
 	most   model.Resources
 	sum    model.Resources // of all nodes
 	number uint64          // another wherever most is
+	sums   uint64          // another wherever most or sum is
 }
 
 // largest is the most that any node has of a dimension.
@@ -25,7 +26,7 @@ func (v *Verdicts) largest(dim int) float64 {
 func (v *Verdicts) sizes() uint64 {
 	n, x := &v.c.Nodes, &v.ofNodes
 	if at := v.c.ObjectClock + 1; x.at != at {
-		was := x.most
+		was, wasSum := x.most, x.sum
 		x.at, x.most, x.sum = at, nil, nil
 		for dim, column := range n.Allocatable {
 			most, sum := 0.0, 0.0
@@ -40,6 +41,9 @@ func (v *Verdicts) sizes() uint64 {
 		}
 		if !slices.Equal(was, x.most) {
 			x.number++
+			x.sums++
+		} else if !slices.Equal(wasSum, x.sum) {
+			x.sums++
 		}
 	}
 	return x.number
@@ -61,6 +65,12 @@ func (v *Verdicts) NeverFits(t *model.Task) string {
 // misfit says the same of one dimension.
 func (v *Verdicts) misfit(t *model.Task, dim int) string {
 	return report.NeverFits(v.c.Dims, t, dim, v.largest(dim))
+}
+
+// NodeSizes is a number that changes whenever the nodes allocate other amounts when they are empty, be it each or together.
+func (v *Verdicts) NodeSizes() uint64 {
+	v.sizes()
+	return v.ofNodes.sums
 }
 
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.

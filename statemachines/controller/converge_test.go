@@ -88,7 +88,8 @@ func (s *stage) playOne(name string, phase corev1.PodPhase) {
 }
 
 // TestJobsConverge scales jobs in every phase up and down, with pods in every phase. While the pods do not change, the status is written at
-// most as often as there are phases, and then no more. No pod beyond the replicas is left, except finished ones where the phase retains them.
+// most as often as there are phases, and then no more. No pod beyond the replicas is left, except finished ones where the phase retains
+// them.
 func TestJobsConverge(t *testing.T) {
 	const jobs = 150
 	r := rand.New(rand.NewPCG(3, 4))

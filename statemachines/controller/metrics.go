@@ -84,7 +84,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		events:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: events.Dropped, Help: events.DroppedHelp}, []string{"why"}),
 		leading: scrape.NewLeading(reg, "controllers"),
 	}
-	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.deferred, m.flows, m.requests, m.events)
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals,
+		m.deferred, m.flows, m.requests, m.events)
 	return m
 }
 

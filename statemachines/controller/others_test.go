@@ -121,8 +121,8 @@ func TestBarePods(t *testing.T) {
 	}
 }
 
-// TestMinResourcesFollowTheOwnersTemplate has a StatefulSet ask for 5 GPUs, more than its queue may have. When its template asks for one and
-// the pod is created again, the PodGroup, which is of the StatefulSet, asks for one as well.
+// TestMinResourcesFollowTheOwnersTemplate has a StatefulSet ask for 5 GPUs, more than its queue may have. When its template asks for one
+// and the pod is created again, the PodGroup, which is of the StatefulSet, asks for one as well.
 func TestMinResourcesFollowTheOwnersTemplate(t *testing.T) {
 	asking := func(uid, gpus string) *corev1.Pod {
 		pod := owned("apps/v1", "StatefulSet", "l11")

@@ -33,7 +33,8 @@ func refusalRules() []refusalRule {
 	}
 }
 
-// refusalText states why a pod could not be created: the cause and the remedy first where they are known, then what the API server answered.
+// refusalText states why a pod could not be created: the cause and the remedy first where they are known, then what the API server
+// answered.
 func refusalText(rules []refusalRule, pod string, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return fmt.Errorf("create pod %s: %w", pod, err)

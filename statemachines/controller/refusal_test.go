@@ -16,7 +16,10 @@ import (
 // TestRefusalText shows that a refusal of a pod begins with its cause, with messages that Kubernetes' admission plugins write.
 func TestRefusalText(t *testing.T) {
 	for _, c := range []struct{ answer, begins string }{
-		{"maximum cpu usage per Container is 2, but limit is 4", "a LimitRange of the namespace refuses the pod: maximum cpu usage per Container is 2"},
+		{
+			"maximum cpu usage per Container is 2, but limit is 4",
+			"a LimitRange of the namespace refuses the pod: maximum cpu usage per Container is 2",
+		},
 		{"minimum memory usage per Pod is 1Gi, but request is 512Mi", "a LimitRange of the namespace refuses the pod: minimum memory"},
 		{
 			"cpu max limit to request ratio per Container is 2, but provided ratio is 4.000000",

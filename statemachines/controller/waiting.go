@@ -112,8 +112,8 @@ func (w *world) waitsFor(schedulers []string) *waiting {
 	}
 }
 
-// foreignPods states that a pod template names a scheduler that is not ours, so that no pod of it is placed by the job's scheduler; nil: none
-// does.
+// foreignPods states that a pod template names a scheduler that is not ours, so that no pod of it is placed by the job's scheduler; nil:
+// none does.
 func (w *world) foreignPods(schedulers []string) *waiting {
 	for i := range w.job.Spec.Tasks {
 		name := w.job.Spec.Tasks[i].Template.Spec.SchedulerName

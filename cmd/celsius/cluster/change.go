@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,6 +34,21 @@ func plain(v any) any {
 	return out
 }
 
+// sameFields compares objects. An empty field equals a missing one.
+func sameFields(a, b map[string]any, inParams bool) bool {
+	for key := range a {
+		if !sameValue(a[key], b[key], inParams || key == "params") {
+			return false
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok && !isEmpty(b[key]) {
+			return false
+		}
+	}
+	return true
+}
+
 func sameValue(a, b any, inParams bool) bool {
 	if isEmpty(a) || isEmpty(b) {
 		return isEmpty(a) && isEmpty(b)
@@ -40,31 +56,10 @@ func sameValue(a, b any, inParams bool) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		if !ok {
-			return false
-		}
-		for key := range x {
-			if !sameValue(x[key], y[key], inParams || key == "params") {
-				return false
-			}
-		}
-		for key := range y {
-			if _, ok := x[key]; !ok && !isEmpty(y[key]) {
-				return false
-			}
-		}
-		return true
+		return ok && sameFields(x, y, inParams)
 	case []any:
 		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for i := range x {
-			if !sameValue(x[i], y[i], inParams) {
-				return false
-			}
-		}
-		return true
+		return ok && slices.EqualFunc(x, y, func(a, b any) bool { return sameValue(a, b, inParams) })
 	}
 	if a == b {
 		return true
@@ -137,7 +132,8 @@ func (r *Reach) policyIs(ctx context.Context, name string, want any) (*unstructu
 		return nil, fmt.Errorf("the change of policy %s was sent, but the policy cannot be read back: %w", name, err)
 	}
 	if !sameSpec(now.Object["spec"], want) {
-		return nil, fmt.Errorf("the change of policy %s was sent, but generation %d differs from it: another client or a webhook changed it as well; "+
+		return nil, fmt.Errorf("the change of policy %s was sent, but generation %d differs from it: another client or a webhook "+
+			"changed it as well; "+
 			"kubectl get spol %[1]s -o yaml shows it", name, now.GetGeneration())
 	}
 	return now, nil

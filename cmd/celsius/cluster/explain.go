@@ -96,8 +96,8 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 // takenWithin is how long the controllers may take to write the first status of a new Job before that is worth a word.
 const takenWithin = 10 * time.Second
 
-// jobCause states what the controllers know of why a Job has no running pods, as the user may read it; "" where the Job runs, does not exist,
-// or may not be read. The scheduler knows nothing of pods that could not be created.
+// jobCause states what the controllers know of why a Job has no running pods, as the user may read it; "" where the Job runs, does not
+// exist, or may not be read. The scheduler knows nothing of pods that could not be created.
 func (t *tool) jobCause(ctx context.Context, r *Reach, name types.NamespacedName) string {
 	job := &batchv1alpha1.Job{}
 	if err := r.Get(ctx, name, job); err != nil {

@@ -56,7 +56,8 @@ func (f *faults) add(errors []model.RuleError) bool {
 	}
 	f.cycles++
 	if e := &errors[i]; f.first == "" {
-		f.first = fmt.Sprintf("row %s (%s) failed for %s: %s", model.RowName(e.Table, e.Rule), e.Site, cut(e.Object, mostText), cut(e.Text, mostText))
+		f.first = fmt.Sprintf("row %s (%s) failed for %s: %s", model.RowName(e.Table, e.Rule), e.Site,
+			cut(e.Object, mostText), cut(e.Text, mostText))
 	}
 	return true
 }

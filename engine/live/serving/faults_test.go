@@ -29,7 +29,8 @@ func faulty(table string, overBudget, panicked int) *model.Plan {
 		text = "internal error: runtime error: index out of range [3] with length 3"
 	}
 	return &model.Plan{Errors: []model.RuleError{{
-		Site: "scores", Table: table, Rule: "dear", Count: 4, Object: "team-a/train-0 on n1", Text: text, OverBudget: overBudget, Panicked: panicked,
+		Site: "scores", Table: table, Rule: "dear", Count: 4, Object: "team-a/train-0 on n1", Text: text,
+		OverBudget: overBudget, Panicked: panicked,
 	}}}
 }
 

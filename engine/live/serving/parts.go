@@ -69,20 +69,7 @@ func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 	}
 	if x.base != c.serving.policy || !slices.Equal(x.of, fit) || !slices.Equal(x.whole, whole) {
 		x.base, x.of, x.whole, x.joined = c.serving.policy, fit, whole, c.serving.policy
-		x.refused = map[*candidate]source.Issues{}
-		var taken []policy.Part
-		for _, candidate := range fit {
-			part, joins := candidate.part(candidate == selected)
-			if !joins {
-				part = candidate.policy.Part()
-			}
-			joined, issues := join.Parts(c.serving.policy, append(taken, part)...)
-			if joined == nil {
-				x.refused[candidate] = issues
-				continue
-			}
-			taken, x.joined = append(taken, part), joined
-		}
+		x.joinParts(selected)
 	}
 	mode := v1alpha1.Mode(c.policy.Mode)
 	for _, candidate := range fit {
@@ -98,6 +85,24 @@ func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 	}
 	c.policy = inMode(x.joined, mode)
 	return c
+}
+
+// joinParts joins the parts of all candidates with the base, one after the other. It leaves out those that do not join.
+func (x *beside) joinParts(selected *candidate) {
+	x.refused = map[*candidate]source.Issues{}
+	var taken []policy.Part
+	for _, candidate := range x.of {
+		part, joins := candidate.part(candidate == selected)
+		if !joins {
+			part = candidate.policy.Part()
+		}
+		joined, issues := join.Parts(x.base, append(taken, part)...)
+		if joined == nil {
+			x.refused[candidate] = issues
+			continue
+		}
+		taken, x.joined = append(taken, part), joined
+	}
 }
 
 // servingOf is what serves of an object's generations; nil: none does.

@@ -84,7 +84,8 @@ func (l *linter) barren(a *policy.Action) {
 			missing[i] += " (" + vetoes + " only protect)"
 		}
 	}
-	hint := "remove the action from the pipeline, or add a table whose rows permit victims, such as priority for preempt or capacity for reclaim"
+	hint := "remove the action from the pipeline, or " +
+		"add a table whose rows permit victims, such as priority for preempt or capacity for reclaim"
 	l.warn(l.inPipeline(a.Name).Issuef(hint, "the action %s can evict no pod: no row of the policy permits it in %s", a.Name,
 		strings.Join(missing, " and in ")))
 }

@@ -31,7 +31,7 @@ func TestEvictions(t *testing.T) {
 	} {
 		text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  pipeline: [" + c.pipeline +
 			"]\n  tiers:\n  - name: first\n    tables: [" + c.first + "]\n  - name: second\n    tables:\n    - " + c.second + "\n"
-		doc := parsed(t, "p.yaml", text)
+		doc := parsed(t, text)
 		p, issues := policy.Load(doc)
 		if issues.Err() != nil {
 			t.Fatalf("%s: %v", c.name, issues)

@@ -31,9 +31,9 @@ spec:
 `
 }
 
-func parsed(t *testing.T, name, text string) *source.Document {
+func parsed(t *testing.T, text string) *source.Document {
 	t.Helper()
-	docs, issues := source.Parse(name, []byte(text))
+	docs, issues := source.Parse("p.yaml", []byte(text))
 	if issues.Err() != nil || len(docs) != 1 {
 		t.Fatalf("%d documents, %v\n%s", len(docs), issues, text)
 	}
@@ -43,7 +43,7 @@ func parsed(t *testing.T, name, text string) *source.Document {
 // found are the findings of a table as "line:column: message; hint".
 func found(t *testing.T, text string) string {
 	t.Helper()
-	issues, mistakes := Policy(parsed(t, "p.yaml", text))
+	issues, mistakes := Policy(parsed(t, text))
 	if len(mistakes) > 0 {
 		t.Fatal(mistakes)
 	}
@@ -230,7 +230,7 @@ scores: [{name: off, expression: node.idle.cpu}]`))
 // A policy with mistakes has those, and nothing else.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
-	found, mistakes := Policy(parsed(t, "p.yaml", policyWith("predicates: [{name: x, expression: nod.taskCount > 1}]")))
+	found, mistakes := Policy(parsed(t, policyWith("predicates: [{name: x, expression: nod.taskCount > 1}]")))
 	if len(found) > 0 || len(mistakes) != 1 {
 		t.Errorf("found %v, mistakes %v", found, mistakes)
 	}
@@ -253,7 +253,7 @@ func TestNothingInWhatShips(t *testing.T) {
 		}
 		text := strings.NewReplacer("[allocate]", "["+pipeline+"]", "{name: own, inline: {\n\n    }}", "{name: "+table+"}").Replace(
 			policyWith(""))
-		resolved, issues := policytext.Resolve(parsed(t, "p.yaml", text), nil)
+		resolved, issues := policytext.Resolve(parsed(t, text), nil)
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}

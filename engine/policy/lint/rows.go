@@ -18,7 +18,8 @@ import (
 // allHold are the sites of which all rows must hold.
 func allHold() []string {
 	return []string{
-		policy.Predicates, policy.DevicePredicates, policy.JobValid, policy.JobReady, policy.Allocatable, policy.Bindable, policy.Preemptive, policy.TaskFeasible,
+		policy.Predicates, policy.DevicePredicates, policy.JobValid, policy.JobReady, policy.Allocatable, policy.Bindable,
+		policy.Preemptive, policy.TaskFeasible,
 	}
 }
 

@@ -146,7 +146,8 @@ type ShortJob struct {
 	Priority string `json:"priority"`
 	// MinResources is what the job reserves when it is let in; default nothing.
 	MinResources map[string]resource.Quantity `json:"minResources"`
-	// AutoMinResources has MinResources derived as the controllers derive it for a Volcano Job: what ResourceQuotas count of its first Min pods.
+	// AutoMinResources has MinResources derived as the controllers derive it for a Volcano Job: what ResourceQuotas count of its first Min
+	// pods.
 	AutoMinResources bool `json:"autoMinResources"`
 	// Phase of the PodGroup: Pending, Inqueue, Running, Unknown, Completed; default Running where a pod has a node, else Pending.
 	Phase string `json:"phase"`
