@@ -41,21 +41,25 @@ func (s *Server) certificate() (pair tls.Certificate, authority []byte, err erro
 	return pair, bytes.TrimSpace(rest), nil
 }
 
-// register says where the server is, until that is written. Outside of a cluster it takes it back when ctx ends.
+// registerEvery is how often the registration is written: objects of it that were deleted are created again.
+const registerEvery = 30 * time.Second
+
+// register writes where the server is, until ctx ends. Outside of a cluster it deletes the registration then.
 func (s *Server) register(ctx context.Context, port int, authority []byte) {
-	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		err := s.write(ctx, port, authority)
-		if err == nil || ctx.Err() != nil {
-			break
+	for wait := time.Second; ctx.Err() == nil; {
+		next := registerEvery
+		if err := s.write(ctx, port, authority); err != nil && ctx.Err() == nil {
+			next, wait = wait, min(2*wait, registerEvery)
+			s.Log.Info("the API server cannot be told where questions about cycles are taken; it is tried again", "after", next.String(),
+				"error", err.Error())
+		} else {
+			wait = time.Second
 		}
-		s.Log.Info("the API server cannot be told where questions about cycles are taken; it is tried again", "after", wait.String(),
-			"error", err.Error())
 		select {
 		case <-ctx.Done():
-		case <-time.After(wait):
+		case <-time.After(next):
 		}
 	}
-	<-ctx.Done()
 	if net.ParseIP(s.Host) != nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return // the next writes over it
 	}
