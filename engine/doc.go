@@ -81,6 +81,7 @@
 //	engine/live/shadow       policies that decide beside it, with no consequences, and in what they differ
 //	engine/live/asks         what plans would have answered by extenders, asked between cycles
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
+//	engine/live/recovery     recovered panics: the place, the object that was handled, and the row of the policy
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for
 //	engine/live/beside       what another scheduler does, compared with what a policy would have decided; nothing is written
 //	engine/live/load         the measured load of nodes, asked of Prometheus

@@ -120,33 +120,35 @@ var mayImport = map[string]string{
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
+		"engine/live/recovery " +
 		"engine/live/scrape engine/live/strip " +
 		"engine/live/questions engine/live/serving engine/live/shadow engine engine/explain engine/extender engine/proof engine/model " +
 		"engine/policy engine/recording engine/session engine/volume crds/informers " +
 		"statemachines/objects " + allCRDs,
-	"engine/live/asks": "engine/extender engine/model",
+	"engine/live/asks": "engine/extender engine/live/recovery engine/model",
 	"engine/live/beside": "engine engine/compare engine/explain engine/model engine/policy engine/session " +
 		"crds/scheduling/v1beta1",
 	"engine/live/lease":     "",
 	"engine/live/load":      "",
-	"engine/live/outbox":    "",
+	"engine/live/outbox":    "engine/live/recovery",
+	"engine/live/recovery":  "",
 	"engine/live/questions": "engine engine/explain engine/model engine/policy engine/whatif crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/live/serving": "engine/model engine/policy engine/policy/join engine/policy/parts engine/policy/rollback rules/source " +
 		"crds/policy/v1alpha1",
 	"engine/live/shadow": "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
 	"engine/live/strip":  "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"statemachines":      "rules rules/eval rules/source",
-	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
+	"statemachines/controller": "engine/live/events engine/live/recovery engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
 		"statemachines/controller/flows statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
-	"statemachines/controller/flows": "statemachines statemachines/flow " +
+	"statemachines/controller/flows": "engine/live/recovery statemachines statemachines/flow " +
 		"crds/batch/v1alpha1 crds/flow/v1alpha1",
 	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",
 	"statemachines/cron":      "crds/batch/v1alpha1",
 	"statemachines/flow":      "crds/batch/v1alpha1 crds/flow/v1alpha1",
 	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
-	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
+	"webhook": "engine/live/recovery engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
 		"statemachines/cron statemachines/flow statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
 	"deploy":             "",
@@ -250,6 +252,7 @@ var mayImportOthers = map[string]string{
 		" github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/beside":       apiObjects + " k8s.io/client-go github.com/go-logr/logr",
 	"engine/live/outbox":       "",
+	"engine/live/recovery":     "github.com/prometheus/client_golang k8s.io/apimachinery",
 	"engine/live/serving":      clients + " github.com/go-logr/logr github.com/prometheus/client_golang github.com/prometheus/client_model",
 	"engine/live/shadow":       apiObjects + " github.com/go-logr/logr github.com/prometheus/client_golang",
 	"engine/live/questions":    clients + " github.com/go-logr/logr k8s.io/apiserver",

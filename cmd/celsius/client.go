@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
@@ -59,6 +60,7 @@ func (f *clientFlags) connect(component string) (*rest.Config, error) {
 	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(f.verbosity)))
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	recovery.HandleCrashes()
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{}

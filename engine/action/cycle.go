@@ -178,7 +178,11 @@ func (x *Cycle) Statuses() {
 			x.waits.SetServed(j)
 		}
 	}
-	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole, x.s.NeverStarts) })
+	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus {
+		x.c.Handle(j)
+		return x.waits.Status(j, x.whole, x.s.NeverStarts)
+	})
+	x.c.Turn = nil
 }
 
 // whole says whether the placements of a job may be kept.

@@ -25,7 +25,10 @@ type visit struct {
 // queues and jobs, which are asked again after it; one without effect leaves everything as it was, and the queue's next job follows.
 func (x *Cycle) walk(step *policy.Step, v visit) {
 	jobs, queues := x.memory.jobs.of(step), x.s.Queues()
-	for _, q := range jobs.begin(func(j *model.Job) bool { return !v.idle(j) && x.jobPasses(step, policy.KeyJobs, j) }) {
+	for _, q := range jobs.begin(func(j *model.Job) bool {
+		x.c.Turn = j
+		return !v.idle(j) && x.jobPasses(step, policy.KeyJobs, j)
+	}) {
 		if v.begin != nil {
 			v.begin()
 			v.begin = nil
@@ -65,7 +68,9 @@ func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 	}
 	x.result.reset()
 	content, errors := x.c.Content(), x.s.Errors()
+	x.c.Handle(j)
 	again = v.turn(j)
+	x.c.Turn = nil
 	x.result.erred = x.s.Errors() != errors
 	effect = again || x.result.unsettled || x.c.Content() != content
 	if effect && len(x.plan.Binds)+len(x.plan.Admits)+len(x.plan.Evicts) > 0 {

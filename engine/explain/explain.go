@@ -85,6 +85,7 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 	switch kind {
 	case Job:
 		if j := called(x, key); j != nil {
+			x.cluster.Handle(j)
 			out.Text = x.job(j)
 			x.add(out, j.Key, "")
 			return out, nil
@@ -92,6 +93,7 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 		return nil, x.unknown(kind, key, titles(x))
 	case Pod:
 		if t := x.cluster.Tasks[key]; t != nil {
+			x.cluster.Handle(t)
 			out.Text = x.pod(t)
 			x.add(out, t.Job.Key, key)
 			return out, nil
@@ -99,6 +101,7 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 		return nil, x.unknown(kind, key, slices.Collect(maps.Keys(x.cluster.Tasks)))
 	case Queue:
 		if q := x.cluster.Queues[name]; q != nil {
+			x.cluster.Handle(q)
 			out.Text = x.queue(q)
 			return out, nil
 		}

@@ -117,7 +117,7 @@ func (s *statuses) make(g *group, j *model.Job, want *groupStatus) {
 	is.CreationTimestamp = metav1.Time{}
 	is.Status = want.status()
 	key, pod, wrong := j.Key, g.assumed.pod, g.assumed.wrong
-	s.outbox.Put(outbox.Status, groupWrite(key), func(ctx context.Context) {
+	s.outbox.Put(outbox.Status, groupWrite(key), guarded(s.feed, pod, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		out := &groupOutcome{key: key, want: want}
@@ -131,5 +131,5 @@ func (s *statuses) make(g *group, j *model.Job, want *groupStatus) {
 			}
 		}
 		s.feed.add(change{object: out}, false)
-	})
+	}, func() { s.feed.add(change{object: &groupOutcome{key: key, want: want, err: errInternal}}, false) }))
 }

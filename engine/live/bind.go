@@ -49,6 +49,7 @@ const (
 type order struct {
 	model.Bind
 	policy    string            // NAME@GENERATION
+	pod       *corev1.Pod       // as it was when this was decided
 	record    model.Record      // for who leads next
 	devices   map[string]string // for who runs the pod
 	group     string            // the name of its PodGroup, where the pod does not say it yet; "": it does
@@ -133,6 +134,18 @@ func (b *binder) send(o *order) {
 
 // try is one attempt at a binding. An order ends bound, refused or gone; until then it is tried again.
 func (b *binder) try(ctx context.Context, o *order) {
+	guarded(b.feed, o.pod, func(ctx context.Context) { b.tryOnce(ctx, o) }, func() {
+		// Where it is not known what became of the order, the pod counts on the node until it changes.
+		if result, _ := b.readBack(ctx, o, errInternal, refused); result != unknown {
+			b.feed.add(change{object: &bindOutcome{o, result, errInternal}}, true)
+		}
+	})(ctx)
+}
+
+// errInternal is why a write has not succeeded during which the scheduler panicked.
+var errInternal = errors.New("the scheduler failed at it; its event LeftOut says where")
+
+func (b *binder) tryOnce(ctx context.Context, o *order) {
 	if !b.prepare(ctx, o) {
 		return
 	}

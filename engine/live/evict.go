@@ -75,6 +75,12 @@ func (b *binder) evict(e *eviction) {
 // tryEvict is one attempt at an eviction. It ends evicted, refused or gone; until then it is tried again, which does no harm: it is of
 // one pod by its UID. Where it is recalled meanwhile it is not; if a try reached the pod after all, the pod's own events tell.
 func (b *binder) tryEvict(ctx context.Context, e *eviction) {
+	guarded(b.feed, e.victim, func(ctx context.Context) { b.evictOnce(ctx, e) }, func() {
+		b.feed.add(change{object: &evictOutcome{e, refused, errInternal}}, true)
+	})(ctx)
+}
+
+func (b *binder) evictOnce(ctx context.Context, e *eviction) {
 	if e.recalled.Load() {
 		b.stays(ctx, e, "Pod stays, as nobody needs its room any more")
 		b.feed.add(change{object: &evictOutcome{e, recalled, nil}}, true)
@@ -267,6 +273,7 @@ func (l *loop) sendEvicts(plan *model.Plan) {
 			continue
 		}
 		if l.outbox.Cancel(orderKey(t.Key, t.UID)) {
+			delete(l.sent, t.Key)
 			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 			continue
 		}

@@ -31,7 +31,7 @@ import (
 )
 
 // preempting is a policy by which jobs of higher priority displace pods of lower ones, with more parameters of its step.
-func preempting(t *testing.T, more string) *policy.Policy {
+func preempting(t testing.TB, more string) *policy.Policy {
 	t.Helper()
 	docs, issues := source.Parse("policy.yaml", []byte(`
 apiVersion: scheduling.celsius.dev/v1alpha1

@@ -351,6 +351,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 			},
 			asks: newAsks(asks.Options{}, f.feed, m, log), events: said, verifier: newVerifier(0, m, said, log), metrics: m, log: log,
 		},
+		volumes: volume.New, recoveries: newRecoveries(),
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}
 	return &rig{l, f, context.Background()}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -50,14 +51,23 @@ func (l *loop) noted(plan *model.Plan) {
 	l.past.Note(plan, l.stamp)
 }
 
-// look lets somebody look at the last cycle. That it panics is no reason for the scheduler to end: it changes nothing.
+// look answers a question about the last cycle. If that panics, the answer is an error that names the object. The object is not left out:
+// scheduling did not fail at it, and a user who may only ask must not stop it.
 func (l *loop) look(q *look) {
-	defer func() {
-		if failure := recover(); failure != nil {
-			l.log.Error(nil, "a question about the last cycle cannot be answered", "failure", fmt.Sprint(failure))
-			q.done <- fmt.Errorf("internal error: %v", failure)
-		}
-	}()
+	l.cluster.Turn, l.place = nil, recovery.Look
+	p := recovery.Catch(recovery.Look, func() { l.answer(q) })
+	if p == nil {
+		return
+	}
+	p.Object = l.root(l.cluster.Turn)
+	l.metrics.panics.WithLabelValues(string(p.Place)).Inc()
+	l.log.Error(nil, "a question about the last cycle cannot be answered", "object", p.Object.String(), "cause", p.Cause, "stack", p.Stack)
+	q.done <- fmt.Errorf("internal error: %w", p)
+	l.rebuild() // a question may try something out
+	l.feed.nudge()
+}
+
+func (l *loop) answer(q *look) {
 	s := l.decider.Session()
 	if s == nil || l.plan == nil {
 		q.done <- errors.New("there was no cycle yet; ask again")

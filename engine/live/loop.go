@@ -19,9 +19,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
@@ -54,7 +56,9 @@ type loop struct {
 	evicts evictor
 	deltas []model.Delta
 	told
-	cycled atomic.Bool // there was a cycle
+	recoveries
+	cycled  atomic.Bool         // there was a cycle
+	volumes model.VolumeLibrary // of a model that is rebuilt
 }
 
 // parts are what a loop works with.
@@ -150,33 +154,23 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.cycle++
 	l.takeIn(now)
-	l.deltas, backoff = l.intake.due(l.deltas[:0], now)
-	l.apply()
+	l.guard(recovery.Intake, func() {
+		l.deltas, backoff = l.intake.due(l.deltas[:0], now)
+		l.apply()
+	})
 	p, at := l.policy(), now.Round(0) // without what only this process knows of the time, so that it can be decided again
 	if last := l.decider.Session(); paused(p) && (last == nil || !paused(last.Policy())) {
 		l.pause()
 	}
-	l.shadow.Before(l.cluster, p, at)
-	noted := l.verifier.begin(l.cluster, p, at)
-	start := time.Now()
-	last := start
-	plan := l.decider.Observe(l.cluster, p, at, func(action string) {
-		l.metrics.actionDuration.WithLabelValues(action).Observe(time.Since(last).Seconds())
-		last = time.Now()
-	})
-	l.metrics.cycle(time.Since(start), plan)
-	l.record.Decided(l.cycle, l.cluster, p, plan)
-	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
-	l.sendBinds(plan, now)
-	l.shadow.After(l.cluster, plan)
-	l.verifier.check(noted, l.cluster, plan, l.stamp)
-	l.sendEvicts(plan)
-	l.asks.Ask(l.cluster, plan.Asks, now)
-	l.gangs(now)
-	l.tell(plan, now)
-	l.report(plan, now)
-	l.noted(plan)
+	plan, noted := l.decide(p, at)
+	if plan == nil {
+		return now.Add(l.period)
+	}
+	whole := l.carryOut(plan, noted, now)
 	l.cycled.Store(true)
+	if !whole {
+		return now.Add(l.window) // what was not sent is decided again
+	}
 	if l.observe != nil {
 		l.observe(p, plan, time.Now())
 	}
@@ -184,6 +178,58 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 		return until
 	}
 	return backoff
+}
+
+// decide makes one cycle. An object at which it panics is left out, and the cycle begins again; nil: it panics too often, or there is no whole model.
+func (l *loop) decide(p *policy.Policy, at time.Time) (plan *model.Plan, noted *proof.Cycle) {
+	l.unnamed = 0
+	if l.half {
+		l.rebuild()
+	}
+	for range mostRecoveries {
+		if l.half || l.unnamed > mostUnnamed {
+			break
+		}
+		ended := l.guard(recovery.Cycle, func() {
+			if !l.shadow.Before(l.cluster, p, at) {
+				l.metrics.panics.WithLabelValues(string(recovery.Cycle)).Inc()
+				l.rebuild()
+			}
+		})
+		ended = ended && l.guard(recovery.Verifier, func() { noted = l.verifier.begin(l.cluster, p, at) })
+		ended = ended && l.guard(recovery.Cycle, func() {
+			start := time.Now()
+			last := start
+			plan = l.decider.Observe(l.cluster, p, at, func(action string) {
+				l.metrics.actionDuration.WithLabelValues(action).Observe(time.Since(last).Seconds())
+				last = time.Now()
+			})
+			l.metrics.cycle(time.Since(start), plan)
+			l.record.Decided(l.cycle, l.cluster, p, plan)
+			l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
+		})
+		if ended {
+			return plan, noted
+		}
+	}
+	return nil, nil
+}
+
+// carryOut sends what a plan decided and reports it; false: it panicked, and the rest of the plan was not sent.
+func (l *loop) carryOut(plan *model.Plan, noted *proof.Cycle, now time.Time) bool {
+	return l.guard(recovery.Status, func() { l.sendBinds(plan, now) }) &&
+		l.guard(recovery.Cycle, func() { l.shadow.After(l.cluster, plan) }) &&
+		l.guard(recovery.Verifier, func() {
+			l.verifier.check(noted, l.cluster, plan, l.stamp)
+		}) &&
+		l.guard(recovery.Status, func() {
+			l.sendEvicts(plan)
+			l.asks.Ask(l.cluster, plan.Asks, now)
+			l.gangs(now)
+			l.tell(plan, now)
+			l.report(plan, now)
+			l.noted(plan)
+		})
 }
 
 func paused(p *policy.Policy) bool { return p.Mode == string(policyv1alpha1.ModePaused) }
@@ -194,6 +240,7 @@ func (l *loop) pause() {
 	l.recall(func(*eviction) bool { return true })
 	for _, t := range l.cluster.Tasks {
 		if t.Status == model.Binding && !t.Foreign && l.outbox.Cancel(orderKey(t.Key, t.UID)) {
+			delete(l.sent, t.Key)
 			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 		}
 	}
@@ -204,31 +251,46 @@ func (l *loop) pause() {
 func (l *loop) takeIn(now time.Time) {
 	l.deltas = l.deltas[:0]
 	for _, c := range l.feed.drain() {
-		switch o := c.object.(type) {
-		case *bindOutcome:
-			l.apply() // so that the task is as the changes before this one left it
-			l.bindEnded(o, now)
-		case *evictOutcome:
-			l.apply() // so that the task is as the changes before this one left it
-			l.evictEnded(o, now)
-		case *groupOutcome:
-			l.statuses.groupWritten(l.intake.groups[o.key], o, now)
-		case *queueOutcome:
-			l.statuses.queueNotWritten(o)
-		case *podOutcome:
-			l.statuses.podNotWritten(o)
-		default:
-			switch o := c.object.(type) {
-			case *v1beta1.PodGroup:
-				l.statuses.look(model.Key(o.Namespace, o.Name)) // another may have written it
-			case *v1beta1.Queue:
-				l.statuses.seeQueue(c.op, o)
-			}
-			l.gathered(&c, now)
-			l.deltas = l.intake.object(l.deltas, c, now)
+		l.guard(recovery.Intake, func() { l.takeInOne(c, now) })
+	}
+	l.guard(recovery.Intake, l.apply)
+}
+
+// takeInOne takes in one change: an object, or what became of a write.
+func (l *loop) takeInOne(c change, now time.Time) {
+	switch o := c.object.(type) {
+	case *bindOutcome:
+		l.apply() // so that the task is as the changes before this one left it
+		l.bindEnded(o, now)
+	case *evictOutcome:
+		l.apply() // so that the task is as the changes before this one left it
+		l.evictEnded(o, now)
+	case *groupOutcome:
+		l.statuses.groupWritten(l.intake.groups[o.key], o, now)
+	case *queueOutcome:
+		l.statuses.queueNotWritten(o)
+	case *podOutcome:
+		l.statuses.podNotWritten(o)
+	case *workerPanic:
+		l.workerFailed(o)
+	default:
+		for _, c := range l.sees(c) {
+			l.takeInObject(c, now)
 		}
 	}
-	l.apply()
+}
+
+// takeInObject takes in one object as it stands.
+func (l *loop) takeInObject(c change, now time.Time) {
+	l.cluster.Handle(c.object)
+	switch o := c.object.(type) {
+	case *v1beta1.PodGroup:
+		l.statuses.look(model.Key(o.Namespace, o.Name)) // another may have written it
+	case *v1beta1.Queue:
+		l.statuses.seeQueue(c.op, o)
+	}
+	l.gathered(&c, now)
+	l.deltas = l.intake.object(l.deltas, c, now)
 }
 
 // gathered notes for how long a pod that can be placed waited for this cycle to begin.
@@ -260,6 +322,9 @@ func (l *loop) apply() {
 
 // bindEnded takes in how an order ended. What was bound is left to the pod's own events.
 func (l *loop) bindEnded(o *bindOutcome, now time.Time) {
+	if o.result != bound && l.sent[o.order.Task] == o.order {
+		delete(l.sent, o.order.Task)
+	}
 	if o.result != refused {
 		return
 	}
@@ -291,11 +356,14 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 		l.metrics.stages.decided.Observe(took)
 		o := &order{Bind: *b, policy: l.stamp, decided: decided}
 		if t := l.cluster.Tasks[b.Task]; t != nil {
+			l.cluster.Handle(t)
+			o.pod = t.Object
 			o.created, o.record, o.devices = t.CreatedAt, t.Record(), model.BindAnnotations(&l.cluster.Nodes, t, b, decided)
 		}
 		if m := l.intake.member[b.Task]; m.assumed {
 			_, o.group, _ = strings.Cut(m.group, "/")
 		}
+		l.sent[b.Task] = o
 		l.binder.send(o)
 	}
 }
@@ -377,6 +445,11 @@ func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	if g == nil || j == nil || g.object == nil && g.assumed.object == nil {
 		return
 	}
+	if l.isOut(g.object) {
+		l.statuses.open[st.Job] = true // until the object changes
+		return
+	}
+	l.cluster.Handle(j)
 	if g.object != nil {
 		l.statuses.tellUnheeded(g)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -28,6 +29,7 @@ type metrics struct {
 	rows
 	instead        *prometheus.GaugeVec
 	unreadable     prometheus.Counter
+	panics         *prometheus.CounterVec
 	binds          *prometheus.CounterVec
 	actionDuration *prometheus.HistogramVec
 	bindDuration   *prometheus.HistogramVec
@@ -153,6 +155,7 @@ func (m *metrics) register(in registry) {
 	m.instead = in.gaugesBy("celsius_policy_served_instead",
 		"1 where another policy than the stored one is served, by the reason of the stored one's condition Active.", "reason")
 	m.unreadable = in.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
+	m.panics = recovery.NewCounter(in, recovery.Intake, recovery.Cycle, recovery.Look, recovery.Verifier, recovery.Status, recovery.Worker)
 	m.binds = in.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound "+
 		"elsewhere), unknown (tried again), unsent (the lease had not been renewed in time; tried again).", "result")
 	m.actionDuration = in.histograms("celsius_action_duration_seconds",

@@ -35,6 +35,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
 	"github.com/celsius-scheduler/celsius/engine/live/shadow"
@@ -297,6 +298,7 @@ func ended(ctx context.Context, err error) error {
 
 func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *recorder) *loop {
 	nodes := &nodeBook{}
+	out.Failed = func(p *recovery.Panic) { in.add(change{object: &workerPanic{nil, p}}, true) }
 	b := &binder{
 		pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in,
 		metrics: s.metrics, log: s.log,
@@ -316,6 +318,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 			verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),
 			metrics:  s.metrics, log: s.log,
 		},
+		volumes: volume.New, recoveries: newRecoveries(),
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}
 }
@@ -325,31 +328,44 @@ func newAsks(o asks.Options, in *feed, m *metrics, log logr.Logger) *asks.Asker 
 	return asks.New(o, func(op model.Op, a *extender.Answer) { in.add(change{op: op, object: a}, op == model.Upsert) }, m.extenders, log)
 }
 
-// ensureQueues makes the queues that everything is under where they are missing.
+// queuesEvery is how often the leader looks whether the queues root and default exist.
+const queuesEvery = 10 * time.Second
+
+// ensureQueues creates the queues root and default where they are missing, until ctx ends: a deletion of the CRD deletes them, too.
 func (s *scheduler) ensureQueues(ctx context.Context) {
 	yes, no := true, false
-	for _, q := range []*v1beta1.Queue{
+	wanted := []*v1beta1.Queue{
 		{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.RootQueue}, Spec: v1beta1.QueueSpec{Weight: 1, Reclaimable: &no}},
 		{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.DefaultQueue}, Spec: v1beta1.QueueSpec{Weight: 1, Reclaimable: &yes}},
-	} {
-		for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
-			there := &metav1.PartialObjectMetadata{} // it need not be one that can be decoded
-			there.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Queue"))
-			err := s.client.Get(ctx, client.ObjectKeyFromObject(q), there)
-			if apierrors.IsNotFound(err) {
-				err = s.client.Create(ctx, q.DeepCopy(), client.FieldOwner(FieldManager))
-			}
-			if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
-				break
-			}
-			s.log.Info("a queue that must be there could not be made; it is tried again", "queue", q.Name, "after", wait.String(),
-				"error", err.Error())
-			select {
-			case <-ctx.Done():
-			case <-time.After(wait):
+	}
+	for ctx.Err() == nil {
+		next := queuesEvery
+		for _, q := range wanted {
+			if err := s.ensureQueue(ctx, q); err != nil && ctx.Err() == nil {
+				next = time.Second
+				s.log.Info("a queue that must exist could not be created; it is tried again", "queue", q.Name, "after", next.String(),
+					"error", err.Error())
 			}
 		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(next):
+		}
 	}
+}
+
+// ensureQueue creates a queue where it is missing.
+func (s *scheduler) ensureQueue(ctx context.Context, q *v1beta1.Queue) error {
+	there := &metav1.PartialObjectMetadata{} // it need not be one that can be decoded
+	there.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Queue"))
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(q), there)
+	if apierrors.IsNotFound(err) {
+		err = s.client.Create(ctx, q.DeepCopy(), client.FieldOwner(FieldManager))
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // warnOfVolcano warns where Volcano's own scheduler seems to be alive beside one that serves its name:

@@ -452,12 +452,12 @@ func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited
 		s.make(g, j, want)
 		return
 	}
-	key, namespace, name, uid := j.Key, g.object.Namespace, g.object.Name, g.uid
+	key, namespace, name, uid, object := j.Key, g.object.Namespace, g.object.Name, g.uid, g.object
 	c := outbox.Status
 	if awaited {
 		c = outbox.Awaited
 	}
-	s.outbox.Put(c, groupWrite(key), func(ctx context.Context) {
+	s.outbox.Put(c, groupWrite(key), guarded(s.feed, object, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		body := groupBody{want.phase, want.conditions, want.running, want.succeeded, want.failed}
@@ -472,7 +472,9 @@ func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited
 			out.object = o
 		}
 		s.feed.add(change{object: out}, false)
-	})
+	}, func() {
+		s.feed.add(change{object: &groupOutcome{key: key, uid: uid, want: want, err: errInternal}}, false)
+	}))
 }
 
 // groupWritten takes in what became of a write.
@@ -533,7 +535,7 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	}
 	state.last, state.ours = st.Allocated, true
 	name, uid := q.Name, state.object.UID
-	s.outbox.Put(outbox.Status, "queue/"+name, func(ctx context.Context) {
+	s.outbox.Put(outbox.Status, "queue/"+name, guarded(s.feed, state.object, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := s.server.ApplyQueue(ctx, name, encode(applyBody{
@@ -542,7 +544,7 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 		if err != nil {
 			s.feed.add(change{object: &queueOutcome{name, err}}, false)
 		}
-	})
+	}, nil))
 }
 
 // queueOutcome says that a queue's status could not be written.

@@ -157,7 +157,7 @@ func (s *statuses) writePod(t *model.Task, say saying, first bool, now time.Time
 		body.NominatedNodeName = &say.node
 	}
 	namespace, name, uid, version := t.Namespace, t.Name, t.UID, t.Object.ResourceVersion
-	s.outbox.Put(outbox.Status, podKey(t.Key), func(ctx context.Context) {
+	s.outbox.Put(outbox.Status, podKey(t.Key), guarded(s.feed, t.Object, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := s.pods.PatchStatus(ctx, namespace, name, encode(applyBody{
@@ -166,7 +166,7 @@ func (s *statuses) writePod(t *model.Task, say saying, first bool, now time.Time
 		if err != nil && !apierrors.IsNotFound(err) {
 			s.feed.add(change{object: &podOutcome{model.Key(namespace, name), uid, err}}, false)
 		}
-	})
+	}, nil))
 }
 
 func podKey(task string) string { return "pod/" + task }
@@ -245,6 +245,7 @@ func (l *loop) waitOf(key string, c cause, now time.Time) {
 	if t == nil || t.Foreign || t.Status != model.Pending {
 		return
 	}
+	l.cluster.Handle(t)
 	if h := l.intake.holds[key]; h != nil && h.uid == t.UID && h.held {
 		c = cause{reason: reasonSchedulerError, why: model.Reason{Table: "builtin", Rule: "back-off", Text: h.text()}}
 	} else if t.Gated {

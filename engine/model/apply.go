@@ -213,11 +213,21 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 		var m mistakes
 		for _, d := range deltas {
 			m = mistakes{}
+			c.Handle(d.Object)
 			c.apply(d, &m)
 			errs = append(errs, m.errs...)
 		}
+		c.Turn = nil
 	})
 	return errs
+}
+
+// Handle notes which object is handled from now on.
+func (c *Cluster) Handle(object any) {
+	c.Turn = object
+	if c.OnTurn != nil {
+		c.OnTurn(object)
+	}
 }
 
 // applyAs makes changes, of objects, and sees to what follows from them once.

@@ -33,6 +33,12 @@ type Cluster struct {
 	Limits   Limits // of the sizes of pods and PodGroups
 	Workload []Shape
 
+	// Turn is what Handle noted last: an object of Apply, a task, a job, an attribute of the policy. nil: none. A caller that recovers a
+	// panic reads from it which object to leave out.
+	Turn any
+	// OnTurn is called by Handle; nil: nothing is called. Tests of the recovery panic in it.
+	OnTurn func(object any)
+
 	Nodes  Nodes
 	Queues map[string]*Queue // by name
 	Jobs   map[string]*Job   // by namespace/name, orphans under their pod's key with the prefix "~"

@@ -25,6 +25,9 @@ func appendKey(b []byte, namespace, name string) []byte {
 	return append(append(append(b, namespace...), '/'), name...)
 }
 
+// Identify returns the kind and the metadata of an object; false for nil, and for a kind that the model does not have.
+func Identify(object any) (kind string, meta metav1.Object, ok bool) { return identify(object) }
+
 // identify is the kind and the metadata of an object, or false for a kind that we know nothing of, and for nil.
 func identify(object any) (kind string, meta metav1.Object, ok bool) {
 	kind = kindOf(object)

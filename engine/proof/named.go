@@ -26,6 +26,7 @@ func (x *Cycle) named(plan *model.Plan, victims []victim) (others []victim) {
 	}
 	x.tried(func() {
 		for _, v := range named {
+			x.c.Handle(v.task)
 			x.giveBack(v)
 		}
 		awake := func(*policy.Rule) bool { return false }

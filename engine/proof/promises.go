@@ -127,6 +127,7 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 		if x.stops() {
 			return // what made the promises before is not known
 		}
+		x.c.Handle(p.task)
 		steps := x.steps(p)
 		p.late = x.placedAfter(plan, p.action)
 		for n, s := range steps { // of several that can have made it, the one by which the least is wrong

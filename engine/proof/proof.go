@@ -197,7 +197,18 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	x.putBack(plan.Pipelines, x.txn.Pipeline)
 	x.checkPromises(plan, promises)
 	x.txn.Rollback(0)
+	x.c.Turn = nil
 	return x.wrong
+}
+
+// handle notes which pod is checked: the pod that gets the resources, because without it the eviction is not needed, else the victim.
+func (x *Cycle) handle(preemptor string, victim *model.Task) {
+	if t := x.c.Tasks[preemptor]; t != nil {
+		victim = t
+	}
+	if victim != nil {
+		x.c.Handle(victim)
+	}
 }
 
 func (x *Cycle) violated(kind Kind, task, victim, text string, args ...any) {
@@ -209,6 +220,7 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 	told := map[*model.Task]bool{}
 	for place, e := range plan.Evicts {
 		t := x.c.Tasks[e.Task]
+		x.handle(e.For, t)
 		switch {
 		case t == nil:
 			x.violated(Foreign, e.For, e.Task, "there is no such pod")

@@ -204,6 +204,15 @@ func (r *Recorder) anew() {
 	r.again = true
 }
 
+// Again forgets the objects, because the cluster was rebuilt. Nothing is noted until the next cycle, which begins with a checkpoint: what a
+// rebuilt cluster decides does not follow from what was noted before.
+func (r *Recorder) Again() {
+	if r != nil {
+		clear(r.known)
+		r.whole = false
+	}
+}
+
 // Run writes until ctx ends. What cannot be written is told, and tried anew with a checkpoint after a while.
 func (r *Recorder) Run(ctx context.Context) {
 	w := &writer{folder: r.o.Folder, most: r.o.Most, ofFile: r.o.Most / r.o.Files}

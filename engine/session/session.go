@@ -77,9 +77,11 @@ func (s *Session) Begin(now time.Time) {
 	s.LimitDictionaries()
 	for _, x := range s.p.Attributes() {
 		if x.Settle == "cycle" || x.Settle == "start" {
+			s.c.Handle(x)
 			s.settle(x)
 		}
 	}
+	s.c.Turn = nil
 }
 
 // settle computes an attribute that does not move within a cycle for everything that has it.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/extender"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -231,11 +232,18 @@ func (a *Asker) answer(ctx context.Context, q *question) {
 	k := key{q.URL, q.As, q.Of}
 	x := &extender.Answer{URL: q.URL, As: q.As, Of: q.Of, At: metav1.NewTime(time.Now())}
 	x.Name = nameOf(k)
-	replies := a.allOf(ctx, q)
+	var replies []reply
+	p := recovery.Catch(recovery.Worker, func() {
+		replies = a.allOf(ctx, q)
+		q.read(x, replies)
+	})
 	if ctx.Err() != nil {
 		return
 	}
-	q.read(x, replies)
+	if p != nil {
+		x.Error, x.Nodes = "the scheduler failed at the answer: "+p.Error(), nil
+		a.log.Error(nil, "a panic was recovered", "place", p.Place, "extender", q.URL, "cause", p.Cause, "stack", p.Stack)
+	}
 	for i := range replies {
 		if r := &replies[i]; r.outcome != "" {
 			a.meter.Asked(q.line.server, q.As, r.outcome, r.took)
@@ -263,20 +271,24 @@ func (a *Asker) allOf(ctx context.Context, q *question) []reply {
 	}
 	var next, unanswered atomic.Int32
 	var rest sync.WaitGroup
+	var failed atomic.Pointer[recovery.Panic]
 	for range min(mostRequests, len(q.posts)-1) {
 		rest.Go(func() {
-			for i := int(next.Add(1)); i < len(q.posts); i = int(next.Add(1)) {
-				if unanswered.Load() >= mostUnanswered {
-					replies[i] = reply{err: fmt.Sprintf("left %d requests about other nodes unanswered", mostUnanswered)}
-					continue
+			failed.CompareAndSwap(nil, recovery.Catch(recovery.Worker, func() {
+				for i := int(next.Add(1)); i < len(q.posts); i = int(next.Add(1)) {
+					if unanswered.Load() >= mostUnanswered {
+						replies[i] = reply{err: fmt.Sprintf("left %d requests about other nodes unanswered", mostUnanswered)}
+						continue
+					}
+					if replies[i] = a.post(ctx, q, &q.posts[i]); replies[i].nobody {
+						unanswered.Add(1)
+					}
 				}
-				if replies[i] = a.post(ctx, q, &q.posts[i]); replies[i].nobody {
-					unanswered.Add(1)
-				}
-			}
+			}))
 		})
 	}
 	rest.Wait()
+	failed.Load().Again()
 	return replies
 }
 

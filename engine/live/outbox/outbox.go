@@ -8,6 +8,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
 // Class is how much a write matters. Lower ones go first.
@@ -59,8 +61,10 @@ type Outbox struct {
 	under   int // writes that are under way
 	slow    int // of them those of the classes from Eviction on
 	pace    pace
-	served  [numClasses]int // bindings since the last of a class
-	closed  bool
+	// Failed receives a panic of a write; nil: the panic ends the process.
+	Failed func(p *recovery.Panic)
+	served [numClasses]int // bindings since the last of a class
+	closed bool
 }
 
 // entry is one write.
@@ -208,8 +212,12 @@ func (o *Outbox) Step(ctx context.Context) bool {
 	if e == nil {
 		return false
 	}
-	e.do(ctx)
-	o.finish(e)
+	defer o.finish(e)
+	if o.Failed == nil {
+		e.do(ctx)
+	} else if p := recovery.Catch(recovery.Worker, func() { e.do(ctx) }); p != nil {
+		o.Failed(p)
+	}
 	return true
 }
 

@@ -62,11 +62,13 @@ type run struct {
 	book
 }
 
-// Before has the shadows decide that are not resting, before the cycle that counts. The cluster is afterwards as it was.
-func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) {
+// Before has the shadows decide that are not resting, before the cycle that counts. The cluster is afterwards as it was, unless a shadow
+// panicked: then Before returns false, and the cluster may be half changed.
+func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) (whole bool) {
 	if x == nil {
-		return
+		return true
 	}
+	whole = true
 	if x.follow(p, now); len(x.runs) > 0 {
 		x.past = maps.Clone(c.Past.Fired)
 	}
@@ -81,8 +83,10 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) {
 			x.Meter.skipped(r.of.Name)
 		default:
 			x.play(r, c, now, began)
+			whole = whole && !r.failed
 		}
 	}
+	return whole
 }
 
 // follow has the runs be those of the shadows.
