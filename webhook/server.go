@@ -29,6 +29,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
@@ -415,10 +416,24 @@ func (s *server) names() []string {
 func (s *server) handler() http.Handler {
 	mux, inTurn := http.NewServeMux(), make(turns, maxReviews)
 	for _, e := range s.endpoints {
-		recover := true
-		mux.Handle(e.path, s.metrics.instrument(e.path, inTurn.serve(&admission.Webhook{Handler: limited(e.handler), RecoverPanic: &recover})))
+		mux.Handle(e.path, s.metrics.instrument(e.path, inTurn.serve(&admission.Webhook{Handler: s.recovering(limited(e.handler))})))
 	}
 	return mux
+}
+
+// recovering refuses a request at which its handler panics. The refusal names the object and the cause, and other requests go on.
+func (s *server) recovering(h admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) (answer admission.Response) {
+		p := recovery.Catch(recovery.Admission, func() { answer = h.Handle(ctx, req) })
+		if p == nil {
+			return answer
+		}
+		p.Object = recovery.Object{Kind: req.Kind.Kind, Namespace: req.Namespace, Name: req.Name}
+		s.metrics.panics.WithLabelValues(string(recovery.Admission)).Inc()
+		s.log.Error(nil, "a panic was recovered", "place", p.Place, "object", p.Object.String(), "operation", req.Operation, "cause", p.Cause,
+			"stack", p.Stack)
+		return admission.Errored(http.StatusInternalServerError, p)
+	})
 }
 
 // profiles serves profiles of the process.
@@ -452,6 +467,7 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
 	broken   *prometheus.CounterVec
+	panics   *prometheus.CounterVec
 	ready    prometheus.Gauge
 	expires  prometheus.Gauge
 }
@@ -480,6 +496,7 @@ func (m *metrics) register(into prometheus.Registerer) {
 		Name: "celsius_admission_failures_total",
 		Help: "Requests that were refused because a rule itself failed, which says nothing of the object, by kind. The log says why.",
 	}, []string{"kind"})
+	m.panics = recovery.NewCounter(into, recovery.Admission)
 	m.ready = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "celsius_admission_ready", Help: "1 while the API server has been told of this server, and calls it.",
 	})

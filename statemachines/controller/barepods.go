@@ -31,7 +31,7 @@ type barePods struct{ *parts }
 func addBarePods(mgr manager.Manager, p *parts) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("podgroup").For(&corev1.Pod{}).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{&barePods{p}})
+		Complete(p.recovering(&corev1.Pod{}, &barePods{p}))
 }
 
 // A pod that no controller owns is a group of one, which its scheduler takes as given, names by the binding and makes with its first

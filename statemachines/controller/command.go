@@ -42,7 +42,7 @@ type commands struct {
 func addCommands(mgr manager.Manager, p *parts, wakeJob, wakeQueue wake) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("command").For(&busv1alpha1.Command{}).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{&commands{p, wakeJob, wakeQueue}})
+		Complete(p.recovering(&busv1alpha1.Command{}, &commands{p, wakeJob, wakeQueue}))
 }
 
 // Reconcile takes one Command.

@@ -58,7 +58,7 @@ func addCronJobs(mgr manager.Manager, p *parts) error {
 		For(&batchv1alpha1.CronJob{}, builder.WithPredicates(saysSomethingElse())).
 		Owns(&batchv1alpha1.Job{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: phaseChanged})).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{newCronJobs(p)})
+		Complete(p.recovering(&batchv1alpha1.CronJob{}, newCronJobs(p)))
 }
 
 // saysSomethingElse lets pass what rows may read of an object: all but its status.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -490,16 +492,20 @@ func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) err
 // inParallel does one thing to each pod, a bounded number at a time, and gives the errors in their order.
 func inParallel(pods []*corev1.Pod, do func(*corev1.Pod) error) []error {
 	errs := make([]error, len(pods))
+	var failed atomic.Pointer[recovery.Panic]
 	room := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	for i := range pods {
 		room <- struct{}{}
 		wg.Go(func() {
-			errs[i] = do(pods[i])
+			if p := recovery.Catch(recovery.Reconciler, func() { errs[i] = do(pods[i]) }); p != nil {
+				failed.Store(p)
+			}
 			<-room
 		})
 	}
 	wg.Wait()
+	failed.Load().Again()
 	return errs
 }
 

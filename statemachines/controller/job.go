@@ -67,7 +67,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 			builder.WithPredicates(predicate.Funcs{CreateFunc: never, UpdateFunc: quotaFrees})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{r})
+		Complete(p.recovering(&batchv1alpha1.Job{}, r))
 }
 
 // How long after a look at a job the next one is, where nothing but its pods changes: those of a gang start and end together, and one

@@ -80,7 +80,7 @@ func addJobFlows(mgr manager.Manager, p *parts) error {
 			predicate.GenerationChangedPredicate{}, predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }},
 		)).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{r})
+		Complete(p.recovering(&flowv1alpha1.JobFlow{}, r))
 }
 
 func addJobTemplates(mgr manager.Manager, p *parts) error {
@@ -92,5 +92,5 @@ func addJobTemplates(mgr manager.Manager, p *parts) error {
 		For(&flowv1alpha1.JobTemplate{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&batchv1alpha1.Job{}, handler.EnqueueRequestsFromMapFunc(of), builder.WithPredicates(predicate.Funcs{UpdateFunc: labels})).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{&flows.Templates{Shared: p.ofFlows()}})
+		Complete(p.recovering(&flowv1alpha1.JobTemplate{}, &flows.Templates{Shared: p.ofFlows()}))
 }

@@ -9,6 +9,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	"github.com/celsius-scheduler/celsius/engine/live/events"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
@@ -25,6 +26,7 @@ type metrics struct {
 	flows       *prometheus.CounterVec
 	requests    *prometheus.CounterVec
 	events      *prometheus.CounterVec
+	panics      *prometheus.CounterVec
 	leading     prometheus.Gauge
 }
 
@@ -82,6 +84,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: scrape.Requests, Help: scrape.RequestsHelp,
 		}, []string{"verb", "resource"}),
 		events:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: events.Dropped, Help: events.DroppedHelp}, []string{"why"}),
+		panics:  recovery.NewCounter(reg, recovery.Reconciler),
 		leading: scrape.NewLeading(reg, "controllers"),
 	}
 	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals,

@@ -51,7 +51,7 @@ func addQueues(mgr manager.Manager, p *parts, asked wake) error {
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{q})
+		Complete(p.recovering(&schedulingv1beta1.Queue{}, q))
 }
 
 // children lists the queues right below one: they follow its state.

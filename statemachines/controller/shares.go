@@ -47,7 +47,7 @@ func addShares(mgr manager.Manager, p *parts) error {
 		For(&schedulingv1beta1.Queue{}, changed).
 		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(s.concerned), changed).
 		WithOptions(p.controllerOptions()).
-		Complete(patient{s})
+		Complete(p.recovering(&schedulingv1beta1.Queue{}, s))
 }
 
 // below lists the queues right below one.

@@ -16,9 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
 // How long one pod may take to answer, all of a flow's together, and after how long is asked again.
@@ -146,7 +148,11 @@ func phaseMissing(job *batchv1alpha1.Job, s flowv1alpha1.TaskStatus) string {
 func (p *prober) run(ctx context.Context, namespace string, into *answer, jobs []*batchv1alpha1.Job, probe *flowv1alpha1.Probe) {
 	ctx, cancel := context.WithTimeout(ctx, probesWithin)
 	defer cancel()
-	why := p.try(ctx, jobs, probe)
+	why := ""
+	if failed := recovery.Catch(recovery.Reconciler, func() { why = p.try(ctx, jobs, probe) }); failed != nil {
+		why = failed.Error()
+		log.FromContext(ctx).Error(nil, "a probe failed", "cause", why, "stack", failed.Stack)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	into.done, into.at, into.why = true, p.now(), why
