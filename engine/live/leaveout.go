@@ -44,7 +44,7 @@ type recoveries struct {
 	sent   map[string]*order // bindings that the pods do not show yet, by task
 	// unnamed counts the panics of this cycle after which no object was left out.
 	unnamed int
-	half    bool // the last rebuild failed: no cycle is made
+	half    bool           // the last rebuild failed: no cycle is made
 	place   recovery.Place // of the guard that runs
 }
 
