@@ -160,6 +160,9 @@ func (r *reference) scores() {
 		"summed over the rows. The largest sum wins; " +
 		"ties go by name, or by a permutation that `--seed` draws. A row whose `when` is false for a node adds 0 there, and that node has no " +
 		"part in min and max.")
+	r.para("A score is a number from -1e100 to 1e100. A larger number, infinity and NaN are errors of the row for that node, which adds 0 " +
+		"there. A number closer to 0 than 1e-100 counts as 0. `weight` is a number from -1e50 to 1e50, and `step` one from 1e-50 to 1e50. " +
+		"Within these bounds no normalised score and no sum overflows.")
 	var rows [][]string
 	for _, k := range rules.Normalizations() {
 		rows = append(rows, []string{code(k.Name), code(k.Value), k.Doc})

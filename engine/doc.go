@@ -52,6 +52,7 @@
 //	engine/policy/join     one policy of several that stand beside each other
 //	engine/policy/parts    what the rows of policies decide that stand beside each other, each with queues of its own
 //	engine/policy/rollback when a policy is to be taken back, by its own word
+//	engine/policy/size     how large a policy may be
 //	engine/policy/text     a policy written down again, with all that it names written out
 //	engine/policy/lint     what is legal in a policy and hardly meant: rows, tables and names that decide nothing
 //	engine/policy/coverage which rows were asked while scenarios ran, and how their conditions turned out

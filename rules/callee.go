@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/decls"
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -29,15 +29,15 @@ func (c Callee) NoOverload() ref.Val { return types.NewErr("no such overload: %s
 // Callee finds the function behind a call: that of the overload, where the checker found one alone, or the one
 // that looks at its arguments. An error says what leaves the call to cel-go.
 func (s *Scope) Callee(name string, r *ast.ReferenceInfo) (Callee, error) {
-	f, err := implementation(s.env, name, r)
+	f, err := implementation(s.lang.decls, name, r) // a scope adds variables, but no functions
 	return Callee{name, f}, err
 }
 
-func implementation(env *cel.Env, name string, r *ast.ReferenceInfo) (*functions.Overload, error) {
+func implementation(declared map[string]*decls.FunctionDecl, name string, r *ast.ReferenceInfo) (*functions.Overload, error) {
 	if r == nil {
 		return nil, errors.New("the function " + name)
 	}
-	decl := env.Functions()[name]
+	decl := declared[name]
 	if decl == nil {
 		return nil, errors.New("the function " + name)
 	}

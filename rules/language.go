@@ -172,7 +172,9 @@ type Vocabulary struct {
 
 // Language is the dialect with a client's vocabulary: immutable, safe to share.
 type Language struct {
-	base      *cel.Env
+	base *cel.Env
+	// decls are the functions of base. cel-go copies the map for each caller.
+	decls     map[string]*decls.FunctionDecl
 	objects   map[string]*Object
 	functions map[string]*Function
 	overloads map[string]*Overload
@@ -211,7 +213,7 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rule language: %w", err)
 	}
-	l.base = base
+	l.base, l.decls = base, base.Functions()
 	return l, nil
 }
 

@@ -128,7 +128,7 @@ func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
 			if !ok || bounds(call.Function()) == nil {
 				return i, nil
 			}
-			f, err := implementation(b.lang.base, call.Function(), &ast.ReferenceInfo{OverloadIDs: []string{call.OverloadID()}})
+			f, err := implementation(b.lang.decls, call.Function(), &ast.ReferenceInfo{OverloadIDs: []string{call.OverloadID()}})
 			if err != nil {
 				return nil, err
 			}

@@ -377,7 +377,7 @@ func (r *tableReader) rowField(row *Row, f source.Field) {
 	case "when":
 		row.When = f.Value.Text(r.issues)
 	case "reason":
-		row.Reason = f.Value.String(r.issues)
+		row.Reason = r.reason(f.Value)
 	case "message":
 		row.Message = f.Value.Text(r.issues)
 	case "weight":
@@ -399,6 +399,28 @@ func (r *tableReader) rowField(row *Row, f source.Field) {
 	case "onError":
 		row.OnError = r.word(f.Value, keyNames(ErrorAnswers()))
 	}
+}
+
+// mostReason is how many letters a reason may have. Kubernetes has the same form for the reasons of conditions and events.
+const mostReason = 64
+
+// reason reads the reason of a row, which programs read in conditions and events.
+func (r *tableReader) reason(v source.Value) string {
+	s := v.String(r.issues)
+	upper := s != "" && s[0] >= 'A' && s[0] <= 'Z'
+	other := strings.IndexFunc(s, func(c rune) bool {
+		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
+	})
+	switch {
+	case s == "" && v.Any() != "": // missing, or no string
+	case !upper || other >= 0:
+		*r.issues = append(*r.issues, v.Issuef("write letters and digits in CamelCase, as in NotEnoughNodes; sentences belong in message",
+			"the reason %.80q is not CamelCase", s))
+	case len(s) > mostReason:
+		*r.issues = append(*r.issues, v.Issuef("write a shorter one; details belong in message",
+			"the reason has %d letters, and at most %d are allowed", len(s), mostReason))
+	}
+	return s
 }
 
 func (r *tableReader) rounding(row *Row, v source.Value) {

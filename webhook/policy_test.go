@@ -125,16 +125,17 @@ func checkInvalid(t *testing.T, got *metav1.Status, message string, causes []str
 
 // TestPolicyHandlerMany: one answer stays readable however many mistakes there are, and tells how many.
 func TestPolicyHandlerMany(t *testing.T) {
-	names := make([]string, mostCauses+7)
-	for i := range names {
-		names[i] = fmt.Sprintf("nothing-%d", i)
+	rows := make([]map[string]string, mostCauses+7)
+	for i := range rows {
+		rows[i] = map[string]string{"name": fmt.Sprintf("row-%d", i), "expression": fmt.Sprintf("nothing%d", i)}
 	}
-	pipeline, err := json.Marshal(names)
+	predicates, err := json.Marshal(rows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := newPolicyHandler().Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: policyJSON(`{"tiers":[],"pipeline":` + string(pipeline) + `}`)},
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: policyJSON(`{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[` +
+			`{"name":"own","inline":{"predicates":` + string(predicates) + `}}]}]}`)},
 	}})
 	if n := len(got.Result.Details.Causes); n != mostCauses+1 || !strings.HasPrefix(got.Result.Message,
 		"the policy has 107 mistakes, of which the first 100 are told; ") {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -386,11 +387,15 @@ func (s *TableScope) guard(r *Rule) (never bool) {
 // settings evaluates what a row may say in params.
 func (s *TableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Weight, rules.Number()); ok {
-		r.Weight, _ = language.Number(v)
+		if r.Weight, _ = language.Number(v); !(math.Abs(r.Weight) <= mostWeight) { // a NaN is not
+			s.report(row.Weight.Issue(0, 1, fmt.Sprintf("the weight is %v, but a weight must be a number from %v to %v", r.Weight,
+				-mostWeight, mostWeight), ""))
+		}
 	}
 	if v, ok := s.constant(row.RoundStep, rules.Number()); ok {
-		if r.RoundStep, _ = language.Number(v); r.RoundStep <= 0 {
-			s.report(row.RoundStep.Issue(0, 1, "a step must be above 0", ""))
+		if r.RoundStep, _ = language.Number(v); !(r.RoundStep >= leastStep && r.RoundStep <= mostStep) {
+			s.report(row.RoundStep.Issue(0, 1, fmt.Sprintf("the step is %v, but a step must be above 0, and from %v to %v", r.RoundStep,
+				leastStep, mostStep), ""))
 		}
 	}
 	if v, ok := s.constant(row.Veto, rules.Bool()); ok {

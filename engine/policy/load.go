@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
+	"github.com/celsius-scheduler/celsius/engine/policy/size"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
@@ -201,6 +202,10 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	}
 	if spec.Kind() == source.Null {
 		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
+		return p
+	}
+	if issues := size.Check(spec); issues != nil {
+		l.issues = append(l.issues, issues...)
 		return p
 	}
 	spec.Fields([]string{"mode", "queues", "rollback", "fallback", "pipeline", "actions", "tiers"}, &l.issues)

@@ -1,6 +1,40 @@
 package policy
 
-import "math"
+import (
+	"math"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// A score is 0, or a number whose size is from leastScore to mostScore. Weights and rounding steps have bounds too. Within all of these
+// bounds, no normalised score, no weighted score and no sum of scores overflows. TestScoresDoNotOverflow checks this at every bound.
+const (
+	mostScore   = 1e100
+	leastScore  = 1e-100
+	mostWeight  = 1e50
+	leastStep   = 1e-50
+	mostStep    = 1e50
+	scoreBounds = "a score must be a number from -1e+100 to 1e+100"
+)
+
+// Score returns the score of a row whose expression has the value x: 0 if x is too small to make a difference. An error means that x is
+// not a score, because it is NaN, infinite or beyond the bounds.
+func Score(x float64) (float64, ref.Val) {
+	if IsScore(x) {
+		return x, nil
+	}
+	if math.Abs(x) < leastScore {
+		return 0, nil
+	}
+	return math.NaN(), types.NewErr("the score is %v, but %s", x, scoreBounds)
+}
+
+// IsScore reports that Score returns x itself.
+func IsScore(x float64) bool {
+	size := math.Abs(x)
+	return size >= leastScore && size <= mostScore || x == 0
+}
 
 // Weighted rounds and weighs a value that is normalised already.
 func (r *Rule) Weighted(v float64) float64 {
@@ -17,11 +51,8 @@ func (r *Rule) Weighted(v float64) float64 {
 	case "nearest":
 		v = math.Round(v/r.RoundStep) * r.RoundStep
 	}
-	return min(max(v*r.Weight, -mostScore), mostScore)
+	return v * r.Weight
 }
-
-// mostScore bounds what one row adds to a score, so that their sum is a number that a Plan can be written with.
-const mostScore = 1e300
 
 // Span is the range of a column over the group that is chosen from.
 type Span struct{ Min, Max float64 }

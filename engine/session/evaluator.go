@@ -200,8 +200,8 @@ func (s *evaluator) Score(r *policy.Rule, f *language.Frame) float64 {
 func (s *evaluator) Value(r *policy.Rule, f *language.Frame) float64 {
 	s.evaluated[r.Number]++
 	x, err := r.Expression.Number(f)
-	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
-		err = types.NewErr("the score is %v", x)
+	if err == nil {
+		x, err = policy.Score(x)
 	}
 	if err == nil {
 		return x

@@ -73,8 +73,9 @@ func TestScores(t *testing.T) {
 		{"a step", row(", round: {mode: floor, step: 5}"), []string{"4", "13", "-1"}, "0 10 -5", "n2"},
 		{"a step below 1", row(", round: {mode: nearest, step: 0.5}"), []string{"1.3", "1.8"}, "1.5 2", "n2"},
 		{"normalised, rounded, then weighed", row(", normalize: max, round: {mode: trunc}, weight: 0.5"), []string{"1", "3"}, "16.5 50", "n2"},
-		{"what weighs beyond all numbers is bounded", row(", weight: 1e300"), []string{"1e20", "-1e20", "2"}, "1e+300 -1e+300 1e+300", "n1"},
-		{"what is normalised beyond all numbers too", row(", normalize: max"), []string{"1e307", "1e306"}, "1e+300 10", "n1"},
+		{"the largest weight", row(", weight: 1e50"), []string{"1e20", "-1e20", "2"}, "1e+70 -1e+70 2e+50", "n1"},
+		{"the largest scores", row(", normalize: minMax"), []string{"1e100", "-1e100", "0"}, "100 0 50", "n1"},
+		{"a score that is too small to count is 0", row(", normalize: max"), []string{"-1e100", "1e-101"}, "0 0", "n1"},
 		{"a weight of 0 switches off", row(", weight: 0"), []string{"1", "3"}, "0 0", "n1"},
 		{"weight and step of params", "params: {w: {type: double, default: 2}, step: {type: int, default: 10}}\n" +
 			row(", weight: params.w, round: {mode: floor, step: params.step * 2}"), []string{"25", "59"}, "40 80", "n2"},
@@ -124,11 +125,15 @@ func TestNowBeforeLater(t *testing.T) {
 	}
 }
 
-// NaN and infinity are errors of the row; the node counts as one that the row has no opinion on.
+// NaN, infinity and numbers beyond the bounds of scores are errors of the row, however they are normalised. The row has no opinion on the
+// node.
 func TestScoresThatAreNoNumbers(t *testing.T) {
+	const bounds = ", but a score must be a number from -1e+100 to 1e+100"
 	for _, test := range []struct{ name, expression, want, fault string }{
-		{"NaN", "node.name == 'n1' ? 0.0 / 0.0 : double(node.labels['s'])", "0 100 0", "the score is NaN"},
-		{"infinity", "node.name == 'n1' ? 1.0 / 0.0 : double(node.labels['s'])", "0 100 0", "the score is +Inf"},
+		{"NaN", "node.name == 'n1' ? 0.0 / 0.0 : double(node.labels['s'])", "0 100 0", "the score is NaN" + bounds},
+		{"infinity", "node.name == 'n1' ? 1.0 / 0.0 : double(node.labels['s'])", "0 100 0", "the score is +Inf" + bounds},
+		{"too large", "node.name == 'n1' ? 1.7e308 : double(node.labels['s'])", "0 100 0", "the score is 1.7e+308" + bounds},
+		{"too small", "node.name == 'n1' ? -1.7e308 : double(node.labels['s'])", "0 100 0", "the score is -1.7e+308" + bounds},
 		{"an error", "node.name == 'n1' ? double(node.labels['none']) : double(node.labels['s'])", "0 100 0", "no such key: none"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

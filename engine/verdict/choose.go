@@ -144,7 +144,7 @@ func (x *chooser) scoreOwnColumn(r *Row, f *language.Frame, rows []int32, column
 	}
 	told := 0
 	for _, row := range rows {
-		if value := column[row]; value-value == 0 { // neither NaN nor infinite
+		if value := column[row]; policy.IsScore(value) {
 			told++
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
@@ -183,8 +184,8 @@ func (p *pipeline) scoreManyBy(k int, rows []int32) {
 	p.drop(p.c.v.ask.NumberEach(&r.Query, p.f, asked, p.numbers)...)
 	for i, row := range asked {
 		x := p.numbers[i]
-		if x-x != 0 { // neither NaN nor infinite is a score
-			p.drop(row)
+		if !policy.IsScore(x) {
+			p.drop(row) // it is asked again by itself, for the error
 		}
 		raw[row] = x
 	}

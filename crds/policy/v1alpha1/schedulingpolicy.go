@@ -91,12 +91,14 @@ type SchedulingPolicySpec struct {
 	// The names of the actions of one cycle, in the order in which they run: enqueue,
 	// allocate, preempt, reclaim, backfill, shuffle, and those under actions.
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Pipeline []string `json:"pipeline,omitempty"`
 
 	// Actions of the policy's own; one with the name of a shipped action replaces it.
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Actions []Action `json:"actions,omitempty"`
 
@@ -174,6 +176,7 @@ type Action struct {
 	// What the action does, in order.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=256
 	Steps []Step `json:"steps"`
 }
 
@@ -294,7 +297,7 @@ type Tier struct {
 	// The tables. Where the order of rows matters, earlier ones come first.
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Tables []Table `json:"tables,omitempty"`
 }

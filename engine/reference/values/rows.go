@@ -51,14 +51,15 @@ func (x *Values) Number(r *policy.Rule, f *language.Frame) float64 {
 		return math.NaN()
 	}
 	n, ok := language.Number(v)
-	if ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
-		v, ok = types.NewErr("the score is %v", n), false
+	if ok {
+		if n, err := policy.Score(n); err == nil {
+			return n
+		} else {
+			v = err
+		}
 	}
-	if !ok {
-		x.fault(r.Site.Name, r.Table, r.Name, f, v)
-		return math.NaN()
-	}
-	return n
+	x.fault(r.Site.Name, r.Table, r.Name, f, v)
+	return math.NaN()
 }
 
 // value is what a row gives: nil where its guard does not hold, an error where that errs.
