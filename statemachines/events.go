@@ -28,6 +28,9 @@ type Event struct {
 	// Since is when the cause began, where the row knows, else the time of the change: the timeout of a policy counts
 	// from it.
 	Since time.Time
+	// Dated reports whether the row itself says when the cause began. Fact reports that the cause cannot end: the row has neither `while` nor
+	// `after`, such as that of a failed pod.
+	Dated, Fact bool
 	// Delayed events are due at Due, if Holds still says true then; the others have happened, and Due is zero.
 	Delayed bool
 	Due     time.Time
@@ -133,7 +136,7 @@ func (m *Machine) event(r *eventRow, vars roots, c Change) (Event, bool, error) 
 	if err != nil || !holds {
 		return Event{}, false, err
 	}
-	e := Event{Row: r.name, Delayed: r.after > 0, Request: Request{Event: r.event, Otherwise: r.otherwise, Action: c.Action}}
+	e := Event{Row: r.name, Delayed: r.after > 0, Fact: r.fact(), Request: Request{Event: r.event, Otherwise: r.otherwise, Action: c.Action}}
 	if c.Task != nil {
 		e.Task = c.Task.Name
 	}
@@ -143,7 +146,7 @@ func (m *Machine) event(r *eventRow, vars roots, c Change) (Event, bool, error) 
 	if e.ExitCodes, err = m.exitCodes(r, vars); err != nil {
 		return Event{}, false, err
 	}
-	if e.Since, err = m.since(r, vars, c.Now); err != nil {
+	if e.Since, e.Dated, err = m.since(r, vars, c.Now); err != nil {
 		return Event{}, false, err
 	}
 	if e.Delayed {
@@ -152,19 +155,39 @@ func (m *Machine) event(r *eventRow, vars roots, c Change) (Event, bool, error) 
 	return e, true, nil
 }
 
-// since says when the cause of a row's event began; now, where nobody knows.
-func (m *Machine) since(r *eventRow, vars roots, now time.Time) (time.Time, error) {
+// since returns when the cause of a row's event began, and whether the row dates it; else it is now.
+func (m *Machine) since(r *eventRow, vars roots, now time.Time) (at time.Time, dated bool, err error) {
 	if r.since == nil {
-		return now, nil
+		return now, false, nil
 	}
 	switch v := r.since.Eval(vars).(type) {
 	case types.Timestamp:
-		return v.Time, nil
+		return v.Time, true, nil
 	case *types.Err:
-		return now, rowError(r.since, r.name, v)
+		return now, false, rowError(r.since, r.name, v)
 	default: // missing
-		return now, nil
+		return now, false, nil
 	}
+}
+
+// fact reports whether the cause of the row's event cannot end.
+func (r *eventRow) fact() bool { return r.while == nil && r.after == 0 }
+
+// EventRow is what a controller needs to know of a row of events whose cause it has stored.
+type EventRow struct {
+	From, Otherwise string
+	After           time.Duration
+	Fact            bool
+}
+
+// EventRow finds a row of events by its name.
+func (m *Machine) EventRow(name string) (EventRow, bool) {
+	for _, r := range m.events {
+		if r.name == name {
+			return EventRow{r.from, r.otherwise, r.after, r.fact()}, true
+		}
+	}
+	return EventRow{}, false
 }
 
 func (m *Machine) exitCodes(r *eventRow, vars roots) ([]int32, error) {

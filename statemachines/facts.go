@@ -52,6 +52,8 @@ type Task struct {
 	Pending, Running, Succeeded, Failed, Terminating, Unknown int32
 	// Restarts is the sum over all containers, init containers too, of the task's pods that are pending or running.
 	Restarts int32
+	// FinishedAt is when the last of its pods that have ended did so; zero while none has.
+	FinishedAt time.Time
 }
 
 // Queue is a Queue as guards read it: by the roots queue and parent.
@@ -100,6 +102,8 @@ type Pod struct {
 	Phase, Reason, Message string
 	Deleting               bool
 	CreatedAt, StartedAt   time.Time
+	// FinishedAt is when its last container ended, DeletedAt when its deletion was requested; zero where that is not known.
+	FinishedAt, DeletedAt time.Time
 	// Version is the job version that the pod was made in.
 	Version int32
 	// Containers are all of them: init containers first.

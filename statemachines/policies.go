@@ -62,8 +62,8 @@ type Request struct {
 // Decision is the action that follows.
 type Decision struct {
 	Action string
-	// After is how long the event must last, from its Since, before the action is taken; it is cancelled when the phase changes or
-	// Holds says that the event's cause is gone, and when another action of the same Of is taken first.
+	// After is how long the cause of the event must last, from its Since, before the action is taken. The action is cancelled when Holds
+	// reports that the cause is gone, when the job's pods are killed, and when the pods of its scope are restarted first.
 	After time.Duration
 	// Of is what the action aims at: pod, task, partition; "" is the whole job.
 	Of string

@@ -226,6 +226,7 @@ func taskMembers() []*rules.Member {
 		count("restarts", "How often containers of its pending and running pods were restarted, in all.", func(t *Task) int32 {
 			return t.Restarts
 		}),
+		moment("finishedAt", "When the last of its pods that have ended did so; may be missing.", func(t *Task) time.Time { return t.FinishedAt }),
 	}
 }
 
@@ -244,6 +245,8 @@ func podMembers() []*rules.Member {
 		truth("deleting", "Whether it is being deleted.", func(p *Pod) bool { return p.Deleting }),
 		moment("createdAt", "When it was created.", func(p *Pod) time.Time { return p.CreatedAt }),
 		moment("startedAt", "When its node took it up; may be missing.", func(p *Pod) time.Time { return p.StartedAt }),
+		moment("finishedAt", "When its last container ended; missing while it has not ended.", func(p *Pod) time.Time { return p.FinishedAt }),
+		moment("deletedAt", "When its deletion was requested; may be missing.", func(p *Pod) time.Time { return p.DeletedAt }),
 		count("version", "The job version that it was made in.", func(p *Pod) int32 { return p.Version }),
 		each("containers", "All its containers, init containers first.", containerType, func(p *Pod) []Container { return p.Containers }),
 	}

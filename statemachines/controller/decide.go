@@ -19,33 +19,44 @@ type cause struct {
 	message string
 	pod     *corev1.Pod // to whom it happened; nil: to none in particular
 	asked   bool        // it was asked for from outside
+	key     string      // of the entry that dates it, where the action was delayed
 }
 
-// decide says what happens to a job now, and, where something will happen by itself, how long until then.
+// decide returns what happens to a job now, and, where something will happen by itself, how long until then.
 //
-// Nothing is told from changes: an event that has been answered leaves a world in which it is not seen
-// any more. A pod that failed belongs to an earlier version once the job was restarted, one that was
-// deleted is not counted any more. So an event that came while no controller ran is seen by the next one.
+// An event is not derived from a change but from what is there: after an event was answered, it is not seen any more. A pod that failed
+// belongs to an earlier version once the job was restarted, one that was deleted is not counted any more. So an event that came while no
+// controller ran is seen by the next one. The causes of delayed actions are stored in the status for the same reason.
 func (r *jobs) decide(w *world) (cause, time.Duration) {
-	if q, ok := w.rec.asked(); ok {
-		return cause{action: q.action, event: q.reason, message: q.message, asked: true}, 0
-	}
+	policies := policiesOf(w.job)
+	causes := newCauses(&w.job.Status)
 	var first cause
 	var at time.Time
 	var wait time.Duration
-	for _, h := range r.happenings(w) {
-		d := h.Decision
-		due := h.at.Add(d.After)
-		if h.Delayed && h.Due.After(due) {
-			due = h.Due
-		}
+	consider := func(h happening, due time.Time, key string) {
 		if left := due.Sub(w.now); left > 0 {
 			wait = sooner(wait, left)
-			continue
+			return
 		}
 		if first.action == "" || due.Before(at) {
-			first, at = cause{action: d.Action, event: h.Event.Event, message: h.text(), pod: h.pod}, due
+			first, at = cause{action: h.Decision.Action, event: h.Event.Event, message: h.text(), pod: h.pod, key: key}, due
 		}
+	}
+	for _, h := range r.happenings(w, policies) {
+		switch delay := h.delay(); {
+		case delay == 0:
+			consider(h, earlier(h.at, w.now), "") // the clock of a node may be ahead
+		case !causes.doubles(h):
+			key, start := causes.begin(h, w.now)
+			consider(h, start.Add(delay), key)
+		}
+	}
+	for _, h := range r.lasting(w, causes, policies) {
+		consider(h, h.at.Add(h.delay()), h.key)
+	}
+	w.causes = causes.entries()
+	if q, ok := w.rec.asked(); ok {
+		return cause{action: q.action, event: q.reason, message: q.message, asked: true}, 0
 	}
 	if first.action == "" {
 		first.action = r.machine.Otherwise()
@@ -59,6 +70,15 @@ type happening struct {
 	statemachines.Decision
 	at  time.Time
 	pod *corev1.Pod
+	key string // of a stored cause: its entry
+}
+
+// delay is how long the cause must last before the action is taken.
+func (h happening) delay() time.Duration {
+	if h.Delayed {
+		return max(h.After, h.Due.Sub(h.Since))
+	}
+	return h.After
 }
 
 // text says an event in words.
@@ -83,9 +103,8 @@ func (h happening) text() string {
 
 // happenings lists what can be seen to have happened to a job's PodGroup and pods, and calls for more than the plain action. Guards that
 // fail hurt their own row only; they are told once.
-func (r *jobs) happenings(w *world) []happening {
+func (r *jobs) happenings(w *world, policies statemachines.Policies) []happening {
 	facts := w.facts()
-	policies := policiesOf(w.job)
 	var out []happening
 	observe := func(source string) (see func(statemachines.Change, *corev1.Pod, time.Time), idle bool) {
 		o, err := r.machine.Observe(source, facts)
@@ -95,15 +114,27 @@ func (r *jobs) happenings(w *world) []happening {
 		}
 		o = o.Calling(policies)
 		return func(c statemachines.Change, pod *corev1.Pod, at time.Time) {
-			c.Now = w.now
+			c.Now, c.Job = w.now, facts.Job
 			events, err := o.Events(c)
 			if err != nil {
 				_ = r.rowError(w, err) // told; the events of the other rows still count
 			}
 			for _, e := range events {
-				if d := r.machine.Action(e.Request, policies); d.Action != r.machine.Otherwise() {
-					out = append(out, happening{e, d, at, pod})
+				d := r.machine.Action(e.Request, policies)
+				if d.Action == r.machine.Otherwise() {
+					continue
 				}
+				h := happening{Event: e, Decision: d, at: at, pod: pod}
+				if !e.Fact && h.delay() > 0 {
+					lasts, err := r.machine.Holds(e.Row, source, c)
+					if err != nil {
+						_ = r.rowError(w, err)
+					}
+					if !lasts {
+						continue
+					}
+				}
+				out = append(out, h)
 			}
 		}, o.Idle()
 	}

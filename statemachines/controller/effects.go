@@ -121,7 +121,7 @@ func (r *jobs) restart(ctx context.Context, w *world, step statemachines.Step, c
 	if err != nil {
 		return r.rowError(w, err)
 	}
-	scope := scopeOf(step, c.pod)
+	scope := scopeOf(step.Of, c.pod)
 	retry := w.job.Status.RetryCount + int32(out.Counters[retryCounter])
 	owed := debt{key: restartKey + scope, scope: scope, number: retry, retain: step.Retain}
 	if step.To != "" {

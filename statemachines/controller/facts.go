@@ -37,7 +37,7 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 		},
 	}
 	facts.Pods = sync.OnceValue(func() []statemachines.Pod { return podsFacts(pods, goes) })
-	restarts := restartsByTask(pods, goes)
+	restarts, finished := restartsByTask(pods, goes), finishedByTask(pods)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
 		n := c.tasks[task.Name]
@@ -47,6 +47,7 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 		facts.Tasks = append(facts.Tasks, statemachines.Task{
 			Name: task.Name, Replicas: task.Replicas, MinAvailable: task.MinAvailable, MaxRetry: task.MaxRetry, Restarts: restarts[task.Name],
 			Pending: n.pending, Running: n.running, Succeeded: n.succeeded, Failed: n.failed, Terminating: n.terminating, Unknown: n.unknown,
+			FinishedAt: finished[task.Name],
 		})
 	}
 	return facts
@@ -59,6 +60,20 @@ func restartsByTask(pods []*corev1.Pod, goes func(*corev1.Pod) bool) map[string]
 		if restarts := restartsOf(pod.Status.InitContainerStatuses) + restartsOf(pod.Status.ContainerStatuses); restarts > 0 &&
 			!goes(pod) && !finished(pod) {
 			out[pod.Annotations[batchv1alpha1.TaskSpecKey]] += restarts
+		}
+	}
+	return out
+}
+
+// finishedByTask finds when the last of the pods of each task that have ended did so.
+func finishedByTask(pods []*corev1.Pod) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, pod := range pods {
+		if !finished(pod) {
+			continue
+		}
+		if at, task := finishedAt(pod), pod.Annotations[batchv1alpha1.TaskSpecKey]; at.After(out[task]) {
+			out[task] = at
 		}
 	}
 	return out
@@ -94,6 +109,10 @@ func podFacts(pod *corev1.Pod) *statemachines.Pod {
 	}
 	if facts.Phase == "" {
 		facts.Phase = string(corev1.PodPending)
+	}
+	facts.FinishedAt = finishedAt(pod)
+	if facts.Deleting {
+		facts.DeletedAt = deletedAt(pod)
 	}
 	if pod.Status.StartTime != nil {
 		facts.StartedAt = pod.Status.StartTime.Time
@@ -143,6 +162,22 @@ func happened(pod *corev1.Pod) time.Time {
 		}
 		if s.Terminated != nil && s.Terminated.FinishedAt.After(at) {
 			at = s.Terminated.FinishedAt.Time
+		}
+	}
+	return at
+}
+
+// finishedAt is when the last container of a finished pod ended; zero where that is not known.
+func finishedAt(pod *corev1.Pod) time.Time {
+	var at time.Time
+	if !finished(pod) {
+		return at
+	}
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if t := list[i].State.Terminated; t != nil && t.FinishedAt.After(at) {
+				at = t.FinishedAt.Time
+			}
 		}
 	}
 	return at

@@ -293,6 +293,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	next.job, next.debts = job, debts(s)
 	w.enterBeside(s)
 	w.enterClaims(s)
+	r.enterCauses(w, s, t)
 	count(w.pods, next.goes).write(s)
 	s.MinAvailable = job.Spec.MinAvailable
 	s.RetryCount += int32(t.outcome.Counters[retryCounter])
@@ -324,7 +325,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	w.rec.version, w.rec.written = job.ResourceVersion, w.now
-	w.job, w.debts = job, debts(&job.Status)
+	w.job, w.debts, w.causes = job, debts(&job.Status), nil
 	w.remember()
 	r.tell(old, job, t)
 	return nil

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
 // What a job's status owes: pods that its phase says are gone, and that must be deleted still. It is
@@ -70,10 +69,10 @@ func scopesOf(pod *corev1.Pod) []string {
 	}
 }
 
-// scopeOf is the scope that a step aims at, seen from the pod to which it happened.
-func scopeOf(step statemachines.Step, pod *corev1.Pod) string {
+// scopeOf is the scope that an action of a pod, task or partition aims at, seen from the pod to which the event happened.
+func scopeOf(of string, pod *corev1.Pod) string {
 	for _, scope := range scopesOf(pod) {
-		if strings.HasPrefix(scope, step.Of+".") {
+		if strings.HasPrefix(scope, of+".") {
 			return scope
 		}
 	}

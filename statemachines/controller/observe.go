@@ -34,7 +34,9 @@ type world struct {
 	group *schedulingv1beta1.PodGroup
 	queue *schedulingv1beta1.Queue // nil: there is none of that name
 	debts []debt
-	gone  map[types.UID]bool // pods that were deleted in this reconcile
+	// causes are the entries of the next status that date the causes of delayed actions; nil: as they were.
+	causes map[string]string
+	gone   map[types.UID]bool // pods that were deleted in this reconcile
 	// plain is what the plain action does in the job's phase, as the reconcile began.
 	plain statemachines.Step
 	// more: there are more pods to be made or deleted than one reconcile does.
