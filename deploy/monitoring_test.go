@@ -422,7 +422,7 @@ func TestAlertsFire(t *testing.T) {
 		"CelsiusNotThere":           `celsius_leading{part="controllers", pod="c"}`,
 		"CelsiusCyclesSlow":         `celsius_cycle_duration_seconds_bucket{le="0.5"} 0+50x300`,
 		"CelsiusCyclesStopped":      `celsius_cycles_total 0+60x280 16800+0x20`,
-		"CelsiusPanics":             `celsius_panics_total{place="cycle"} 0+0x290 1+0x10`,
+		"CelsiusPanics":             `celsius_panics_total{place="cycle"} 0+0x295 1+0x5`,
 		"CelsiusRowsErr":            `celsius_rule_errors_total{site="scores", table="house", rule="by-pool"} 7+9x300`,
 		"CelsiusPolicyNotServed":    `celsius_policy_served_instead{reason="NotCompiled"} 1+0x300`,
 		"CelsiusPolicyFaulty":       `celsius_policy_served_instead{reason="RowFaulty"} 1+0x300`,

@@ -230,6 +230,7 @@ var mayImportOthers = map[string]string{
 	"engine/policy/join":        "",
 	"engine/policy/kinds":       "github.com/google/cel-go",
 	"engine/policy/parts":       "",
+	"engine/policy/size":        "",
 	"engine/recording":          apiObjects + " " + loadAPI + " github.com/go-logr/logr",
 	"engine/eviction":           "",
 	"engine/proof":              "",

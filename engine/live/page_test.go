@@ -73,6 +73,7 @@ func TestPage(t *testing.T) {
 
 	// What is not the loop's: the policies served, requests to the API server, and the lease.
 	r.metrics.servedInstead("NotCompiled")
+	r.metrics.instead.WithLabelValues("RowFaulty").Set(1)
 	r.metrics.leading.Set(1)
 	cfg := &rest.Config{Host: extender.URL}
 	scrape.Count(cfg, r.metrics.requests)

@@ -148,7 +148,7 @@ func TestStripJob(t *testing.T) {
 	if _, err := s.Strip(stripped); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := request(stripped), request(whole); got != want || want != "cpu 13, memory 0, pods 4" {
+	if got, want := request(stripped), request(whole); got != want || want != "cpu 41, memory 0, pods 4" {
 		t.Errorf("stripped it asks for %s, whole for %s", got, want)
 	}
 	a, b := &stripped.Spec.Tasks[0].Template.Spec, &stripped.Spec.Tasks[1].Template.Spec

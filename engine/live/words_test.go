@@ -36,7 +36,8 @@ func TestWordsNameTheRow(t *testing.T) {
 		got := []string{saidOf(f.pods["default/b"]).text, saidOf(f.pods["default/c"]).text, f.waits("wide")}
 		want := []string{
 			never, "not tried, as its job's turn had ended: gang/all-or-nothing: 0 of the 2 pods that must start together can start",
-			"2/2 tasks in gang unschedulable: " + never,
+			"the pod requests cpu 5, but the largest node has 4: it can never start; request less, or add a larger node | " +
+				"2/2 tasks in gang unschedulable: " + never,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("what waits says (-want +got):\n%s", diff)

@@ -154,7 +154,7 @@ func TestAnswers(t *testing.T) {
 	r.Header.Set("X-Remote-User", "ann")
 	r.Header.Set("Accept", "text/plain")
 	w = httptest.NewRecorder()
-	if h.ServeHTTP(w, r); !strings.HasPrefix(w.Body.String(), "job a/one\n  queue  q, place ") {
+	if h.ServeHTTP(w, r); !strings.HasPrefix(w.Body.String(), "job a/one\n  cause  the pod requests cpu 4, but the largest node has 2: ") {
 		t.Errorf("as text it is\n%s", w.Body)
 	}
 }
