@@ -229,12 +229,19 @@ func staysThere(l look) {
 			l.Errorf("%s: the reader is at %q, want %q", what, got, want)
 		}
 	}
-	fold := `{ const f = document.querySelector("[data-key=research] .fold"); f.focus({preventScroll: true}); f.click(); scrollTo(0, 300); }`
+	scrollTo := func(to int) string { return fmt.Sprintf(`scrollTo({top: %d, behavior: "instant"});`, to) }
+	// scrolled waits for the end of a scroll, which Chromium may animate.
+	scrolled := func(to int) {
+		l.Helper()
+		l.await(fmt.Sprint("scrollY === ", to))
+	}
+	fold := `{ const f = document.querySelector("[data-key=research] .fold"); f.focus({preventScroll: true}); f.click(); ` + scrollTo(300) + ` }`
 	l.script(fold)
+	scrolled(300)
 	changed()
 	there("a fold was clicked", "300 research")
 	l.script(fold)
-	l.script(`document.querySelector("[data-key=batch] a").focus({preventScroll: true}); scrollTo(0, 250); location.hash = "#queue/batch"`)
+	l.script(`document.querySelector("[data-key=batch] a").focus({preventScroll: true}); ` + scrollTo(250) + ` location.hash = "#queue/batch"`)
 	l.await(`document.querySelector("#detail-body .commands")`)
 	changed()
 	l.do(chromedp.KeyEvent(kb.Escape))
@@ -247,7 +254,8 @@ func staysThere(l look) {
 	old := aGroup("team", "oldest", "batch", schedulingv1beta1.PodGroupPending, "", 100*time.Hour)
 	fill(l, l.s, old)
 	l.await(`document.querySelector("#line-table tbody a").textContent === "oldest"`)
-	l.script(`document.querySelector("#line-table tbody tr:nth-child(2) a").focus({preventScroll: true}); scrollTo(0, 200)`)
+	l.script(`document.querySelector("#line-table tbody tr:nth-child(2) a").focus({preventScroll: true}); ` + scrollTo(200))
+	scrolled(200)
 	l.s.drop(groupOf(old))
 	l.await(`document.querySelector("#line-table tbody a").textContent === "sweep"`)
 	there("a row above one went", "200 sweep")
