@@ -102,3 +102,37 @@ scores: [{name: none, expression: "0.0"}]
 }
 
 func inZone(zone string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["zone"] = zone } }
+
+// A row that reads the cluster is evaluated again when the cluster changes, although the node did not change. This is also true where another
+// predicate tells every task from every other, so that no class is stored.
+func TestRowsThatReadTheClusterAreAskedAgain(t *testing.T) {
+	for name, apart := range map[string]string{
+		"classes are stored":        "task.labels['zone'] != 'none'",
+		"every task is a class":     "!task.name.endsWith('z')",
+		"a row errs for some tasks": "!task.name.endsWith('z') || task.labels['absent'] == node.name",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := aCluster(t, aNode("n1", "cpu=64 pods=110"), aNode("n2", "cpu=64 pods=110"), aQueue("q"), aGroup("g", "q"),
+				aPod("large", "cpu=48", inZone("x")), aPod("next", "cpu=1", inZone("x")))
+			s := begun(t, c, `
+predicates:
+- {name: apart, expression: "`+apart+`"}
+- {name: half-full, expression: cluster.used.cpu < 32.0 || node.taskCount > 0}
+`)
+			if _, found := s.Class(c.Tasks["a/next"]).Choose(); !found {
+				t.Fatal("no node is found while the cluster is empty")
+			}
+			txn := c.Begin()
+			start := txn.Mark()
+			txn.Allocate(c.Tasks["a/large"], c.Nodes.Index["n1"], nil)
+			choice, found := s.Class(c.Tasks["a/next"]).Choose()
+			if !found || choice.Row != c.Nodes.Index["n1"] || choice.Feasible != 1 {
+				t.Errorf("with 48 CPU used: %+v, %t, want only n1", choice, found)
+			}
+			txn.Rollback(start)
+			if choice, found := s.Class(c.Tasks["a/next"]).Choose(); !found || choice.Feasible != 2 {
+				t.Errorf("after the rollback: %+v, %t, want both nodes", choice, found)
+			}
+		})
+	}
+}

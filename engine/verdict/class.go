@@ -72,7 +72,6 @@ func (c *Class) catchUp() {
 	epoch := c.v.epoch()
 	entries, ok := c.Cursor.Read(&n.Log)
 	if !ok || epoch != c.epoch || len(c.Cells) != len(n.Rows) || len(n.Rows) == 0 || c.v.Plan.volatile || c.otherTopology() {
-		c.epoch = epoch
 		c.computeAll()
 		return
 	}
@@ -94,8 +93,11 @@ func (c *Class) catchUp() {
 
 // computeAll computes all cells, in the nodes' order: which node is named first where a row errs must not depend
 // on the order in which the nodes came.
+//
+// It also notes the epoch, because classes share the results of rows by it.
 func (c *Class) computeAll() {
 	rows := len(c.v.nodes.Rows)
+	c.epoch = c.v.epoch()
 	c.fitting = [fitsLater + 1]int{}
 	c.Cursor.Skip(&c.v.nodes.Log)
 	c.rejections.forget()
