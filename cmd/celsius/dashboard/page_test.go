@@ -235,7 +235,8 @@ func staysThere(l look) {
 		l.Helper()
 		l.await(fmt.Sprint("scrollY === ", to))
 	}
-	fold := `{ const f = document.querySelector("[data-key=research] .fold"); f.focus({preventScroll: true}); f.click(); ` + scrollTo(300) + ` }`
+	fold := `{ const f = document.querySelector("[data-key=research] .fold"); f.focus({preventScroll: true}); f.click(); ` +
+		scrollTo(300) + ` }`
 	l.script(fold)
 	scrolled(300)
 	changed()
