@@ -116,7 +116,7 @@ func TestEventRequest(t *testing.T) {
 	}
 	want := []Event{{
 		Request: Request{Event: "PodPending", Task: "a", Pod: "j-a-0", PodUID: "u", Version: 2, HasVersion: true},
-		Row:     "pod-pending", Since: now.Add(-time.Minute),
+		Row:     "pod-pending", Since: now.Add(-time.Minute), Dated: true,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -238,7 +238,7 @@ func TestE2ERemove(t *testing.T) {
 	p.kubectl(t, "create", "-f", file(t, tooWide))
 	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
 	all := func() string {
-		return p.kubectl(t, "get", "vcjobs,queues.scheduling.volcano.sh,podgroups,pods", "-A", "-o",
+		return p.kubectl(t, "get", "jobs.batch.volcano.sh,queues.scheduling.volcano.sh,podgroups,pods", "-A", "-o",
 			`jsonpath={range .items[*]}{.kind}/{.metadata.name} `+
 				`{.metadata.uid} {.metadata.resourceVersion} {.metadata.deletionTimestamp}{"\n"}{end}`)
 	}
