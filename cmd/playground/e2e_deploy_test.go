@@ -238,9 +238,11 @@ func TestE2ERemove(t *testing.T) {
 	p.kubectl(t, "create", "-f", file(t, tooWide))
 	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
 	all := func() string {
-		return p.kubectl(t, "get", "jobs.batch.volcano.sh,queues.scheduling.volcano.sh,podgroups,pods", "-A", "-o",
-			`jsonpath={range .items[*]}{.kind}/{.metadata.name} `+
+		out := p.kubectl(t, "get", "jobs.batch.volcano.sh,queues.scheduling.volcano.sh,podgroups,pods", "-A", "-o",
+			`jsonpath={range .items[*]}{.metadata.namespace} {.kind}/{.metadata.name} `+
 				`{.metadata.uid} {.metadata.resourceVersion} {.metadata.deletionTimestamp}{"\n"}{end}`)
+		lines := strings.SplitAfter(out, "\n") // without the pods of Celsius itself
+		return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, systemNamespace+" ") }), "")
 	}
 	before := all()
 	for _, kind := range []string{"Job/", "Queue/", "PodGroup/", "Pod/"} {
