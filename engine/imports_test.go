@@ -139,7 +139,8 @@ var mayImport = map[string]string{
 	"engine/live/shadow": "engine engine/live/serving engine/model engine/policy crds/policy/v1alpha1",
 	"engine/live/strip":  "engine/model crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"statemachines":      "rules rules/eval rules/source",
-	"statemachines/controller": "engine/live/events engine/live/recovery engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
+	"statemachines/controller": "engine/live/events engine/live/recovery engine/live/lease engine/live/scrape " +
+		"rules/typed statemachines statemachines/cron " +
 		"statemachines/controller/flows statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,

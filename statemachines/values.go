@@ -226,7 +226,8 @@ func taskMembers() []*rules.Member {
 		count("restarts", "How often containers of its pending and running pods were restarted, in all.", func(t *Task) int32 {
 			return t.Restarts
 		}),
-		moment("finishedAt", "When the last of its pods that have ended did so; may be missing.", func(t *Task) time.Time { return t.FinishedAt }),
+		moment("finishedAt", "When the last of its pods that have ended did so; may be missing.",
+			func(t *Task) time.Time { return t.FinishedAt }),
 	}
 }
 

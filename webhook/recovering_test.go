@@ -12,7 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
-// A review that panics refuses its object, by name and with the cause. The review of each other object goes on, as that of the corrected one.
+// A review that panics refuses its object, by name and with the cause. The reviews of other objects, and of
+// the corrected one, go on.
 func TestAdmissionSurvivesPanics(t *testing.T) {
 	s := testServer(t, Options{}, fakeClient(t, interceptor.Funcs{}))
 	for _, e := range s.endpoints {

@@ -33,7 +33,8 @@ func newWhole() *whole {
 	w := &whole{
 		Node: testNode("gpu-2", "8"), Queue: testQueue("default"), Other: testQueue("research"),
 		Group: testGroup("bert", 1), Running: testGroup("resnet", 1),
-		Waits: claiming(testPod("bert-0", "bert", "1")), Runs: runningOn(testPod("resnet-0", "resnet", "2"), "gpu-2"), Alone: testPod("alone", "", "1"),
+		Waits: claiming(testPod("bert-0", "bert", "1")), Runs: runningOn(testPod("resnet-0", "resnet", "2"), "gpu-2"),
+		Alone:         testPod("alone", "", "1"),
 		PriorityClass: &schedulingv1.PriorityClass{Value: 10}, Claim: testClaim("data", "local"), Volume: testVolume("v1", "gpu-2"),
 		ResourceQuota: &corev1.ResourceQuota{},
 	}
@@ -49,9 +50,19 @@ func (w *whole) objects() []metav1.Object {
 	namespace := &corev1.Namespace{}
 	namespace.Name, namespace.Annotations = "default", w.NamespaceAnnotations
 	for _, x := range []struct{ is, was metav1.Object }{
-		{namespace, namespace}, {w.Node, names.Node}, {w.Queue, names.Queue}, {w.Other, names.Other}, {w.PriorityClass, names.PriorityClass},
-		{w.Claim, names.Claim}, {w.Volume, names.Volume}, {w.ResourceQuota, names.ResourceQuota}, {w.Group, names.Group},
-		{w.Running, names.Running}, {w.Runs, names.Runs}, {w.Waits, names.Waits}, {w.Alone, names.Alone},
+		{namespace, namespace},
+		{w.Node, names.Node},
+		{w.Queue, names.Queue},
+		{w.Other, names.Other},
+		{w.PriorityClass, names.PriorityClass},
+		{w.Claim, names.Claim},
+		{w.Volume, names.Volume},
+		{w.ResourceQuota, names.ResourceQuota},
+		{w.Group, names.Group},
+		{w.Running, names.Running},
+		{w.Runs, names.Runs},
+		{w.Waits, names.Waits},
+		{w.Alone, names.Alone},
 	} {
 		x.is.SetName(x.was.GetName()) // the API server knows an object by it
 		x.is.SetNamespace(x.was.GetNamespace())
@@ -72,7 +83,8 @@ func FuzzObjects(f *testing.F) {
 		`{"Waits": {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "priorityClassName": "high",
 			"containers": [{"name": "main", "resources": {"requests": {"cpu": "-1", "nvidia.com/gpu": "1e30", "volcano.sh/vgpu-number": "2",
 			"volcano.sh/vgpu-memory-percentage": "150"}}}], "overhead": {"cpu": "1"}}}}`,
-		`{"Waits": {"spec": {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+		`{"Waits": {"spec": {"topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "kubernetes.io/hostname",
+			"whenUnsatisfiable": "DoNotSchedule",
 			"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}, "matchLabelKeys": ["x"], "minDomains": -1}]}}}`,
 		`{"Waits": {"spec": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ""}]},
 			"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name",
@@ -84,7 +96,8 @@ func FuzzObjects(f *testing.F) {
 		`{"Queue": {"spec": {"weight": -1, "parent": "default", "capability": {"cpu": "1n"}, "guarantee": {"resource": {"cpu": "1e9"}},
 			"deserved": {"memory": "-1"}, "affinity": {"nodeGroupAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [""]}}}}}`,
 		`{"Running": {"metadata": {"ownerReferences": [{"kind": "Job", "name": "", "controller": true}], "creationTimestamp": null}},
-			"Runs": {"status": {"phase": "Unknown", "containerStatuses": [{"resources": {"requests": {"cpu": "7"}}}]}, "spec": {"nodeName": "gone"}}}`,
+			"Runs": {"status": {"phase": "Unknown", "containerStatuses": [{"resources": {"requests": {"cpu": "7"}}}]},
+			"spec": {"nodeName": "gone"}}}`,
 		`{"Claim": {"spec": {"accessModes": [], "volumeName": "v1", "storageClassName": null}}, "Volume": {"spec": {"nodeAffinity": null}}}`,
 		`{"NamespaceAnnotations": {"scheduling.volcano.sh/queue-name": "research"}, "ResourceQuota": {"status": {"hard": {"pods": "0"}}}}`,
 	} {

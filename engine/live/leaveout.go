@@ -182,10 +182,7 @@ func (l *loop) sees(c change) []change {
 	}
 	pod, isPod := c.object.(*corev1.Pod)
 	if isPod {
-		key := model.Key(pod.Namespace, pod.Name)
-		if o := l.sent[key]; o != nil && (c.op == model.Delete || pod.Spec.NodeName != "" || string(pod.UID) != o.UID) {
-			delete(l.sent, key)
-		}
+		l.arrives(pod, c.op)
 	}
 	if len(l.out) == 0 {
 		return []change{c}
@@ -205,6 +202,14 @@ func (l *loop) sees(c change) []change {
 		}
 	}
 	return l.stand(nil, c)
+}
+
+// arrives forgets that a pod was sent to a node, once the pod itself shows its node or is gone.
+func (l *loop) arrives(pod *corev1.Pod, op model.Op) {
+	key := model.Key(pod.Namespace, pod.Name)
+	if o := l.sent[key]; o != nil && (op == model.Delete || pod.Spec.NodeName != "" || string(pod.UID) != o.UID) {
+		delete(l.sent, key)
+	}
 }
 
 // stand appends a change as the intake takes it in.
@@ -229,7 +234,8 @@ func (l *loop) members(group recovery.Object, all []change) []change {
 }
 
 // stands returns a change as the intake takes it in. Of an object that is left out, the model has only what counts: the amounts of a pod
-// that is on a node, the queue of a PodGroup, the capacity of a node. A pod that is on no node is not in the model; false: it was not before.
+// that is on a node, the queue of a PodGroup, the capacity of a node. A pod that is on no node is not in the model; false: it was not
+// before.
 func (l *loop) stands(c change) (as change, ok bool) {
 	if c.op == model.Delete || len(l.out) == 0 {
 		return c, true
@@ -289,16 +295,18 @@ func (l *loop) nodeOf(o *corev1.Pod) string {
 	return ""
 }
 
-// plainPod is a pod with nothing but what it takes of its node and of its queue. After a second panic it has no devices, after a third one it
-// counts on its node alone, as the pod of another scheduler does.
+// plainPod is a pod with nothing but what it takes of its node and of its queue. After a second panic it has no devices, after a third one
+// it counts on its node alone, as the pod of another scheduler does.
 func plainPod(o *corev1.Pod, node string, times int) *corev1.Pod {
 	plain := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
 			DeletionTimestamp: o.DeletionTimestamp, OwnerReferences: o.OwnerReferences, Annotations: map[string]string{},
 		},
-		Spec: corev1.PodSpec{SchedulerName: o.Spec.SchedulerName, NodeName: node, Priority: o.Spec.Priority, Overhead: o.Spec.Overhead,
-			Resources: o.Spec.Resources},
+		Spec: corev1.PodSpec{
+			SchedulerName: o.Spec.SchedulerName, NodeName: node, Priority: o.Spec.Priority, Overhead: o.Spec.Overhead,
+			Resources: o.Spec.Resources,
+		},
 		Status: corev1.PodStatus{Phase: o.Status.Phase, StartTime: o.Status.StartTime},
 	}
 	if times < 2 {
@@ -408,7 +416,8 @@ func groupsBeforePods(a, b recovery.Object) int {
 func (g *group) remembered() *group {
 	return &group{
 		uid: g.uid, assumed: assumed{reached: g.assumed.reached}, seen: g.seen, version: g.version, want: g.want, differs: g.differs,
-		written: g.written, retry: g.retry, wasWhole: g.wasWhole, broken: g.broken, groupSaid: g.groupSaid, members: members{asked: g.members.asked},
+		written: g.written, retry: g.retry, wasWhole: g.wasWhole, broken: g.broken, groupSaid: g.groupSaid,
+		members: members{asked: g.members.asked},
 	}
 }
 

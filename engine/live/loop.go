@@ -180,7 +180,8 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	return backoff
 }
 
-// decide makes one cycle. An object at which it panics is left out, and the cycle begins again; nil: it panics too often, or there is no whole model.
+// decide makes one cycle. An object at which it panics is left out, and the cycle begins again; nil: it panics too often, or there is no
+// whole model.
 func (l *loop) decide(p *policy.Policy, at time.Time) (plan *model.Plan, noted *proof.Cycle) {
 	l.unnamed = 0
 	if l.half {

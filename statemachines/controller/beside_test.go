@@ -82,7 +82,7 @@ func TestBesideChanges(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil})
 	runs(s)
 	all, before := s.beside(), s.secret()
-	scale(s, 1, 3)
+	scaleWorker(s, 3)
 	s.settle()
 	if after := s.secret(); string(before.Data["id_rsa"]) != string(after.Data["id_rsa"]) || len(after.Data["id_rsa"]) == 0 {
 		t.Error("the keys are others after the job was scaled")

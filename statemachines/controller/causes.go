@@ -155,7 +155,9 @@ func (r *jobs) lasting(w *world, c *causes, policies statemachines.Policies) []h
 				continue
 			}
 		}
-		event := statemachines.Event{Request: request, Row: e.Row, Since: e.Since, Delayed: row.After > 0, Due: e.Since.Add(row.After), Fact: row.Fact}
+		event := statemachines.Event{
+			Request: request, Row: e.Row, Since: e.Since, Delayed: row.After > 0, Due: e.Since.Add(row.After), Fact: row.Fact,
+		}
 		out = append(out, happening{Event: event, Decision: d, at: e.Since, pod: pod, key: key})
 		c.kept[key] = e
 	}
@@ -197,8 +199,8 @@ func (c *causes) entries() map[string]string {
 	return out
 }
 
-// enterCauses writes the causes of this look into a status. A kill and a final phase end all of them, a restart ends those of its scope, and
-// an action that was taken ends its own.
+// enterCauses writes the causes of this look into a status. A kill and a final phase end all of them, a restart ends those of its scope,
+// and an action that was taken ends its own.
 func (r *jobs) enterCauses(w *world, s *batchv1alpha1.JobStatus, t transition) {
 	next := map[string]string{}
 	for key, value := range s.ControlledResources {

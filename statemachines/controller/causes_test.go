@@ -67,17 +67,33 @@ func timedEvents() map[string]timed {
 			end:   func(s *stage) { s.restartContainers("train-worker-1", 0) },
 		},
 		"PodPending": {
-			begin: func(s *stage) { scale(s, 1, 3) },
+			begin: func(s *stage) { scaleWorker(s, 3) },
 			end:   func(s *stage) { s.play("train", corev1.PodRunning, 0) },
 		},
 	}
+}
+
+// timeout is that of the policies of TestTimeouts.
+const timeout = 4 * time.Minute
+
+// begins returns a job that has run for an hour, at the beginning of the cause.
+func (e timed) begins(t *testing.T, policy string) *stage {
+	s := newStage(t, Options{}, openQueue(), trainJob(t, policy))
+	runs(s)
+	s.now = s.now.Add(time.Hour)
+	e.begin(s)
+	return s
+}
+
+// aborts reports whether the action of the policy was taken.
+func aborts(s *stage) bool {
+	return slices.Contains([]batchv1alpha1.JobPhase{batchv1alpha1.Aborting, batchv1alpha1.Aborted}, s.job().Status.State.Phase)
 }
 
 // TestTimeouts takes an action for every event of the machine, without and with a timeout. With one, the action is taken when the cause has
 // lasted that long, and not before: whether pods terminate at once or late, and whether or not the controllers are restarted in between. It
 // is not taken where the cause ends before.
 func TestTimeouts(t *testing.T) {
-	const timeout = 4 * time.Minute
 	events := timedEvents()
 	for _, event := range builtIn().machines[jobMachine].PolicyEvents() {
 		if event == "*" || event == string(batchv1alpha1.JobUpdatedEvent) { // no row derives the latter
@@ -88,79 +104,78 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("no case for event %s", event)
 			continue
 		}
-		start := func(t *testing.T, policy string) *stage {
-			s := newStage(t, Options{}, openQueue(), trainJob(t, policy))
-			runs(s)
-			s.now = s.now.Add(time.Hour)
-			e.begin(s)
-			return s
-		}
-		acted := func(s *stage) bool {
-			return slices.Contains([]batchv1alpha1.JobPhase{batchv1alpha1.Aborting, batchv1alpha1.Aborted}, s.job().Status.State.Phase)
-		}
 		t.Run(event+" without timeout", func(t *testing.T) {
-			s := start(t, fmt.Sprintf("{event: %s, action: AbortJob}", event))
+			s := e.begins(t, fmt.Sprintf("{event: %s, action: AbortJob}", event))
 			s.settle()
-			if want := event != "PodPending"; acted(s) != want { // which only policies with a timeout answer
+			if want := event != "PodPending"; aborts(s) != want { // which only policies with a timeout answer
 				t.Errorf("the job is %s", s.job().Status.State.Phase)
 			}
 		})
-		policy := fmt.Sprintf("{event: %s, action: AbortJob, timeout: %s}", event, timeout)
 		for _, goes := range []string{"at once", "late", "after a restart"} {
 			for _, restarts := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, pods go %s, restarts %v", event, goes, restarts), func(t *testing.T) {
-					s := start(t, policy)
-					began := s.now
-					release := func() {
-						if e.pod != "" && event != "PodEvicted" {
-							s.evict(e.pod)
-						}
-						s.release()
-					}
-					switch {
-					case goes == "at once" && event == "PodEvicted": // no controller sees it terminate
-						release()
-						s.settle()
-					case goes == "at once":
-						s.settle()
-						release()
-					case goes == "after a restart" && event == "PodEvicted": // it goes while no controller runs
-						release()
-						s.newController()
-					}
-					s.settle()
-					if wait := lookAt(s); wait <= 0 || wait > timeout {
-						t.Errorf("the next look is in %s", wait)
-					}
-					s.pass(began.Add(timeout-20*time.Second), restarts)
-					if acted(s) {
-						t.Errorf("the action was taken %s after the event", s.now.Sub(began))
-					}
-					s.pass(began.Add(timeout+2*time.Second), restarts)
-					if !acted(s) {
-						t.Errorf("no action was taken; the job is %s, %v", s.job().Status.State.Phase, s.job().Status.ControlledResources)
-					}
-					for key := range s.job().Status.ControlledResources {
-						if strings.HasPrefix(key, causeKey) {
-							t.Errorf("entry %s is left", key)
-						}
-					}
+					e.actsInTime(t, event, goes, restarts)
 				})
 			}
 		}
 		if e.end != nil {
 			t.Run(event+" is over", func(t *testing.T) {
-				s := start(t, policy)
+				s := e.begins(t, timedPolicy(event))
 				s.settle()
 				s.pass(s.now.Add(timeout/2), false)
 				e.end(s)
 				s.pass(s.now.Add(2*timeout), false)
-				if acted(s) {
+				if aborts(s) {
 					t.Errorf("the action was taken although the cause had ended; the job is %s", s.job().Status.State.Phase)
 				}
 			})
 		}
 	}
+}
+
+// actsInTime checks that the action is taken when its cause has lasted for the timeout, and not before.
+func (e timed) actsInTime(t *testing.T, event, goes string, restarts bool) {
+	s := e.begins(t, timedPolicy(event))
+	began := s.now
+	release := func() {
+		if e.pod != "" && event != "PodEvicted" {
+			s.evict(e.pod)
+		}
+		s.release()
+	}
+	switch {
+	case goes == "at once" && event == "PodEvicted": // no controller sees it terminate
+		release()
+		s.settle()
+	case goes == "at once":
+		s.settle()
+		release()
+	case goes == "after a restart" && event == "PodEvicted": // it goes while no controller runs
+		release()
+		s.newController()
+	}
+	s.settle()
+	if wait := lookAt(s); wait <= 0 || wait > timeout {
+		t.Errorf("the next look is in %s", wait)
+	}
+	s.pass(began.Add(timeout-20*time.Second), restarts)
+	if aborts(s) {
+		t.Errorf("the action was taken %s after the event", s.now.Sub(began))
+	}
+	s.pass(began.Add(timeout+2*time.Second), restarts)
+	if !aborts(s) {
+		t.Errorf("no action was taken; the job is %s, %v", s.job().Status.State.Phase, s.job().Status.ControlledResources)
+	}
+	for key := range s.job().Status.ControlledResources {
+		if strings.HasPrefix(key, causeKey) {
+			t.Errorf("entry %s is left", key)
+		}
+	}
+}
+
+// timedPolicy aborts the job after the timeout.
+func timedPolicy(event string) string {
+	return fmt.Sprintf("{event: %s, action: AbortJob, timeout: %s}", event, timeout)
 }
 
 // lookAt reconciles the job once and returns when it is to be looked at again.

@@ -39,7 +39,7 @@ func (r *jobs) decide(w *world) (cause, time.Duration) {
 			return
 		}
 		if first.action == "" || due.Before(at) {
-			first, at = cause{action: h.Decision.Action, event: h.Event.Event, message: h.text(), pod: h.pod, key: key}, due
+			first, at = cause{action: h.Action, event: h.Event.Event, message: h.text(), pod: h.pod, key: key}, due
 		}
 	}
 	for _, h := range r.happenings(w, policies) {

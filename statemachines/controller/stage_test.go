@@ -284,28 +284,33 @@ func (s *stage) settle() {
 func (s *stage) round() (again, soon bool) {
 	for _, kind := range []string{"command", "queue", "pod", "cronjob", "jobflow", "jobtemplate", "job"} {
 		for _, name := range s.names(kind) {
-			if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
-				s.newController()
-			}
-			s.watchGroups()
-			var raw error
-			reconciler := reconcile.Func(func(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
-				result, raw = s.reconcilers[kind].Reconcile(ctx, req)
-				return result, raw
-			})
-			result, err := patient{reconciler}.Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
-			if later := (*tooSoon)(nil); errors.As(raw, &later) { // nothing happens until the status may be written
-				s.now, again = s.now.Add(later.wait), true
-			}
-			if err != nil && !errors.Is(err, errTrouble) {
-				s.t.Logf("%s %s: %v", kind, name, err)
-			}
-			within := func(most time.Duration) bool { return result.RequeueAfter > 0 && result.RequeueAfter <= most }
-			again = again || errors.Is(err, errTrouble) || s.dead || within(catchUp)
-			soon = soon || within(countsEvery)
+			a, b := s.reconcile(kind, name)
+			again, soon = again || a, soon || b
 		}
 	}
 	return again, soon
+}
+
+// reconcile reconciles one object, as round does.
+func (s *stage) reconcile(kind string, name types.NamespacedName) (again, soon bool) {
+	if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
+		s.newController()
+	}
+	s.watchGroups()
+	var raw error
+	reconciler := reconcile.Func(func(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+		result, raw = s.reconcilers[kind].Reconcile(ctx, req)
+		return result, raw
+	})
+	result, err := patient{reconciler}.Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
+	if later := (*tooSoon)(nil); errors.As(raw, &later) { // nothing happens until the status may be written
+		s.now, again = s.now.Add(later.wait), true
+	}
+	if err != nil && !errors.Is(err, errTrouble) {
+		s.t.Logf("%s %s: %v", kind, name, err)
+	}
+	within := func(most time.Duration) bool { return result.RequeueAfter > 0 && result.RequeueAfter <= most }
+	return again || errors.Is(err, errTrouble) || s.dead || within(catchUp), within(countsEvery)
 }
 
 // watchGroups tells the queue controller of every PodGroup, as its watch does.

@@ -144,11 +144,11 @@ func stories() []story {
 		}, batchv1alpha1.Running},
 		{"scaled", "{event: PodEvicted, action: TerminateJob}", func(s *stage) {
 			runs(s)
-			scale(s, 1, 4)
+			scaleWorker(s, 4)
 			s.settle()
 			s.play("train", corev1.PodRunning, 0)
 			s.settle()
-			scale(s, 1, 1)
+			scaleWorker(s, 1)
 			s.settle()
 			s.release()
 			s.settle()
@@ -156,10 +156,10 @@ func stories() []story {
 	}
 }
 
-// scale gives task i so many replicas.
-func scale(s *stage, i int, replicas int32) {
+// scaleWorker sets the replicas of task worker.
+func scaleWorker(s *stage, replicas int32) {
 	job := s.job()
-	job.Spec.Tasks[i].Replicas = replicas
+	job.Spec.Tasks[1].Replicas = replicas
 	job.Spec.MinAvailable = 1 + min(replicas, 2)
 	job.Generation++
 	if err := s.api.Update(s.t.Context(), job); err != nil {

@@ -74,7 +74,7 @@ func (p *Panic) Error() string {
 // Again panics with the same value, if there is one: a goroutine that recovered a panic hands it to the goroutine that waits for it.
 func (p *Panic) Again() {
 	if p != nil {
-		panic(p) //nolint:forbidigo // Catch recovers it
+		panic(p) // Catch recovers it
 	}
 }
 

@@ -91,7 +91,7 @@ func (e *rowErrors) add(by *policy.Policy, plan *model.Plan, now time.Time) (new
 
 func (t *tally) add(errors []model.RuleError, now time.Time) (news bool) {
 	known := len(t.rows)
-	faulty := t.faults.add(errors) && t.faults.cycles <= mostFaulty
+	faulty := t.faults.add(errors) && t.cycles <= mostFaulty
 	t.rows = AddErrors(t.rows, &model.Plan{Errors: errors}, now)
 	news = len(t.rows) > known || !now.Before(t.next)
 	if news {

@@ -71,8 +71,13 @@ func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 		x.base, x.of, x.whole, x.joined = c.serving.policy, fit, whole, c.serving.policy
 		x.joinParts(selected)
 	}
+	return x.serve(c, fit)
+}
+
+// serve tells what of the candidates serves in a choice: each that joined, as a whole or with its predicates alone.
+func (x *beside) serve(c choice, of []*candidate) choice {
 	mode := v1alpha1.Mode(c.policy.Mode)
-	for _, candidate := range fit {
+	for _, candidate := range of {
 		refused := x.refused[candidate] != nil
 		switch {
 		case candidate.fit() && !refused:
