@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -51,12 +53,27 @@ func (l *loop) noted(plan *model.Plan) {
 	l.past.Note(plan, l.stamp)
 }
 
-// look answers a question about the last cycle. If that panics, the answer is an error that names the object. The object is not left out:
-// scheduling did not fail at it, and a user who may only ask must not stop it.
+const (
+	// lookMost is how long a question may hold the loop. lookFor is after how much of it the answer is broken off: the rest is for what is
+	// undone then.
+	lookMost = 100 * time.Millisecond
+	lookFor  = 60 * time.Millisecond
+)
+
+// look answers a question about the last cycle. If that takes too long it is broken off, and the answer is an error. If it panics, the answer
+// is an error that names the object. The object is not left out: scheduling did not fail at it, and a user who may only ask must not stop it.
 func (l *loop) look(q *look) {
 	l.cluster.Turn, l.place = nil, recovery.Look
-	p := recovery.Catch(recovery.Look, func() { l.answer(q) })
-	if p == nil {
+	began, whole := time.Now(), true
+	enough := func() bool { return time.Since(began) > lookFor }
+	p := recovery.Catch(recovery.Look, func() { whole = action.Whole(l.cluster, enough, func() { l.answer(q) }) })
+	switch {
+	case p != nil:
+	case !whole:
+		l.decider.Forget()
+		q.done <- fmt.Errorf("the answer takes longer than %s, for which scheduling waits; ask about less", lookMost)
+		return
+	default:
 		return
 	}
 	p.Object = l.root(l.cluster.Turn)

@@ -38,6 +38,8 @@ type Cluster struct {
 	Turn any
 	// OnTurn is called by Handle; nil: nothing is called. Tests of the recovery panic in it.
 	OnTurn func(object any)
+	// Enough is asked by Breathe whether to break off; nil: never.
+	Enough func() bool
 
 	Nodes  Nodes
 	Queues map[string]*Queue // by name

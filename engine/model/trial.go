@@ -19,6 +19,7 @@ type Trial struct {
 	nominated map[*Task]string // nodes
 	added     []any
 	left      []left
+	vain      []*Task // that may be noted so, where a turn was broken off
 }
 
 // left is a job that was taken away, with its tasks.
@@ -40,6 +41,9 @@ func Try(c *Cluster) *Trial {
 	return x
 }
 
+// addedAtOnce is how many objects a trial adds before it may be broken off.
+const addedAtOnce = 100
+
 // Add adds objects, as Apply does; the cluster must not have them yet. The errors name what is wrong with them; those objects are left out.
 func (x *Trial) Add(objects ...any) []error {
 	var wrong []error
@@ -56,7 +60,11 @@ func (x *Trial) Add(objects ...any) []error {
 			deltas = append(deltas, Delta{Op: Upsert, Object: o})
 		}
 	}
-	return append(wrong, x.c.Apply(deltas...)...)
+	for part := range slices.Chunk(deltas, addedAtOnce) {
+		x.c.Breathe()
+		wrong = append(wrong, x.c.Apply(part...)...)
+	}
+	return wrong
 }
 
 // has says whether there is such an object among those that a trial can add.
@@ -95,6 +103,9 @@ func (x *Trial) Remove(j *Job) {
 func (x *Trial) End() {
 	c := x.c
 	c.books.trial = nil
+	for _, t := range x.vain {
+		c.SetVain(t, false)
+	}
 	for _, txn := range slices.Backward(x.open) {
 		txn.Rollback(0)
 	}

@@ -239,6 +239,7 @@ func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 		}
 	}
 	for _, t := range j.Tasks {
+		a.c.Breathe()
 		if why := s.NeverFits(t); why != "" {
 			return "its pod " + t.Key + ": " + why, nil
 		}

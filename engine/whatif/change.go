@@ -123,6 +123,7 @@ func (a *arrival) copies(n Copies) error {
 	}
 	like := a.c.Nodes.Rows[row].Object
 	for i := range n.Count {
+		a.c.Breathe()
 		more := like.DeepCopy()
 		more.Name = fmt.Sprintf("%s-more-%d", n.Like, i+1)
 		more.UID = types.UID(more.Name)
@@ -238,6 +239,7 @@ func (a *arrival) podsOf(job *batchv1alpha1.Job, group string) error {
 			continue
 		}
 		for n := range int(task.Replicas) {
+			a.c.Breathe()
 			pod, err := objects.Pod(job, objects.PodPlan{
 				Task: task, Index: n, Group: group, SchedulerName: a.c.SchedulerNames[0], Plugins: plugins,
 			})
