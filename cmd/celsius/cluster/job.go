@@ -20,6 +20,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // What Commands ask for.
@@ -261,7 +262,7 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	line("Scheduler", "%s", job.Spec.SchedulerName)
 	line("Priority class", "%s", cmp.Or(job.Spec.PriorityClassName, "<none>"))
 	line("Min available", "%d", job.Spec.MinAvailable)
-	line("Retries", "%d of %d", job.Status.RetryCount, job.Spec.MaxRetry)
+	line("Retries", "%d of %d", job.Status.RetryCount-objects.Resumes(&job.Status), job.Spec.MaxRetry)
 	line("Phase", "%s, since %s", phaseOf(job), age(t.Now(), job.Status.State.LastTransitionTime))
 	if s := job.Status.State; s.Reason != "" || s.Message != "" {
 		line("Why", "%s", strings.TrimPrefix(s.Reason+": "+s.Message, ": "))
