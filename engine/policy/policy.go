@@ -52,6 +52,14 @@ func (p *Policy) Fallback() string {
 	return text
 }
 
+// allNamespaces is the value of spec.messages that lets a message name objects of other namespaces than its own.
+const allNamespaces = "AllNamespaces"
+
+// MayName reports whether a message on an object of one namespace may name an object of another one.
+func (p *Policy) MayName(on, other string) bool {
+	return on == other || p.written.Get("spec").Get("messages").Any() == any(allNamespaces)
+}
+
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
 type Values interface {
 	language.Values
