@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// karpenterAdds reports whether Karpenter counts a pod as one that needs a node: the scheduler failed to place it, and it has no node, neither
-// bound nor nominated.
+// karpenterAdds reports whether Karpenter counts a pod as one that needs a node: the scheduler failed to place it, and it has no node,
+// neither bound nor nominated.
 func karpenterAdds(p *corev1.Pod) bool {
 	return conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonUnschedulable && p.Spec.NodeName == "" &&
 		p.Status.NominatedNodeName == ""
@@ -76,7 +76,8 @@ func gatedPod(p *corev1.Pod) *corev1.Pod {
 
 // Autoscalers add a node for a pod exactly where another node would help it.
 func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
-	defaults := "{name: priority}, {name: gang}, {name: conformance}, {name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}"
+	defaults := "{name: priority}, {name: gang}, {name: conformance}, {name: overcommit}, {name: drf}, " +
+		"{name: predicates}, {name: proportion}, {name: nodeorder}"
 	capacity := "{name: priority}, {name: gang}, {name: predicates}, {name: capacity}"
 	const all = "enqueue, allocate, backfill"
 	big := func(g *v1beta1.PodGroup, cpu string) *v1beta1.PodGroup {
@@ -85,6 +86,8 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 	}
 	in := func(g *v1beta1.PodGroup, queue string) *v1beta1.PodGroup { g.Spec.Queue = queue; return g }
 	prior := func(g *v1beta1.PodGroup) *v1beta1.PodGroup { g.Spec.PriorityClassName = "high"; return g }
+	closed := testQueue("default")
+	closed.Status.State = v1beta1.QueueStateClosed
 	used := func(cpu string) []metav1.Object { // a node of 8 CPUs, of which running pods use so many
 		p := testPod("running", "running", cpu)
 		p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
@@ -95,9 +98,11 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 		objects                     []metav1.Object
 		want                        map[string]string
 	}{
-		{"the nodes are full", all, defaults, "", append(used("8"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
+		{"the nodes are full", all, defaults, "",
+			append(used("8"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "Unschedulable"}},
-		{"the nodes are full, by capacity", all, capacity, "", append(used("8"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
+		{"the nodes are full, by capacity", all, capacity, "",
+			append(used("8"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "Unschedulable"}},
 		{"the cluster is smaller than a queue's capability", all, defaults, "",
 			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
@@ -131,12 +136,14 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 			append(used("2"), cpuQueue("default", "5"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
 			map[string]string{"a": "QueueLimited", "b": "QueueLimited", "c": "QueueLimited"}},
 		{"a closed queue", all, "{name: gang}, {name: predicates}, {name: proportion}", "",
-			append(used("1"), func() *v1beta1.Queue { q := testQueue("default"); q.Status.State = v1beta1.QueueStateClosed; return q }(),
+			append(used("1"), closed,
 				testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueLimited"}},
-		{"a missing queue", all, defaults, "", append(used("1"), testQueue("default"), in(testGroup("g", 1), "nowhere"), testPod("a", "g", "2")),
+		{"a missing queue", all, defaults, "",
+			append(used("1"), testQueue("default"), in(testGroup("g", 1), "nowhere"), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueUnusable"}},
-		{"a gang in creation", all, defaults, "", append(used("1"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2")),
+		{"a gang in creation", all, defaults, "",
+			append(used("1"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2")),
 			map[string]string{"a": "NotEnoughTasks", "b": "NotEnoughTasks"}},
 		{"a gang of which one pod has a gate", all, "{name: gang}, {name: predicates}", "",
 			append(used("1"), testQueue("default"), testGroup("g", 2), testPod("a", "g", "2"), gatedPod(testPod("b", "g", "2"))),
@@ -152,7 +159,7 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 			`  - name: house
     tables:
     - name: house
-      inline: {predicates: [{name: at-night, expression: "task.priority >= 1000", reason: OutsideHours, message: "batch pods run at night"}]}`,
+      inline: {predicates: [{name: at-night, expression: "task.priority >= 1000", reason: OutsideHours, message: "by day"}]}`,
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "OutsideHours"}},
 		{"a row of a policy that reads the node", all, "{name: gang}, {name: predicates}",
@@ -166,7 +173,7 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 			`  - name: house
     tables:
     - name: house
-      inline: {allocatable: [{name: few, expression: "queue.allocated['pods'] < 1.0", message: "queue {{queue.name}} runs one pod at a time"}]}`,
+      inline: {allocatable: [{name: few, expression: "queue.allocated['pods'] < 1.0", message: "one pod at a time"}]}`,
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueLimited"}},
 		{"no action places pods", "enqueue", "{name: gang}, {name: predicates}", "",

@@ -55,8 +55,8 @@ func reasonOf(why *model.Reason) string {
 	return cmp.Or(own, ofSite[why.Site], ReasonUnschedulable)
 }
 
-// followsOthers reports whether the reason of a pod, or of the pods of a job that have none of their own, follows from the job's other pods:
-// the turn of the job ended because of these.
+// followsOthers reports whether the reason of a pod, or of the pods of a job that have none of their own, follows from the job's other
+// pods: the turn of the job ended because of these.
 func followsOthers(w *model.Wait) bool {
 	if w.Task != "" {
 		return w.Reason.Table == "builtin" && (w.Reason.Rule == "turn" || w.Reason.Rule == "role")
