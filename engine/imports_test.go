@@ -123,8 +123,8 @@ var mayImport = map[string]string{
 	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
 		"engine/live/recovery " +
 		"engine/live/scrape engine/live/strip " +
-		"engine/live/questions engine/live/serving engine/live/shadow engine engine/action engine/explain engine/extender engine/proof engine/model " +
-		"engine/policy engine/recording engine/session engine/volume crds/informers " +
+		"engine/live/questions engine/live/serving engine/live/shadow engine engine/action engine/explain engine/extender engine/proof " +
+		"engine/model engine/report engine/policy engine/recording engine/session engine/volume crds/informers " +
 		"statemachines/objects " + allCRDs,
 	"engine/live/asks": "engine/extender engine/live/recovery engine/model",
 	"engine/live/beside": "engine engine/compare engine/explain engine/model engine/policy engine/session " +

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
@@ -187,10 +185,6 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 }
 
 func podAmounts(d *Dims, list corev1.ResourceList) Resources {
-	if _, ok := list[cards.SharePercent]; ok { // no node offers it
-		list = maps.Clone(list)
-		delete(list, cards.SharePercent)
-	}
 	r := d.Resources(list)
 	for len(r) <= Pods {
 		r = append(r, Absent())
