@@ -103,8 +103,8 @@ scores: [{name: none, expression: "0.0"}]
 
 func inZone(zone string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["zone"] = zone } }
 
-// A row that reads the cluster is evaluated again when the cluster changes, although the node did not change. This is also true where another
-// predicate tells every task from every other, so that no class is stored.
+// A row that reads the cluster is evaluated again when the cluster changes, although the node did not change. This is also true where
+// another predicate tells every task from every other, so that no class is stored.
 func TestRowsThatReadTheClusterAreAskedAgain(t *testing.T) {
 	for name, apart := range map[string]string{
 		"classes are stored":        "task.labels['zone'] != 'none'",
