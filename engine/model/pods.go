@@ -361,3 +361,21 @@ func (t *Template) addHostPorts(ctr *corev1.Container) {
 func (p HostPort) String() string {
 	return p.Protocol + "/" + p.IP + "/" + strconv.Itoa(int(p.Port))
 }
+
+// ForeignPods returns the waiting pods that name a job as their group, and another scheduler: the first such scheduler by the pods' keys.
+// The job does not count them.
+func ForeignPods(c *Cluster, j *Job) []*Task {
+	if j.Orphan {
+		return nil
+	}
+	var out []*Task
+	for _, t := range c.TasksByKey() {
+		if !t.Foreign || !t.Waits() || c.groupOf(t.Object) != j.Key {
+			continue
+		}
+		if len(out) == 0 || out[0].Object.Spec.SchedulerName == t.Object.Spec.SchedulerName {
+			out = append(out, t)
+		}
+	}
+	return out
+}

@@ -73,6 +73,7 @@ func oneTable() map[string][2]string {
 		"leastAllocated":              {kubernetes, "the strategy LeastAllocated of NodeResourcesFit"},
 		"claimsExist":                 {kubernetes, "a part of what VolumeBinding asks beforehand"},
 		"volumeTrouble":               {kubernetes, "what VolumeBinding says beforehand"},
+		"volumePlaces":                {kubernetes, "the node affinity of volumes, in words"},
 		"volumesFit":                  {kubernetes, "the filter VolumeBinding"},
 		"volumeZonesFit":              {kubernetes, "the filter VolumeZone"},
 		"volumeLimitsFit":             {kubernetes, "the filter NodeVolumeLimits"},

@@ -253,6 +253,9 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 		return err
 	}
 	line := func(key, format string, args ...any) { say(out, "%-18s%s\n", key+":", fmt.Sprintf(format, args...)) }
+	if why := causeOf(ctx, r, job, t.Now()); why != "" {
+		line("Cause", "%s", why)
+	}
 	line("Name", "%s", job.Name)
 	line("Namespace", "%s", job.Namespace)
 	line("Labels", "%s", wordsOf(job.Labels))
@@ -264,8 +267,8 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	line("Min available", "%d", job.Spec.MinAvailable)
 	line("Retries", "%d of %d", job.Status.RetryCount-objects.Resumes(&job.Status), job.Spec.MaxRetry)
 	line("Phase", "%s, since %s", phaseOf(job), age(t.Now(), job.Status.State.LastTransitionTime))
-	if s := job.Status.State; s.Reason != "" || s.Message != "" {
-		line("Why", "%s", strings.TrimPrefix(s.Reason+": "+s.Message, ": "))
+	if s := job.Status.State; s.Reason != "" {
+		line("Reason", "%s", s.Reason)
 	}
 	s := job.Status
 	line("Pods", "%d pending, %d running, %d succeeded, %d failed, %d terminating, %d unknown", s.Pending, s.Running, s.Succeeded, s.Failed,

@@ -73,9 +73,9 @@ celsius-explain-cluster does.`,
 			}
 			text, err := r.Raw(c.Context(), questions.WhatIfPath(of), accept, body)
 			if err != nil {
-				return unanswered(err)
+				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now()))
 			}
-			return sayAnswer(c, f.output, text)
+			return sayAnswer(c, f.output, text, "")
 		},
 	}
 	fs := c.Flags()
