@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Trial is a cluster as it might be. End undoes what was changed, decided and remembered since Try: the cluster is what it was, with all
@@ -22,10 +24,12 @@ type Trial struct {
 	vain      []*Task // that may be noted so, where a turn was broken off
 }
 
-// left is a job that was taken away, with its tasks.
+// left is a job that was taken away, with its tasks, and what its batch Job states of its pods.
 type left struct {
 	job   *Job
 	tasks []*Task
+	owner string
+	spec  *jobSpec // nil: it was not removed
 }
 
 // Try begins a trial.
@@ -85,9 +89,10 @@ func has(c *Cluster, kind, namespace, name string) bool {
 	return false
 }
 
-// Remove takes a job away, and its tasks.
+// Remove takes a job away, its tasks, and the batch Job that owns it.
 func (x *Trial) Remove(j *Job) {
 	l := left{job: j, tasks: append([]*Task(nil), j.Tasks...)}
+	defer x.removeOwner(j.owner, j.ownerUID)
 	x.left = append(x.left, l)
 	applyAs(x.c, func() {
 		for _, t := range l.tasks {
@@ -96,6 +101,30 @@ func (x *Trial) Remove(j *Job) {
 		if !j.Orphan {
 			x.c.removeGroup(j.Key)
 		}
+	})
+}
+
+// RemoveOwned takes a batch Job away, and its PodGroups with their tasks. It returns the PodGroups, and false where there is no such Job.
+func (x *Trial) RemoveOwned(key string) (removed []*Job, found bool) {
+	found = x.c.books.specs[key] != nil
+	for _, j := range slices.Clone(x.c.books.owned.list(key)) {
+		x.Remove(j)
+		removed, found = append(removed, j), true
+	}
+	x.removeOwner(key, "")
+	return removed, found
+}
+
+// removeOwner takes a batch Job away, of this UID if one is given.
+func (x *Trial) removeOwner(key string, uid types.UID) {
+	spec := x.c.books.specs[key]
+	if spec == nil || uid != "" && spec.uid != "" && spec.uid != uid {
+		return
+	}
+	x.left = append(x.left, left{owner: key, spec: spec})
+	applyAs(x.c, func() {
+		delete(x.c.books.specs, key)
+		x.c.reckonOwned(key)
 	})
 }
 
@@ -140,6 +169,11 @@ func (x *Trial) End() {
 
 // restore has a job again that left, as it was then.
 func restore(c *Cluster, l left) {
+	if l.spec != nil {
+		c.books.specs[l.owner] = l.spec
+		c.reckonOwned(l.owner)
+		return
+	}
 	if j := l.job; !j.Orphan {
 		j.Slot = c.Slots.Jobs.Take()
 		putJob(c, j)

@@ -385,10 +385,11 @@ func (t *tool) commandCommand(verb, action, short string) *cobra.Command {
 				return err
 			}
 			return eachOf(args, func(name string) error {
-				if err := commandJob(c.Context(), r, types.NamespacedName{Namespace: namespace, Name: name}, action); err != nil {
+				became, err := t.commandJob(c.Context(), r, types.NamespacedName{Namespace: namespace, Name: name}, action)
+				if err != nil {
 					return err
 				}
-				say(c.OutOrStdout(), "%s/%s %s asked for\n", jobName, name, action)
+				say(c.OutOrStdout(), "%s/%s %s\n", jobName, name, became)
 				return nil
 			})
 		},
@@ -402,25 +403,6 @@ func eachOf(names []string, do func(string) error) error {
 		errs = append(errs, do(name))
 	}
 	return errors.Join(errs...)
-}
-
-// commandJob makes a Command for a Job.
-func commandJob(ctx context.Context, r *Reach, name types.NamespacedName, action string) error {
-	job := &batchv1alpha1.Job{}
-	if err := r.Get(ctx, name, job); err != nil {
-		return err
-	}
-	return ask(ctx, r, name.Namespace, action, metav1.NewControllerRef(job, batchv1alpha1.GroupVersion.WithKind("Job")))
-}
-
-// ask makes a Command, which goes with its target.
-func ask(ctx context.Context, r *Reach, namespace, action string, target *metav1.OwnerReference) error {
-	return r.Create(ctx, &busv1alpha1.Command{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: target.Name + "-" + strings.ToLower(action) + "-", Namespace: namespace, OwnerReferences: []metav1.OwnerReference{*target},
-		},
-		TargetObject: target, Action: action,
-	})
 }
 
 // deleteCommand deletes objects of a kind by name.
@@ -440,10 +422,7 @@ func (t *tool) deleteCommand(kind client.Object, title, called, apiVersion strin
 				}
 				o.SetNamespace(namespace)
 				o.SetName(name)
-				if err := r.Delete(c.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-					return err
-				}
-				became, err := isGone(c.Context(), r, o)
+				became, err := r.remove(c.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground))
 				if err != nil {
 					return err
 				}
