@@ -36,10 +36,10 @@ func combined(req admission.Request) *Mistake {
 	if before := appliedBy(&old, options.FieldManager); before != nil && before.FieldsV1.String() == applied.FieldsV1.String() {
 		return nil // it has what it had before, or the request is another kind of patch
 	}
-	m := merge{own: fieldsOf(applied)}
+	m := merge{own: managedFieldsOf(applied)}
 	for _, e := range now.GetManagedFields() {
 		if e.Subresource == "" && e.FieldsV1 != nil && (e.Manager != options.FieldManager || e.Operation != applied.Operation) {
-			m.others = append(m.others, otherManager{e.Manager, fieldsOf(&e)})
+			m.others = append(m.others, otherManager{e.Manager, managedFieldsOf(&e)})
 		}
 	}
 	spec, _ := now.Object["spec"].(map[string]any)
@@ -70,7 +70,7 @@ func appliedBy(o *unstructured.Unstructured, manager string) *metav1.ManagedFiel
 	return nil
 }
 
-func fieldsOf(e *metav1.ManagedFieldsEntry) (out map[string]any) {
+func managedFieldsOf(e *metav1.ManagedFieldsEntry) (out map[string]any) {
 	_ = json.Unmarshal([]byte(e.FieldsV1.String()), &out) // the API server wrote it
 	return out
 }
