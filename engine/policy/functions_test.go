@@ -28,7 +28,6 @@ func oneTable() map[string][2]string {
 		"cap":                         {general, "the algebra of Resources: as min, but a missing dimension is no limit"},
 		"exceedsAny":                  {general, "the algebra of Resources: > in some dimension"},
 		"overlaps":                    {general, "the algebra of Resources: something in common"},
-		"withinAny":                   {general, "the algebra of Resources: <= in some dimension"},
 		"hdrf":                        {accounting, "shares along a tree, each level of which depends on the ones below"},
 		"key":                         {accounting, "a place in that tree"},
 		"compare":                     {accounting, "two places in that tree"},
