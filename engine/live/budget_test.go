@@ -89,7 +89,7 @@ func TestQuestionsAreBrokenOff(t *testing.T) {
 		took := time.Since(began)
 		err := <-q.done
 		t.Logf("%s: the loop was held for %s, and the answer is %v", name, took, err)
-		if took > 3*lookMost { // of the clock, on a machine that does other work
+		if took > 20*lookMost { // by the clock, on a machine that does other work; it was minutes
 			t.Errorf("%s: the loop was held for %s", name, took)
 		}
 		if err != nil && !strings.Contains(err.Error(), "ask about less") {

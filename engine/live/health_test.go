@@ -48,6 +48,7 @@ func TestHealth(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				if c.hang != nil && c.started {
 					c.hang(r, held)
+					synctest.Wait() // the loop is held before anything changes
 				}
 				if c.change {
 					f.put(testGroup("g", 1), testPod("a", "g", "1"))
