@@ -80,8 +80,12 @@ func (x *Cycle) rootCause(j *model.Job) string {
 	return cmp.Or(x.Session.NeverStarts(j), x.volumeCause(j))
 }
 
-// foreignCause states that waiting pods of a job name another scheduler, and which of ours was probably meant.
+// foreignCause states that waiting pods of a job name another scheduler, and which of ours was probably meant. It is "" for a job that has
+// enough pods without them.
 func (x *Cycle) foreignCause(j *model.Job) string {
+	if j.TaskCount() >= max(1, j.MinMember) {
+		return ""
+	}
 	ours := x.cluster.SchedulerNames
 	pods := model.ForeignPods(x.cluster, j)
 	if len(pods) == 0 {

@@ -368,14 +368,12 @@ func ForeignPods(c *Cluster, j *Job) []*Task {
 	if j.Orphan {
 		return nil
 	}
-	var out []*Task
-	for _, t := range c.TasksByKey() {
-		if !t.Foreign || !t.Waits() || c.groupOf(t.Object) != j.Key {
-			continue
-		}
-		if len(out) == 0 || out[0].Object.Spec.SchedulerName == t.Object.Spec.SchedulerName {
-			out = append(out, t)
+	var all []*Task
+	for _, t := range c.Tasks {
+		if t.Foreign && t.Waits() && c.groupOf(t.Object) == j.Key {
+			all = append(all, t)
 		}
 	}
-	return out
+	slices.SortFunc(all, func(a, b *Task) int { return strings.Compare(a.Key, b.Key) })
+	return slices.DeleteFunc(all, func(t *Task) bool { return t.Object.Spec.SchedulerName != all[0].Object.Spec.SchedulerName })
 }
