@@ -103,9 +103,10 @@ func parses(root *cobra.Command, line string) string {
 	if err != nil || command == root {
 		return "there is no such command"
 	}
-	if command.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+	if command.HasSubCommands() && !command.Runnable() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 		return "there is no such command"
 	}
+	command.InitDefaultHelpFlag()
 	flags := pflag.NewFlagSet(line, pflag.ContinueOnError)
 	flags.AddFlagSet(command.Flags())
 	flags.AddFlagSet(command.InheritedFlags())
