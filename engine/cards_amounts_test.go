@@ -41,10 +41,14 @@ func TestCardsAreCountedAsAmounts(t *testing.T) {
 		shared                         bool
 		limits                         bool // two jobs are more than the capability
 	}{
-		{cards.MemoryResource, "cpu=1 volcano.sh/gpu-memory=12000", "volcano.sh/gpu-memory=16000",
-			"volcano.sh/gpu-memory=32768 volcano.sh/gpu-number=2", false, true},
-		{cards.NumberResource, "cpu=1 volcano.sh/gpu-number=1", "volcano.sh/gpu-number=1",
-			"volcano.sh/gpu-memory=32768 volcano.sh/gpu-number=2", false, true},
+		{
+			cards.MemoryResource, "cpu=1 volcano.sh/gpu-memory=12000", "volcano.sh/gpu-memory=16000",
+			"volcano.sh/gpu-memory=32768 volcano.sh/gpu-number=2", false, true,
+		},
+		{
+			cards.NumberResource, "cpu=1 volcano.sh/gpu-number=1", "volcano.sh/gpu-number=1",
+			"volcano.sh/gpu-memory=32768 volcano.sh/gpu-number=2", false, true,
+		},
 		{cards.ShareNumber, "cpu=1 volcano.sh/vgpu-number=1", "volcano.sh/vgpu-number=1", "", true, true},
 		{cards.ShareMemory, "cpu=1 volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=8192", "volcano.sh/vgpu-memory=10240", "", true, true},
 		{cards.ShareCores, "cpu=1 volcano.sh/vgpu-number=1 volcano.sh/vgpu-cores=50", "volcano.sh/vgpu-cores=75", "", true, true},

@@ -1,3 +1,4 @@
+//nolint:forbidigo // a fixed seed of its own: the check of a file has one result
 package statemachines
 
 import (
@@ -83,8 +84,8 @@ type circle struct {
 	vars   map[string]any
 }
 
-// follow takes the plain action again and again for an object that does not change, and returns the circle that it ends in; nil: it comes to
-// an end.
+// follow takes the plain action again and again for an object that does not change, and returns the circle that it ends in; nil: it comes
+// to an end.
 func (l *loader) follow(phase string, f Facts) *circle {
 	f = f.own()
 	c := &circle{phases: []string{phase}, facts: f}
@@ -229,7 +230,8 @@ func lookUp(vars map[string]any, path string) string {
 	if job, isJob := v.of.(*Job); isJob && root == "job" && strings.HasPrefix(field, "tasks") {
 		var tasks []string
 		for _, t := range job.Tasks {
-			text := fmt.Sprintf("%d replicas, %d pending, %d running, %d succeeded, %d failed", t.Replicas, t.Pending, t.Running, t.Succeeded, t.Failed)
+			text := fmt.Sprintf("%d replicas, %d pending, %d running, %d succeeded, %d failed", t.Replicas, t.Pending, t.Running, t.Succeeded,
+				t.Failed)
 			if t.MinAvailable != nil {
 				text = fmt.Sprintf("minAvailable %d, ", *t.MinAvailable) + text
 			}

@@ -32,7 +32,8 @@ func TestCircleOfJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := "status.pending > job.replicas - spec.minAvailable\n            && status.running + status.succeeded + status.failed < spec.minAvailable"
+	guard := "status.pending > job.replicas - spec.minAvailable\n" +
+		"            && status.running + status.succeeded + status.failed < spec.minAvailable"
 	for name, c := range map[string]struct {
 		guard    string
 		severity source.Severity

@@ -52,8 +52,8 @@ func combined(req admission.Request) *Mistake {
 		}
 		others := m.of(m.others, "f:spec", "f:"+list)
 		if field, manager := m.list(items, fields, others, "spec."+list); field != "" {
-			return &Mistake{Field: field, Message: fmt.Sprintf("only field manager %s has written it, and the server-side apply of %s would leave it "+
-				"in: the policy would be a mixture that neither has written; apply the policy with --field-manager=%[1]s, replace it whole with "+
+			return &Mistake{Field: field, Message: fmt.Sprintf("only field manager %s has written it, and the server-side apply of %s would "+
+				"leave it in: the policy would be a mixture that neither has written; apply the policy with --field-manager=%[1]s, replace it whole with "+
 				"kubectl replace -f FILE, or write what is to stay into the file", manager, options.FieldManager)}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // managed is an entry of managedFields, as the API server writes it.
 func managed(manager, operation, fields string) string {
-	return `{"manager":"` + manager + `","operation":"` + operation + `","apiVersion":"scheduling.celsius.dev/v1alpha1","fieldsType":"FieldsV1",` +
+	return `{"manager":"` + manager + `","operation":"` + operation + `","apiVersion":"scheduling.celsius.dev/v1alpha1",` +
+		`"fieldsType":"FieldsV1",` +
 		`"time":"2026-11-26T12:00:00Z","fieldsV1":{"f:spec":` + fields + `}}`
 }
 
@@ -21,10 +22,11 @@ func TestCombined(t *testing.T) {
 	const (
 		house = `"f:tiers":{"k:{\"name\":\"house\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"gang\"}":{".":{},"f:name":{}},` +
 			`"k:{\"name\":\"overcommit\"}":{".":{},"f:name":{},"f:params":{"f:factor":{}}}}}}`
-		overcommitOnly = `"f:tiers":{"k:{\"name\":\"house\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"overcommit\"}":{".":{},"f:name":{}}}}}`
-		gangOnly       = `"f:tiers":{"k:{\"name\":\"house\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"gang\"}":{".":{},"f:name":{}}}}}`
-		otherTier      = `"f:tiers":{"k:{\"name\":\"research\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"drf\"}":{".":{},"f:name":{}}}}}`
-		pipeline       = `"f:pipeline":{},`
+		overcommitOnly = `"f:tiers":{"k:{\"name\":\"house\"}":{".":{},"f:name":{},` +
+			`"f:tables":{"k:{\"name\":\"overcommit\"}":{".":{},"f:name":{}}}}}`
+		gangOnly  = `"f:tiers":{"k:{\"name\":\"house\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"gang\"}":{".":{},"f:name":{}}}}}`
+		otherTier = `"f:tiers":{"k:{\"name\":\"research\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"drf\"}":{".":{},"f:name":{}}}}}`
+		pipeline  = `"f:pipeline":{},`
 
 		spec = `{"mode":"Active","pipeline":["enqueue","allocate"],"tiers":[{"name":"house","tables":[{"name":"gang"},` +
 			`{"name":"overcommit","params":{"factor":1.5}}]}]}`
@@ -40,7 +42,8 @@ func TestCombined(t *testing.T) {
 		{"a tier is added to those of another", "argocd", withTier, "", managed("argocd", "Apply", `{`+pipeline+otherTier+`}`), "spec.tiers[0]"},
 		{"a table of another stays", "argocd", spec, "", managed("argocd", "Apply", `{`+pipeline+gangOnly+`}`), "spec.tiers[0].tables[1]"},
 		{
-			"a setting of another stays", "argocd", spec, "", managed("argocd", "Apply", `{`+pipeline+strings.Replace(house, `,"f:params":{"f:factor":{}}`, "", 1)+`}`),
+			"a setting of another stays", "argocd", spec, "",
+			managed("argocd", "Apply", `{`+pipeline+strings.Replace(house, `,"f:params":{"f:factor":{}}`, "", 1)+`}`),
 			"spec.tiers[0].tables[1].params",
 		},
 		{"two tables, of two authors", "argocd", spec, "", managed("argocd", "Apply", `{`+overcommitOnly+`}`), "spec.tiers[0].tables[0]"},
@@ -85,7 +88,9 @@ func TestCombined(t *testing.T) {
 			if got.Allowed || len(got.Result.Details.Causes) != 1 || got.Result.Details.Causes[0].Field != c.want {
 				t.Fatalf("want %s: %+v", c.want, got)
 			}
-			for _, text := range []string{"only field manager kubectl-client-side-apply", "server-side apply of " + c.options, "kubectl replace -f FILE"} {
+			for _, text := range []string{
+				"only field manager kubectl-client-side-apply", "server-side apply of " + c.options, "kubectl replace -f FILE",
+			} {
 				if !strings.Contains(got.Result.Message, text) {
 					t.Errorf("%q lacks %q", got.Result.Message, text)
 				}

@@ -71,8 +71,8 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 	return rows
 }
 
-// rootCause states why a job that waits cannot start as things are, whatever other jobs do, or to which nodes its volumes restrict it. It is
-// "" where neither applies, or the job does not wait.
+// rootCause states why a job that waits cannot start as things are, whatever other jobs do, or to which nodes its volumes restrict it. It
+// is "" where neither applies, or the job does not wait.
 func (x *Cycle) rootCause(j *model.Job) string {
 	if why := x.foreignCause(j); why != "" || !report.MayWait(j) || j.Orphan {
 		return why

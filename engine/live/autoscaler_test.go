@@ -98,90 +98,134 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 		objects                     []metav1.Object
 		want                        map[string]string
 	}{
-		{"the nodes are full", all, defaults, "",
+		{
+			"the nodes are full", all, defaults, "",
 			append(used("8"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "Unschedulable"}},
-		{"the nodes are full, by capacity", all, capacity, "",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"the nodes are full, by capacity", all, capacity, "",
 			append(used("8"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "Unschedulable"}},
-		{"the cluster is smaller than a queue's capability", all, defaults, "",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"the cluster is smaller than a queue's capability", all, defaults, "",
 			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "Unschedulable"}},
-		{"the cluster is smaller than a queue's capability, by capacity", all, capacity, "",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"the cluster is smaller than a queue's capability, by capacity", all, capacity, "",
 			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "Unschedulable"}},
-		{"overcommit does not admit the job", all, defaults, "",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"overcommit does not admit the job", all, defaults, "",
 			append(used("8"), testQueue("default"), big(testGroup("g", 1), "16"), testPod("a", "g", "16")),
-			map[string]string{"a": "Unschedulable"}},
-		{"a gang of which one pod fits", all, "{name: gang}, {name: predicates}", "",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"a gang of which one pod fits", all, "{name: gang}, {name: predicates}", "",
 			append(used("6"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
-			map[string]string{"a": "Unschedulable", "b": "Unschedulable", "c": "Unschedulable"}},
-		{"a pod that waits for an eviction", "enqueue, allocate, preempt", "{name: priority}, {name: gang}, {name: predicates}", "",
+			map[string]string{"a": "Unschedulable", "b": "Unschedulable", "c": "Unschedulable"},
+		},
+		{
+			"a pod that waits for an eviction", "enqueue, allocate, preempt", "{name: priority}, {name: gang}, {name: predicates}", "",
 			append(used("8"), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, testQueue("default"),
 				prior(testGroup("g", 1)), testPod("a", "g", "2")),
-			map[string]string{"a": "Unschedulable"}},
-		{"a queue at its capability", all, defaults, "",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"a queue at its capability", all, defaults, "",
 			append(used("4"), cpuQueue("default", "4"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "QueueLimited"}},
-		{"a queue at its capability, by capacity", all, capacity, "",
+			map[string]string{"a": "QueueLimited"},
+		},
+		{
+			"a queue at its capability, by capacity", all, capacity, "",
 			append(used("4"), cpuQueue("default", "4"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "QueueLimited"}},
-		{"a queue does not admit the job", all, defaults, "",
+			map[string]string{"a": "QueueLimited"},
+		},
+		{
+			"a queue does not admit the job", all, defaults, "",
 			append(used("1"), cpuQueue("default", "4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
-			map[string]string{"a": "NotAdmitted"}},
-		{"a queue does not admit the job, by capacity", all, capacity, "",
+			map[string]string{"a": "NotAdmitted"},
+		},
+		{
+			"a queue does not admit the job, by capacity", all, capacity, "",
 			append(used("1"), cpuQueue("default", "4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
-			map[string]string{"a": "NotAdmitted"}},
-		{"a gang that its queue stops halfway", all, capacity, "",
+			map[string]string{"a": "NotAdmitted"},
+		},
+		{
+			"a gang that its queue stops halfway", all, capacity, "",
 			append(used("2"), cpuQueue("default", "5"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
-			map[string]string{"a": "QueueLimited", "b": "QueueLimited", "c": "QueueLimited"}},
-		{"a closed queue", all, "{name: gang}, {name: predicates}, {name: proportion}", "",
+			map[string]string{"a": "QueueLimited", "b": "QueueLimited", "c": "QueueLimited"},
+		},
+		{
+			"a closed queue", all, "{name: gang}, {name: predicates}, {name: proportion}", "",
 			append(used("1"), closed,
 				testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "QueueLimited"}},
-		{"a missing queue", all, defaults, "",
+			map[string]string{"a": "QueueLimited"},
+		},
+		{
+			"a missing queue", all, defaults, "",
 			append(used("1"), testQueue("default"), in(testGroup("g", 1), "nowhere"), testPod("a", "g", "2")),
-			map[string]string{"a": "QueueUnusable"}},
-		{"a gang in creation", all, defaults, "",
+			map[string]string{"a": "QueueUnusable"},
+		},
+		{
+			"a gang in creation", all, defaults, "",
 			append(used("1"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2")),
-			map[string]string{"a": "NotEnoughTasks", "b": "NotEnoughTasks"}},
-		{"a gang of which one pod has a gate", all, "{name: gang}, {name: predicates}", "",
+			map[string]string{"a": "NotEnoughTasks", "b": "NotEnoughTasks"},
+		},
+		{
+			"a gang of which one pod has a gate", all, "{name: gang}, {name: predicates}", "",
 			append(used("1"), testQueue("default"), testGroup("g", 2), testPod("a", "g", "2"), gatedPod(testPod("b", "g", "2"))),
-			map[string]string{"a": "GangIncomplete", "b": "SchedulingGated"}},
-		{"a row of a policy that reads no node", all, "{name: gang}, {name: predicates}",
+			map[string]string{"a": "GangIncomplete", "b": "SchedulingGated"},
+		},
+		{
+			"a row of a policy that reads no node", all, "{name: gang}, {name: predicates}",
 			`  - name: house
     tables:
     - name: house
       inline: {predicates: [{name: at-night, expression: "task.priority >= 1000", message: "batch pods run at night"}]}`,
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "PolicyDenied"}},
-		{"a row of a policy that reads no node, with a reason", all, "{name: gang}, {name: predicates}",
+			map[string]string{"a": "PolicyDenied"},
+		},
+		{
+			"a row of a policy that reads no node, with a reason", all, "{name: gang}, {name: predicates}",
 			`  - name: house
     tables:
     - name: house
       inline: {predicates: [{name: at-night, expression: "task.priority >= 1000", reason: OutsideHours, message: "by day"}]}`,
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "OutsideHours"}},
-		{"a row of a policy that reads the node", all, "{name: gang}, {name: predicates}",
+			map[string]string{"a": "OutsideHours"},
+		},
+		{
+			"a row of a policy that reads the node", all, "{name: gang}, {name: predicates}",
 			`  - name: house
     tables:
     - name: house
       inline: {predicates: [{name: quiet, expression: "'quiet' in node.labels", message: "node(s) are not quiet"}]}`,
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "Unschedulable"}},
-		{"a limit of jobs by a row of a policy", all, "{name: gang}, {name: predicates}",
+			map[string]string{"a": "Unschedulable"},
+		},
+		{
+			"a limit of jobs by a row of a policy", all, "{name: gang}, {name: predicates}",
 			`  - name: house
     tables:
     - name: house
       inline: {allocatable: [{name: few, expression: "queue.allocated['pods'] < 1.0", message: "one pod at a time"}]}`,
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "QueueLimited"}},
-		{"no action places pods", "enqueue", "{name: gang}, {name: predicates}", "",
+			map[string]string{"a": "QueueLimited"},
+		},
+		{
+			"no action places pods", "enqueue", "{name: gang}, {name: predicates}", "",
 			append(used("1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "2")),
-			map[string]string{"a": "NotTried"}},
-		{"later pods of a job whose first pod fits nowhere", all, "{name: gang}, {name: predicates}", "",
+			map[string]string{"a": "NotTried"},
+		},
+		{
+			"later pods of a job whose first pod fits nowhere", all, "{name: gang}, {name: predicates}", "",
 			append(used("1"), testQueue("default"), testGroup("g", 1), onlyOn(testPod("a", "g", "2"), "gpu"), onlyOn(testPod("b", "g", "2"), "gpu")),
-			map[string]string{"a": "Unschedulable", "b": "Unschedulable"}},
+			map[string]string{"a": "Unschedulable", "b": "Unschedulable"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := policyWith(t, c.pipeline, c.tables, c.own)

@@ -49,5 +49,5 @@ func (s *scheduler) alive(*http.Request) error {
 	if l == nil {
 		return nil
 	}
-	return l.progress.stuck(l.feed.since().lazy, time.Now(), max(s.o.CycleTimeout, 2*s.o.Period))
+	return l.stuck(l.feed.since().lazy, time.Now(), max(s.o.CycleTimeout, 2*s.o.Period))
 }

@@ -63,8 +63,9 @@ const (
 	learnFor = 500 * time.Millisecond
 )
 
-// look answers a question about the last cycle. If that takes too long it is broken off, and the answer is an error. If it panics, the answer
-// is an error that names the object. The object is not left out: scheduling did not fail at it, and a user who may only ask must not stop it.
+// look answers a question about the last cycle. If that takes too long it is broken off, and the answer is an error. If it panics, the
+// answer is an error that names the object. The object is not left out: scheduling did not fail at it, and a user who may only ask must
+// not stop it.
 func (l *loop) look(q *look) {
 	l.cluster.Turn, l.place = nil, recovery.Look
 	until, whole := time.Now().Add(lookFor), true

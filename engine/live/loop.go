@@ -107,10 +107,10 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		started = now
-		l.progress.begin(now)
+		l.begin(now)
 		backoff = l.once(now)
 		ended = time.Now()
-		l.progress.end(ended)
+		l.end(ended)
 		timer.Reset(max(l.due(started, ended, backoff).Sub(ended), 0))
 	}
 }

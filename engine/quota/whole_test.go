@@ -21,8 +21,11 @@ func TestPartsOfDevicesAreWhole(t *testing.T) {
 	}{
 		{"an odd device goes to the first", 3, []queue{{1, 0, 2}, {1, 0, 2}}, []float64{2, 1}},
 		{"the largest remainder comes first", 8, []queue{{1, 0, 8}, {2, 0, 8}, {4, 0, 8}}, []float64{1, 2, 5}},
-		{"seven queues and three devices", 3, []queue{{1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}},
-			[]float64{1, 1, 1, 0, 0, 0, 0}},
+		{
+			"seven queues and three devices", 3,
+			[]queue{{1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}},
+			[]float64{1, 1, 1, 0, 0, 0, 0},
+		},
 		{"no more than is wanted", 10, []queue{{1, 0, 1}, {1, 0, 20}, {1, 0, 20}}, []float64{1, 5, 4}},
 		{"a guarantee is kept", 5, []queue{{1, 0, 5}, {1, 3, 5}}, []float64{2, 3}},
 		{"whole parts stay", 8, []queue{{3, 0, 8}, {1, 0, 8}}, []float64{6, 2}},

@@ -25,7 +25,7 @@ const (
 )
 
 // ofSite is the reason of a row that has none of its own, by the site that it belongs to.
-var ofSite = map[string]string{
+var ofSite = map[string]string{ //nolint:gochecknoglobals // read only
 	"jobValid":       reasonGangIncomplete,
 	"jobReady":       reasonGangIncomplete,
 	"jobPipelined":   reasonGangIncomplete,
@@ -38,7 +38,7 @@ var ofSite = map[string]string{
 }
 
 // ofBuiltin is the reason of what no row decides, by its name.
-var ofBuiltin = map[string]string{
+var ofBuiltin = map[string]string{ //nolint:gochecknoglobals // read only
 	"queue":    reasonQueueUnusable,
 	"paused":   reasonPolicyPaused,
 	"pipeline": reasonNotTried,

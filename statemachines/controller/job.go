@@ -442,8 +442,8 @@ func isRefusal(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err) || errors.Is(err, errForeign)
 }
 
-// refused counts refusals, and has a job ended that was refused too often. A refusal by a ResourceQuota is not counted: the quota may be free
-// at any time, and the job waits for that.
+// refused counts refusals, and has a job ended that was refused too often. A refusal by a ResourceQuota is not counted: the quota may be
+// free at any time, and the job waits for that.
 func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) {
 	r.metrics.refusals.Inc()
 	if !mayBeFinal(err) {

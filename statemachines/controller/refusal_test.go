@@ -54,8 +54,8 @@ func TestRefusalText(t *testing.T) {
 	}
 }
 
-// TestQuotaIsNeverFinal has a job's pods, PodGroup or claims refused by a quota far more often than the limit of refusals: the job waits, and
-// runs when the quota is free. A refusal of another kind announces the limit before it ends the job, also in company of a quota's.
+// TestQuotaIsNeverFinal has a job's pods, PodGroup or claims refused by a quota far more often than the limit of refusals: the job waits,
+// and runs when the quota is free. A refusal of another kind announces the limit before it ends the job, also in company of a quota's.
 func TestQuotaIsNeverFinal(t *testing.T) {
 	forbidden := func(why string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-ps-0", errors.New(why))
@@ -68,8 +68,12 @@ func TestQuotaIsNeverFinal(t *testing.T) {
 		err   error
 		final bool
 	}{
-		{"exceeded", exceeded, false}, {"unstated", unstated, false}, {"two of them", errors.Join(exceeded, unstated), false},
-		{"security", security, true}, {"security and quota", errors.Join(exceeded, security), true}, {"foreign", errForeign, true},
+		{"exceeded", exceeded, false},
+		{"unstated", unstated, false},
+		{"two of them", errors.Join(exceeded, unstated), false},
+		{"security", security, true},
+		{"security and quota", errors.Join(exceeded, security), true},
+		{"foreign", errForeign, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t, Options{MaxRequeue: 5}, openQueue(), trainJob(t, ""))

@@ -194,8 +194,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestResumeIsNoRetry suspends and resumes a job more often than its maxRetry: it runs, and a failed pod still restarts it as often as maxRetry
-// allows, and no more often. The number of restarts that Volcano's clients read counts both.
+// TestResumeIsNoRetry suspends and resumes a job more often than its maxRetry: it runs, and a failed pod still restarts it as often as
+// maxRetry allows, and no more often. The number of restarts that Volcano's clients read counts both.
 func TestResumeIsNoRetry(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, "{event: PodFailed, action: RestartJob}")))
 	runs(s)

@@ -45,7 +45,8 @@ func TestCauses(t *testing.T) {
 		"another scheduler": {job("kueue-runner", "", "", time.Minute), nil, `its spec.schedulerName is "kueue-runner"; Celsius serves`},
 		"created just now":  {job("celsius", "", "", time.Second), nil, ""},
 		"controllers died": {
-			job("celsius", "", "", time.Minute), []client.Object{lease(controllersLease, "celsius-controllers-7f_1", old)},
+			job("celsius", "", "", time.Minute),
+			[]client.Object{lease(controllersLease, "celsius-controllers-7f_1", old)},
 			"no controllers run: Lease celsius-system/celsius-controllers was last renewed 5m ago, by celsius-controllers-7f_1",
 		},
 		"scheduler died": {
@@ -55,12 +56,14 @@ func TestCauses(t *testing.T) {
 				"Unschedulable: 0/4 nodes are available",
 		},
 		"scheduler released its lease": {
-			job("volcano", batchv1alpha1.Pending, "", time.Hour), []client.Object{lease(schedulerLease, "", fresh)},
+			job("volcano", batchv1alpha1.Pending, "", time.Hour),
+			[]client.Object{lease(schedulerLease, "", fresh)},
 			"no scheduler runs: nothing holds Lease celsius-system/celsius-scheduler",
 		},
 		"both run": {
 			job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour),
-			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "s", fresh)}, "Unschedulable: 0/4 nodes are available",
+			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "s", fresh)},
+			"Unschedulable: 0/4 nodes are available",
 		},
 		"a running job": {
 			job("volcano", batchv1alpha1.Running, "", time.Hour), []client.Object{lease(schedulerLease, "s", old)}, "",

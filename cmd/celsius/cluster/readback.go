@@ -53,7 +53,8 @@ func (r *Reach) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 		return err
 	}
 	if !sameSpec(specOf(now), specOf(o)) {
-		return fmt.Errorf("the change of %s was sent, but the object differs from it: another client or a webhook changed it as well", o.GetName())
+		return fmt.Errorf("the change of %s was sent, but the object differs from it: another client or a webhook changed it as well",
+			o.GetName())
 	}
 	return nil
 }

@@ -79,7 +79,9 @@ func TestDroppedWrites(t *testing.T) {
 
 // TestWeightIsReadBack loses the change of a weight.
 func TestWeightIsReadBack(t *testing.T) {
-	for _, line := range []string{"celsius queue operate research --action update --weight 7", "vcctl queue operate -n research -a update -w 7"} {
+	for _, line := range []string{
+		"celsius queue operate research --action update --weight 7", "vcctl queue operate -n research -a update -w 7",
+	} {
 		w := newWorld(t)
 		if got := w.run(line); strings.Contains(got, "[exit code") {
 			t.Fatalf("%s: %s", line, got)
@@ -122,8 +124,10 @@ func TestStatesAreReadBack(t *testing.T) {
 	}{
 		{"celsius job suspend train -n team", "job.batch.volcano.sh/train is Aborted\n", setPhase(batchv1alpha1.Aborted)},
 		{"celsius job resume train -n team", "job.batch.volcano.sh/train is Restarting\n", setPhase(batchv1alpha1.Restarting)},
-		{"celsius queue operate research --action close", "queue.scheduling.volcano.sh/research is Closing\n", setState(schedulingv1beta1.QueueStateClosing)},
-		{"celsius queue operate research --action open", "queue.scheduling.volcano.sh/research is Open\n", setState(schedulingv1beta1.QueueStateOpen)},
+		{"celsius queue operate research --action close", "queue.scheduling.volcano.sh/research is Closing\n",
+			setState(schedulingv1beta1.QueueStateClosing)},
+		{"celsius queue operate research --action open", "queue.scheduling.volcano.sh/research is Open\n",
+			setState(schedulingv1beta1.QueueStateOpen)},
 		{
 			"celsius job resume train -n team", "the Command is gone, and train is still Completed: the controllers do not take this action",
 			setPhase(batchv1alpha1.Completed),

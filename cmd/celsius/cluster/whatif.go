@@ -147,8 +147,8 @@ func (f *whatIfFlags) copies() (out []whatif.Copies, err error) {
 	return out, nil
 }
 
-// arriving is an object as the API server would have it. One that replaces another of its name is created, in the dry run, under a name that
-// the API server chooses: so it is filled in and checked, too.
+// arriving is an object as the API server would have it. One that replaces another of its name is created, in the dry run, under a name
+// that the API server chooses: so it is filled in and checked, too.
 func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace string) (json.RawMessage, error) {
 	o := d.object.DeepCopy()
 	if slices.Contains([]string{"Job", "PodGroup", "Pod"}, o.GetKind()) {
