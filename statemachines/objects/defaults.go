@@ -44,9 +44,9 @@ func PodDefaults(p *corev1.Pod) {
 	defaultPodLevel(p)
 }
 
-// defaultPodLevel completes what a pod states of its resources as a whole, after its containers were completed, as defaultHugePagePodLimits
-// and defaultPodRequests of k8s.io/kubernetes/pkg/apis/core/v1 do: an amount that is not stated is what the containers request together, and
-// the pod's limit where they request none.
+// defaultPodLevel completes what a pod states of its resources as a whole, after its containers were completed. It does what
+// defaultHugePagePodLimits and defaultPodRequests of k8s.io/kubernetes/pkg/apis/core/v1 do: an amount that is not stated is what the
+// containers request together, and the pod's limit where they request none.
 func defaultPodLevel(p *corev1.Pod) {
 	r := p.Spec.Resources
 	if r == nil || len(r.Limits)+len(r.Requests) == 0 {

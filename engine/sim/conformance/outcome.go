@@ -106,7 +106,8 @@ func setClocks(cases []*Case) {
 // clock is what the ages of a case's samples are counted from, and what is assumed for it. That is the time at which the case was recorded,
 // unless all samples of its package would have been too old by then.
 func (c *Case) clock() (now time.Time, assumed string) {
-	sampled := slices.ContainsFunc(slices.Collect(maps.Values(c.Observed.NodeUsage)), func(u NodeUsage) bool { return !u.MetricsTime.IsZero() })
+	used := slices.Collect(maps.Values(c.Observed.NodeUsage))
+	sampled := slices.ContainsFunc(used, func(u NodeUsage) bool { return !u.MetricsTime.IsZero() })
 	late := c.Origin.RecordedAt.Sub(c.started)
 	if !sampled || c.started.IsZero() || late <= useLasts {
 		return c.Origin.RecordedAt, ""
