@@ -92,6 +92,37 @@ func TestSamplesAreCreatedBothWays(t *testing.T) {
 	}
 }
 
+// TestSamplePodsGetTheirGroupBothWays does the same for the pods of the samples that have no job, and no PodGroup of their own.
+func TestSamplePodsGetTheirGroupBothWays(t *testing.T) {
+	t.Parallel()
+	sources, err := manifest.Read(nil, samples+"/jobs", samples+"/operators")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, issues := manifest.Load(manifest.Options{}, sources...)
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	pods, may := 0, newAllowed(append(inAnyWorld(), inManifest()...))
+	for _, i := range read.Items {
+		pod, ok := i.Object.(*corev1.Pod)
+		if !ok || objects.GroupOf(pod) != "" || pod.Spec.SchedulerName != "celsius" && pod.Spec.SchedulerName != "volcano" {
+			continue
+		}
+		pods++
+		pod.TypeMeta, pod.Namespace, pod.UID = metav1.TypeMeta{}, namespace, types.UID(pod.Name)
+		queue := openQueue()
+		queue.Name = objects.QueueName(pod.Annotations[schedulingv1beta1.QueueNameAnnotationKey])
+		s := newStage(t, Options{}, queue, pod.DeepCopy())
+		s.now = s.now.Add(aloneFor) // until then it is the scheduler's
+		s.settle()
+		compareWays(t, pod.Name, s.madeOf(), inWorld(t, queue.Name, manifest.Item{Kind: "Pod", Object: pod.DeepCopy()}, nil), may)
+	}
+	if pods == 0 {
+		t.Error("no sample has a pod alone")
+	}
+}
+
 // made is a PodGroup under the key "PodGroup", and pods by "Pod " and their names.
 type made map[string]map[string]string
 
@@ -190,13 +221,19 @@ func byControllers(t *testing.T, job *batchv1alpha1.Job, plugins *jobplugin.Set)
 	s.settle()
 	s.letIn(schedulingv1beta1.PodGroupInqueue)
 	s.settle()
+	return s.madeOf()
+}
+
+// madeOf is what there is on the stage.
+func (s *stage) madeOf() made {
+	s.t.Helper()
 	out := made{}
 	for _, g := range s.groups() {
-		out.add(t, "PodGroup", &g)
+		out.add(s.t, "PodGroup", &g)
 	}
 	for _, p := range s.pods() {
 		objects.PodDefaults(p) // as the API server does; the fake one does not
-		out.add(t, "Pod "+p.Name, p)
+		out.add(s.t, "Pod "+p.Name, p)
 	}
 	return out
 }
@@ -208,6 +245,11 @@ func sampleClasses() []*schedulingv1.PriorityClass {
 
 // byManifest has a World read the Job, let it in, and play its controllers.
 func byManifest(t *testing.T, job *batchv1alpha1.Job, plugins []manifest.Uncompiled) made {
+	t.Helper()
+	return inWorld(t, objects.QueueName(job.Spec.Queue), manifest.Item{Kind: "Job", Object: job.DeepCopy()}, plugins)
+}
+
+func inWorld(t *testing.T, queueName string, item manifest.Item, plugins []manifest.Uncompiled) made {
 	t.Helper()
 	docs, issues := source.Parse("policy", []byte(`
 apiVersion: scheduling.celsius.dev/v1alpha1
@@ -226,8 +268,8 @@ spec: {pipeline: [enqueue], tiers: [{name: t, tables: [{name: gang}]}]}
 	w.Policy = p
 	in := &manifest.Objects{JobPlugins: plugins}
 	queue := openQueue()
-	queue.Name = objects.QueueName(job.Spec.Queue)
-	in.Items = append(in.Items, manifest.Item{Kind: "Queue", Object: queue}, manifest.Item{Kind: "Job", Object: job.DeepCopy()})
+	queue.Name = queueName
+	in.Items = append(in.Items, manifest.Item{Kind: "Queue", Object: queue}, item)
 	for _, class := range sampleClasses() {
 		in.Items = append(in.Items, manifest.Item{Kind: "PriorityClass", Object: class})
 	}
