@@ -198,3 +198,44 @@ func TestAJobMadeAnewGoesBehind(t *testing.T) {
 	}
 	step(52, map[string]int{"a/j1": 1, "a/j0": 2, "a/j2": 3})
 }
+
+// A promise of a PodGroup without pods ends by nothing but time: until then cycles rest, and then the job that waited is let in.
+func TestAPromiseEndsWithTimeAlone(t *testing.T) {
+	t.Parallel()
+	for name, table := range map[string]string{
+		"overcommit": "name: overcommit, params: {promiseShare: 1, factor: 1}",
+		"proportion": "name: proportion, params: {promiseShare: 1}",
+		"capacity":   "name: capacity, params: {promiseShare: 1}",
+		"a tree":     "name: capacity, params: {promiseShare: 1, hierarchy: true}",
+	} {
+		p := compile(t, "promises", policyOf("pipeline: [enqueue, allocate]", table, "name: predicates", "name: gang")).policies[0]
+		c := model.NewCluster(model.Options{Volumes: volume.New})
+		apply := func(o any) {
+			for _, err := range c.Apply(model.Delta{Object: o}) {
+				t.Fatal(err)
+			}
+		}
+		apply(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1, Capability: list("cpu=4 memory=8Gi")}})
+		apply(stillNode("cpu=4 memory=8Gi pods=8"))
+		least := list("cpu=4")
+		for i, phase := range []v1beta1.PodGroupPhase{v1beta1.PodGroupInqueue, v1beta1.PodGroupPending} {
+			apply(&v1beta1.PodGroup{
+				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("j%d", i), Namespace: "a", CreationTimestamp: at(0)},
+				Spec:       v1beta1.PodGroupSpec{Queue: "q", MinMember: 1, MinResources: &least},
+				Status:     v1beta1.PodGroupStatus{Phase: phase},
+			})
+		}
+		d := engine.NewDecider(session.New(c, p), nil)
+		for _, step := range []struct {
+			second int
+			same   bool
+			admits int
+		}{{1, false, 0}, {2, true, 0}, {299, true, 0}, {300, false, 1}} {
+			plan := d.Cycle(at(step.second).Time)
+			if plan.Same != step.same || len(plan.Admits) != step.admits {
+				t.Errorf("%s: after %d s the plan is the same: %t, and %d jobs are let in; want %t, %d; waits %+v",
+					name, step.second, plan.Same, len(plan.Admits), step.same, step.admits, plan.Waits)
+			}
+		}
+	}
+}

@@ -187,6 +187,9 @@ func jobFields() []*rules.Member {
 			func(j v) ref.Val { return types.Timestamp{Time: j.Of.CreatedAt} }),
 		oneOf(stringField("phase", FromState, rules.ByAdmit, "of the PodGroup", func(j v) string { return j.Of.Phase }), "Pending", "Inqueue",
 			"Running", "Unknown", "Completed"),
+		field("admittedAt", cel.TimestampType, FromState, rules.ByAdmit,
+			"when it was let in; creation of the PodGroup, where the scheduler that runs did not let it in",
+			func(j v) ref.Val { return types.Timestamp{Time: admittedAt(j.Of)} }),
 		boolField("admittedNow", FromState, rules.ByAdmit, "let in by admit in this cycle", func(j v) bool { return j.Of.AdmittedNow }),
 		field("labels", stringMapType(), FromSpec, rules.ByObject, "labels of the PodGroup",
 			func(j v) ref.Val { return j.World.strings(&j.labels, j.Of.Labels) }),
@@ -236,6 +239,13 @@ func jobFields() []*rules.Member {
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
 	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(), takersField(),
 		answersField(func(j v) *World { return j.World }))...)
+}
+
+func admittedAt(j *model.Job) time.Time {
+	if j.AdmittedAt.IsZero() {
+		return j.CreatedAt
+	}
+	return j.AdmittedAt
 }
 
 func allocatedTasks(j *model.Job) int64 {
@@ -375,6 +385,11 @@ func clusterFields() []*rules.Member {
 	return []*rules.Member{
 		amountField("allocatable", FromCluster, rules.ByObject, "sum over ready nodes",
 			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Total, &c.allocatable, c.World }),
+		amountField("usable", FromCluster, rules.ByObject,
+			"sum of node.allocatable over the nodes that accept pods (ready, not cordoned), and of what pods use on all other nodes",
+			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Usable, &c.usable, c.World }),
+		amountField("taken", FromCluster, rules.ByStep, "sum of node.used over all nodes, now",
+			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Taken(), nil, c.World }),
 		amountField("used", FromCluster, rules.ByStep, "sum of node.used over ready nodes, now",
 			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Used, &c.used, c.World }),
 		amountField("usedAtStart", FromCluster, rules.ByCycle, "the same as the cycle began",

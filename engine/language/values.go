@@ -118,7 +118,7 @@ type (
 	// ClusterView is the cluster as a value.
 	ClusterView struct {
 		View[model.Cluster]
-		allocatable, used, usedAtStart Amounts // boxes
+		allocatable, usable, used, usedAtStart Amounts // boxes
 	}
 	specView struct {
 		View[model.Queue]

@@ -114,6 +114,8 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 	}
 	if n.Rows[row].Ready {
 		c.Used.addSum(&c.books.usedRest, t.Request, f)
+	} else {
+		c.UsedElsewhere.addSum(&c.books.elsewhere, t.Request, f)
 	}
 	if t.GPUCount > 0 {
 		holdGPUs(n.GPUs[row], t, sign)
@@ -194,26 +196,67 @@ func (c *Cluster) touchQueue(q *Queue) {
 	c.QueueLog.Add(q)
 }
 
-// total sums up what the ready nodes have and use.
+// total sums up what the ready nodes have and use, what the others use, and what is usable.
 func (c *Cluster) total() {
-	c.Total, c.Used, c.ReadyNodes = emptySum(), emptySum(), 0
+	c.Total, c.Used, c.UsedElsewhere, c.ReadyNodes = emptySum(), emptySum(), emptySum(), 0
+	c.books.usedRest, c.books.elsewhere, c.books.closed = nil, nil, c.books.closed[:0]
+	c.books.open, c.books.openRest = emptySum(), nil
 	var totalRest Resources
-	c.books.usedRest = nil
 	for _, row := range c.Nodes.byOrder {
-		if !c.Nodes.Rows[row].Ready {
+		node := c.Nodes.Rows[row]
+		if !node.accepts() {
+			c.books.closed = append(c.books.closed, row)
+		}
+		if !node.Ready {
+			c.addUsed(&c.UsedElsewhere, &c.books.elsewhere, row)
 			continue
 		}
 		c.ReadyNodes++
 		for _, i := range c.Nodes.Columns() {
-			if v := c.Nodes.Allocatable[i][row]; v == v {
-				c.Total.AddExactly(&totalRest, i, v)
+			v := c.Nodes.Allocatable[i][row]
+			if v != v {
+				continue
 			}
-			if v := c.Nodes.Used[i][row]; v != 0 {
-				c.Used.AddExactly(&c.books.usedRest, i, v)
-				c.Used.AddExactly(&c.books.usedRest, i, c.Nodes.rest(used, i, row))
+			c.Total.AddExactly(&totalRest, i, v)
+			if !node.accepts() {
+				v = 0 // what no other node offers is there, and used up
 			}
+			c.books.open.AddExactly(&c.books.openRest, i, v)
+		}
+		c.addUsed(&c.Used, &c.books.usedRest, row)
+	}
+	c.usable()
+}
+
+// addUsed adds what pods use on a node to a sum.
+func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
+	for _, i := range c.Nodes.Columns() {
+		if v := c.Nodes.Used[i][row]; v != 0 {
+			sum.AddExactly(rest, i, v)
+			sum.AddExactly(rest, i, c.Nodes.rest(used, i, row))
 		}
 	}
+}
+
+// usable adds what pods use on nodes that accept none to what the other nodes offer. It is the same for a whole cycle: a pod that tolerates
+// the cordon of a node, and is placed there, counts from the next Apply on.
+func (c *Cluster) usable() {
+	sum, rest := c.books.open.Clone(), c.books.openRest.Clone()
+	for _, row := range c.books.closed {
+		c.addUsed(&sum, &rest, row)
+	}
+	c.Usable = sum
+}
+
+// accepts says whether new pods may go to a node: it is ready and not cordoned.
+func (n *Node) accepts() bool { return n.Ready && !n.Unschedulable }
+
+// Taken is what pods use on all nodes, now.
+func (c *Cluster) Taken() Resources {
+	if len(c.books.closed) == 0 {
+		return c.Used
+	}
+	return c.Used.Add(c.UsedElsewhere)
 }
 
 // setPhase is the door of a job's phase.

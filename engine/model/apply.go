@@ -58,6 +58,8 @@ func NewCluster(o Options) *Cluster {
 		Budgets:         Budgets{Of: map[string][]*Budget{}},
 		Storage:         newStorage(),
 		Total:           emptySum(),
+		Usable:          emptySum(),
+		UsedElsewhere:   emptySum(),
 		Used:            emptySum(),
 		books: bookkeeping{
 			lost:      waiting[*Task]{},
@@ -101,6 +103,10 @@ type bookkeeping struct {
 	terms     termBooks
 	broken    error     // the first promise that a caller broke
 	usedRest  Resources // what Used lacks of the exact sum
+	elsewhere Resources // what UsedElsewhere lacks of the exact sum
+	open      Resources // the part of Usable that nodes which accept pods offer
+	openRest  Resources // what open lacks of the exact sum
+	closed    []int32   // rows of the nodes that accept no pods
 	trial     *Trial    // that goes on; nil: none does
 
 	applied
@@ -367,6 +373,8 @@ func (c *Cluster) settle() {
 	}
 	if c.books.nodesChanged || c.books.totalsChanged {
 		c.total()
+	} else if len(c.books.closed) > 0 {
+		c.usable()
 	}
 	c.books.nodesChanged, c.books.totalsChanged = false, false
 	c.Nodes.letGo()
@@ -397,7 +405,8 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	node.Told = Told{c.Measures[o.Name], c.Numas[o.Name]}
 	row, known := n.Index[o.Name]
 	if known {
-		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || !n.offers(row, allocatable)
+		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || node.accepts() != n.Rows[row].accepts() ||
+			!n.offers(row, allocatable)
 		node.Row = row
 		*n.Rows[row] = *node
 	} else {

@@ -117,6 +117,33 @@ func TestReadyNodes(t *testing.T) {
 	}
 }
 
+// TestUsable: nodes that accept pods count with what they offer, all others with what pods use there.
+func TestUsable(t *testing.T) {
+	closed := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	lost := func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}}
+	}
+	c := cluster(t, node("open", "cpu=8"), node("full", "cpu=4 example.com/card=2", closed), node("lost", "cpu=16", lost),
+		pod("p", "cpu=3", on("full")), pod("q", "cpu=2", on("lost")), pod("r", "cpu=1", on("open")))
+	is := func(when, usable, taken string) {
+		t.Helper()
+		if got := words(c.Dims, c.Usable); got != usable {
+			t.Errorf("%s: usable is %s, want %s", when, got, usable)
+		}
+		if got := words(c.Dims, c.Taken()); got != taken {
+			t.Errorf("%s: taken is %s, want %s", when, got, taken)
+		}
+		if err := c.Check(); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	is("at first", "cpu=13000 memory=0 pods=2000 example.com/card=0", "cpu=6000 memory=0 pods=3000")
+	apply(t, c, Delta{Op: Delete, Object: pod("p", "cpu=3", on("full"))})
+	is("after the pod on the cordoned node is deleted", "cpu=10000 memory=0 pods=1000 example.com/card=0", "cpu=3000 memory=0 pods=2000")
+	apply(t, c, upserts(node("full", "cpu=4 example.com/card=2"), node("lost", "cpu=16"))...)
+	is("after both accept pods again", "cpu=28000 memory=0 example.com/card=2000", "cpu=3000 memory=0 pods=2000")
+}
+
 func TestNodeFields(t *testing.T) {
 	n := node("n", "", func(n *corev1.Node) {
 		n.Status.Allocatable = nil

@@ -402,11 +402,19 @@ func (c *Cluster) checkQueue(q *Queue) error {
 }
 
 func (c *Cluster) checkTotals() error {
-	var total, used sums
+	var total, used, elsewhere sums
 	ready := 0
 	listed := map[int]bool{CPU: true, Memory: true}
 	for row, node := range c.Nodes.Rows {
-		if node == nil || !node.Ready {
+		if node == nil {
+			continue
+		}
+		if !node.Ready {
+			for _, t := range c.Nodes.Tasks[row] {
+				if t.Status != Pipelined {
+					elsewhere.add(t.Request)
+				}
+			}
 			continue
 		}
 		ready++
@@ -429,7 +437,8 @@ func (c *Cluster) checkTotals() error {
 			return fmt.Errorf("cluster: total %s is %g, by its nodes %g", c.Dims.Name(i), c.Total.Get(i), total.amounts.Get(i))
 		}
 	}
-	return used.check(c.Dims, "cluster: used", c.Used, c.books.usedRest)
+	return cmp.Or(used.check(c.Dims, "cluster: used", c.Used, c.books.usedRest),
+		elsewhere.check(c.Dims, "cluster: used elsewhere", c.UsedElsewhere, c.books.elsewhere))
 }
 
 // checkWaiting: who waits for an object that is not there is listed, and nobody else.

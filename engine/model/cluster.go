@@ -59,6 +59,11 @@ type Cluster struct {
 	Total Resources
 	// Used is the sum of node use, over ready nodes, now.
 	Used Resources
+	// UsedElsewhere is the sum of node use over nodes that are not ready, now.
+	UsedElsewhere Resources
+	// Usable is the sum of Allocatable over nodes that accept pods (ready and not cordoned), and of what pods used on all other nodes at the
+	// last Apply.
+	Usable Resources
 	// ReadyNodes counts the nodes that are ready.
 	ReadyNodes int
 	// Claiming counts the tasks of ours that claim resources (DRA) and are Pending or Binding.

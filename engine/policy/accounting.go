@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/common/types/ref"
 
@@ -78,8 +79,10 @@ type Account struct {
 	Args     map[string]*eval.Expr
 	Function *Accounting
 	Fields   []accountField
-	slot     int // of what a session keeps of it
-	Keep     func(s *Accounts) Kept
+	// Timed says that it reads the time, and tells itself when nothing but time changes it.
+	Timed bool
+	slot  int // of what a session keeps of it
+	Keep  func(s *Accounts) Kept
 }
 
 // accountField is a computed field that an account gives.
@@ -254,6 +257,7 @@ type Evaluator interface {
 	Done()
 	FaultOf(x *Attribute, f *language.Frame, err ref.Val)
 	Errors() uint64
+	Until(moment time.Time) // notes that something may be another from then on though nothing but time moves
 	StampOf(byAction bool) language.Stamp
 }
 

@@ -102,6 +102,7 @@ func compileTree(s *TableScope, a *rules.Attribute, x *Account) bool {
 	if e := x.Args["flat"]; e != nil && e.Constant() {
 		t.Flat = e.Eval(s.probe) == types.True
 	}
+	x.Timed = t.kept && slices.ContainsFunc(t.sums, func(sum *Account) bool { return sum.Timed })
 	x.Keep = func(kept *Accounts) Kept {
 		follows := !t.Moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
 		return &TreeState{Derived: Derived{Accounts: kept, byAction: t.byAction, Follows: follows, Lasts: t.kept}, t: t}
@@ -187,7 +188,7 @@ func (s *TableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 		}
 		t.Moving = t.Moving || e.Reads.Changes() > rules.ByCycle
 		if arg.Sees != "" {
-			s.p.keepReads(t, e.Reads)
+			s.p.keepReads(t, e)
 		}
 		t.byAction = t.byAction || readsAction(e.Reads)
 	}
@@ -198,19 +199,26 @@ func (s *TableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 			continue
 		}
 		t.RollUps = append(t.RollUps, *r)
-		s.p.keepReads(t, r.Expr.Reads)
+		s.p.keepReads(t, r.Expr)
 		t.byAction = t.byAction || readsAction(r.Expr.Reads)
 	}
 	return whole
 }
 
 // keepReads finds out whether a tree that asks this of its queues can be kept.
-func (p *Policy) keepReads(t *QuotaTree, reads *rules.Reads) {
-	for _, r := range reads.All {
+func (p *Policy) keepReads(t *QuotaTree, e *eval.Expr) {
+	for _, r := range e.Reads.All {
+		if r.Root == "now" && len(e.NowParts) == 0 {
+			continue // computed fields read it, which are looked at below
+		}
 		t.kept = t.kept && p.lasting(r, "queue")
 		for _, step := range r.Steps {
 			switch x := p.computed[step.Member]; {
-			case x == nil || x.Account == nil:
+			case x == nil:
+			case x.Account == nil:
+				t.kept = t.kept && !x.ByTime
+			case x.ByTime && !x.Account.Timed:
+				t.kept = false
 			case x.Account.Function.OfMembers:
 				t.sums = append(t.sums, x.Account)
 			default:
@@ -271,6 +279,7 @@ type TreeState struct {
 
 	*TreePlaces
 	dims   int // how many resources were known
+	passed int // how often time had changed what is added up
 	cursor follow.Cursor[*model.Queue]
 	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
 	parties []quota.Party
@@ -291,6 +300,9 @@ func (s *Accounts) TreeOf(t *QuotaTree) *TreeState {
 // Value implements Kept.
 func (st *TreeState) Value(x *Attribute, owner ref.Val) ref.Val {
 	st.Update()
+	for _, sum := range st.timedSums() {
+		sum.tellNext()
+	}
 	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return types.NewErr("%s is a field of queues", x.Name)
@@ -316,7 +328,7 @@ func (st *TreeState) Carry(language.Stamp) bool {
 			return false
 		}
 	}
-	if !bytes.Equal(st.sharedNow(), st.shared) {
+	if st.passed != st.passedNow() || !bytes.Equal(st.sharedNow(), st.shared) {
 		return false
 	}
 	for _, q := range touched {
@@ -348,6 +360,24 @@ func (st *TreeState) sharedNow() []byte {
 		}
 	}
 	return out
+}
+
+// timedSums are the sums that it adds up and that time changes.
+func (st *TreeState) timedSums() (out []*sumState) {
+	for _, x := range st.t.sums {
+		if sum, ok := st.Accounts.Of(x).(*sumState); ok && x.Timed {
+			out = append(out, sum)
+		}
+	}
+	return out
+}
+
+// passedNow is how often time has changed them: no queue is touched by that.
+func (st *TreeState) passedNow() (n int) {
+	for _, sum := range st.timedSums() {
+		n += sum.timed.passed
+	}
+	return n
 }
 
 // Replay implements Deriver: it adds up what changed.
@@ -390,6 +420,7 @@ func (st *TreeState) Rebuild() bool {
 	s, t := st.Accounts, st.t
 	st.cursor.Skip(&s.c.QueueLog)
 	st.dims, st.shared = s.c.Dims.Len(), st.sharedNow()
+	defer func() { st.passed = st.passedNow() }()
 	queues := s.c.QueuesByName()
 	st.parties, st.views = make([]quota.Party, len(queues)), make([]ref.Val, len(queues))
 	wrong := map[int]string{}

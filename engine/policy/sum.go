@@ -70,14 +70,18 @@ func compileSum(s *TableScope, a *rules.Attribute, x *Account) bool {
 		f.Type = cel.MapType(cel.StringType, f.Type)
 	}
 	own, lasting := true, true
+	x.Timed = followsTime(x.Args)
 	for _, e := range x.Args {
 		for _, r := range e.Reads.All {
+			if r.Root == "now" && x.Timed {
+				continue // members are asked again when it changes what they bring
+			}
 			lasting = lasting && s.p.lasting(r, f.Over)
 			own = own && (r.Changes <= rules.ByCycle || s.p.Reach(r, f.Over) == Within || r.Root == f.Over && ofItsNode(r))
 		}
 	}
 	x.Keep = func(kept *Accounts) Kept {
-		return &sumState{Derived: Derived{Accounts: kept, byAction: f.ByAction, Follows: own, Lasts: lasting}, x: f}
+		return &sumState{Derived: Derived{Accounts: kept, byAction: f.ByAction, Follows: own, Lasts: lasting}, x: f, timed: timed{on: x.Timed}}
 	}
 	return true
 }
@@ -100,6 +104,7 @@ type sumState struct {
 	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
 	// that the sum is made anew instead.
 	broken bool
+	timed  timed
 }
 
 // sumMember is what one member has brought.
@@ -156,6 +161,7 @@ func whole(v ref.Val) bool {
 // Value implements Kept. It costs what has changed since it was last asked for, or a look at every member.
 func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
 	st.Update()
+	st.tellNext()
 	var key any
 	switch v := owner.(type) {
 	case *language.QueueView:
@@ -173,6 +179,13 @@ func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
 		out[types.String(by)] = Sum(st.Accounts.World, x.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
+}
+
+// tellNext notes when time changes it next.
+func (st *sumState) tellNext() {
+	if next, ok := st.timed.next(); ok {
+		st.Accounts.Ask.Until(next)
+	}
 }
 
 // Erring implements Kept.
@@ -200,6 +213,7 @@ func (st *sumState) Update() { st.Bring(st) }
 func (st *sumState) Rebuild() bool {
 	c := st.Accounts.c
 	st.members, st.totals, st.without, st.broken = map[any]sumMember{}, map[any]map[string]*Total{}, map[any]bool{}, false
+	st.timed.restart(st.Accounts.Now.Time)
 	switch st.x.Over {
 	case "queue":
 		st.queues.Skip(&c.QueueLog)
@@ -268,7 +282,7 @@ func (st *sumState) erringInOrder() []any {
 
 // Replay implements Deriver.
 func (st *sumState) Replay(language.Stamp) bool {
-	if st.broken {
+	if st.broken || !st.timed.pass(st.Accounts.Now.Time, st.member) {
 		return false
 	}
 	known := false
@@ -296,6 +310,12 @@ func replayed[T any](st *sumState, cursor *follow.Cursor[T], log *follow.Log[T])
 
 // member puts the present value of one member in place of its old one.
 func (st *sumState) member(of any) {
+	st.timed.begin()
+	st.replace(of)
+	st.timed.end(of)
+}
+
+func (st *sumState) replace(of any) {
 	s, x := st.Accounts, st.x
 	f := s.Ask.Frame()
 	defer s.Ask.Done()
@@ -314,13 +334,16 @@ func (st *sumState) member(of any) {
 	}
 	is := sumMember{owner: owner}
 	if w := x.Args["when"]; w != nil {
-		if held := w.Eval(f); held != types.True {
+		held := w.Eval(f)
+		st.timed.watch(w, f)
+		if held != types.True {
 			st.faultIn(of, f, held)
 			return
 		}
 	}
 	if by := x.Args["by"]; by != nil {
 		v := by.Eval(f)
+		st.timed.watch(by, f)
 		text, isString := v.(types.String)
 		if !isString {
 			st.faultIn(of, f, v)
@@ -329,6 +352,7 @@ func (st *sumState) member(of any) {
 		is.by = string(text)
 	}
 	is.value = x.Args["of"].Eval(f)
+	st.timed.watch(x.Args["of"], f)
 	if types.IsError(is.value) {
 		st.faultIn(of, f, is.value)
 		return

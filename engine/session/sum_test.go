@@ -42,6 +42,9 @@ attributes:
 - {on: cluster, name: leaving, sum: {over: node, when: "!node.unschedulable", by: "node.labels[?'zone'].orValue('')", of: node.releasing}}
 - {on: cluster, name: inUse, sum: {over: node, of: "node.cpuUsage / 3.0 - node.releasing.cpu"}}
 - {on: cluster, name: erringNodes, sum: {over: node, of: "6 / (node.taskCount - 1)"}}
+- {on: queue, name: young, sum: {over: job, when: "now - job.admittedAt < duration('61s')", of: job.request}}
+- {on: cluster, name: ages, sum: {over: task, by: "now - task.createdAt >= duration('61m') ? 'old' : 'young'", of: "1"}}
+- {on: namespace, name: minutes, sum: {over: job, of: "(now - job.createdAt).getMinutes()"}}
 - {on: queue, name: tasks, sum: {over: task, when: task.holdsResources, of: task.request}}
 - {on: namespace, name: asked, sum: {over: job, of: job.request}}
 - {on: namespace, name: admitted, sum: {over: job, when: job.admittedNow && job.hasMinResources, of: job.minResources}}
@@ -88,11 +91,12 @@ attributes:
     guarantee: queue.spec.guarantee
     capability: queue.spec.capability
     deserved: queue.spec.deserved
-    rollUp: {used: queue.allocated, wanted: queue.promised, tenth: queue.tenths}
+    rollUp: {used: queue.allocated, wanted: queue.promised, tenth: queue.tenths, young: queue.young}
 - {on: queue, name: usedShare, expression: queue.used.share(queue.deserved)}
 - {on: queue, name: shares, expression: "queue.path.map(q, [q.usedShare, q.wanted.cpu, double(q.waiting)])"}
 - {on: queue, name: room, expression: "queue.path.all(q, q.used.within(q.realCapability, q.used))"}
 - {on: job, name: above, expression: "job.queue.path.reverse().map(q, q.tenth.cpu).sum() + job.queue.root.used.cpu"}
+- {on: queue, name: youngAbove, expression: "queue.path.map(q, q.young.cpu).sum()"}
 - {on: cluster, name: usedByLeaves, sum: {over: queue, when: queue.leaf, of: queue.used}}
 - on: cluster
   name: tree
