@@ -120,9 +120,9 @@ func (s *Server) slice(port int) *unstructured.Unstructured {
 
 // apiService has the API server ask the Service, which it knows by the authority.
 func (s *Server) apiService(port int, authority []byte) *unstructured.Unstructured {
-	to := map[string]any{"namespace": s.Namespace, "name": s.serviceName(), "port": int64(port)}
-	if net.ParseIP(s.Host) != nil {
-		to["port"] = int64(443)
+	to := map[string]any{"namespace": s.Namespace, "name": s.serviceName()}
+	if net.ParseIP(s.Host) == nil { // else the port is 443, or what someone has set it to
+		to["port"] = int64(port)
 	}
 	spec := map[string]any{
 		"group": Group, "version": Version, "groupPriorityMinimum": int64(100), "versionPriority": int64(10), "service": to,
