@@ -53,8 +53,8 @@ spec:
 	return p
 }
 
-func cpuQueue(name, capability string) *v1beta1.Queue {
-	q := testQueue(name)
+func cpuQueue(capability string) *v1beta1.Queue {
+	q := testQueue("default")
 	if capability != "" {
 		q.Spec.Capability = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(capability)}
 	}
@@ -110,12 +110,12 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 		},
 		{
 			"the cluster is smaller than a queue's capability", all, defaults, "",
-			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("8"), cpuQueue("64"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "Unschedulable"},
 		},
 		{
 			"the cluster is smaller than a queue's capability, by capacity", all, capacity, "",
-			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("8"), cpuQueue("64"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "Unschedulable"},
 		},
 		{
@@ -136,27 +136,27 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 		},
 		{
 			"a queue at its capability", all, defaults, "",
-			append(used("4"), cpuQueue("default", "4"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("4"), cpuQueue("4"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueLimited"},
 		},
 		{
 			"a queue at its capability, by capacity", all, capacity, "",
-			append(used("4"), cpuQueue("default", "4"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("4"), cpuQueue("4"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueLimited"},
 		},
 		{
 			"a queue does not admit the job", all, defaults, "",
-			append(used("1"), cpuQueue("default", "4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
+			append(used("1"), cpuQueue("4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
 			map[string]string{"a": "NotAdmitted"},
 		},
 		{
 			"a queue does not admit the job, by capacity", all, capacity, "",
-			append(used("1"), cpuQueue("default", "4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
+			append(used("1"), cpuQueue("4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
 			map[string]string{"a": "NotAdmitted"},
 		},
 		{
 			"a gang that its queue stops halfway", all, capacity, "",
-			append(used("2"), cpuQueue("default", "5"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
+			append(used("2"), cpuQueue("5"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
 			map[string]string{"a": "QueueLimited", "b": "QueueLimited", "c": "QueueLimited"},
 		},
 		{
