@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,11 @@ func TestPending(t *testing.T) {
 				t.Errorf("%s does not print %q", link[1], line)
 			}
 		}
+		for _, remedy := range regexp.MustCompile("`celsius what-if ([^`]+)`").FindAllStringSubmatch(section, -1) {
+			if want := asStep(remedy[1]); !hasStep(string(text), want) {
+				t.Errorf("%s has no step %q, which is celsius what-if %s", link[1], strings.Join(want, " "), remedy[1])
+			}
+		}
 		_, after, _ := strings.Cut(string(text), "-- remedied --")
 		starts := regexp.MustCompile(`job default/train would start (now|once)|default/train .* \d pods? bound|\nbind +default/train-`)
 		if !starts.MatchString(after) {
@@ -53,6 +59,48 @@ func TestPending(t *testing.T) {
 			t.Errorf("%s has no section", name)
 		}
 	}
+}
+
+// asStep is a what-if command of the page as the words of a step of a scenario.
+func asStep(command string) (out []string) {
+	words := strings.Fields(command)
+	for i := 0; i+1 < len(words); i += 2 {
+		switch value := words[i+1]; words[i] {
+		case "--delete":
+			out = append(out, "delete="+strings.TrimPrefix(value, "job/"))
+		case "--add-nodes":
+			out = append(out, "nodes="+value)
+		case "--policy":
+			out = append(out, "policy=")
+		case "-f":
+			out = append(out, "FILE")
+		}
+	}
+	return out
+}
+
+// hasStep reports whether a scenario has a step what-if with exactly these words; a file may have any name.
+func hasStep(scenario string, want []string) bool {
+	for line := range strings.Lines(scenario) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] != "whatif" {
+			continue
+		}
+		for i, word := range words {
+			if name, _, ok := strings.Cut(word, "="); !ok {
+				words[i] = "FILE"
+			} else if name == "policy" {
+				words[i] = "policy="
+			}
+		}
+		got, all := words[1:], slices.Clone(want)
+		slices.Sort(got)
+		slices.Sort(all)
+		if slices.Equal(got, all) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestComplaints holds the table of what others were asked for to what it names: 25 complaints, each with a scenario, a test or a benchmark

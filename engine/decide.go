@@ -23,7 +23,6 @@ type DecideFunc func(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 type Decider struct {
 	session *session.Session // of the last cycle; nil: there was none
 	memory  *action.Memory   // nil: none yet
-	enough  func() bool      // nil: never
 }
 
 // NewDecider goes on with a session of the caller's own, and with what is remembered of its jobs; nil: nothing is yet.
@@ -50,16 +49,21 @@ func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran
 	return d.cycle(now, ran)
 }
 
-// Within is Decide until enough says so, which it is asked before each turn of a job. A cycle that is broken off gives no plan: the decider
-// remembers nothing then, and the cluster is as it was only where it is a trial that ends.
+// Within is Decide, and stops when enough returns true. All long loops call enough. A cycle that was stopped returns no plan. The decider
+// then remembers nothing, and the cluster is restored only if the cycle belonged to a trial.
 func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enough func() bool) (plan *model.Plan, whole bool) {
-	d.enough = enough
-	whole = action.Whole(func() { plan = d.Decide(c, p, now) })
-	if d.enough = nil; !whole {
+	if whole = action.Whole(c, enough, func() { plan = d.Decide(c, p, now) }); !whole {
 		*d = Decider{}
 		return nil, false
 	}
 	return plan, true
+}
+
+// Forget drops all that is remembered but the values that settle at a start: an explanation was broken off, and may have left it half done.
+func (d *Decider) Forget() {
+	if d.session != nil {
+		d.session, d.memory = d.session.Renewed(), nil
+	}
 }
 
 // Cycle is Decide with the session that there is.
@@ -77,7 +81,6 @@ func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {
 	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	s.Begin(now)
 	x := action.Begin(s, d.memory, plan)
-	x.Enough = d.enough
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
 			x.Run(a)

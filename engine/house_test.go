@@ -39,19 +39,20 @@ const rowOfTheState = "a field is a fact of an object that rows may read, or a c
 
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
-	{"cmd/celsius/cluster.tool", "methods", 41, "a method is a command, or what several commands share"},
+	{"cmd/celsius/cluster.tool", "methods", 44, "a method is a command, or what several commands share"},
 	{"crds/policy/v1alpha1.InlineTable", "fields", 27, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
-	{"engine/language", "lines", 5550, "what a policy can say, field by field and function by function, with what each reads"},
-	{"engine/live", "lines", 5450, "what runs around the core, and how it leaves out an object at which a part panics"},
-	{"engine/live.Options", "fields", 21, "a field is a flag"},
-	{"engine/live.loop", "fields", 17, "a field is what one turn of the loop leaves for the next"},
+	{"engine/explain.Cycle", "methods", 42, "a method is a question about a cycle"},
+	{"engine/language", "lines", 5600, "what a policy can say, field by field and function by function, with what each reads"},
+	{"engine/live", "lines", 5550, "what runs around the core, and how it leaves out an object at which a part panics"},
+	{"engine/live.Options", "fields", 22, "a field is a flag"},
+	{"engine/live.loop", "fields", 18, "a field is what one turn of the loop leaves for the next"},
 	{"engine/live.loop", "methods", 45, "a method is what the loop does with one kind of news"},
 	{"engine/live.metrics", "fields", 32, "a field is a metric"},
-	{"engine/model", "lines", 7200, "the one state, and all that changes it: taking in an object fills what the rest keeps, within limits"},
-	{"engine/model.Cluster", "fields", 33, "the one state; a method is what can be asked of it or done to it"},
-	{"engine/model.Cluster", "methods", 93, "the one state; a method is what can be asked of it or done to it"},
+	{"engine/model", "lines", 7250, "the one state, and all that changes it: taking in an object fills what the rest keeps, within limits"},
+	{"engine/model.Cluster", "fields", 34, "the one state; a method is what can be asked of it or done to it"},
+	{"engine/model.Cluster", "methods", 94, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Job", "fields", 41, rowOfTheState},
 	{"engine/model.Nodes", "fields", 22, rowOfTheState},
 	{"engine/model.Queue", "fields", 27, rowOfTheState},
@@ -68,10 +69,10 @@ var exceptions = []exception{
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
 	{"rules.Row", "fields", 17, "a field is a key of a row"},
 	{"statemachines.Pod", "fields", 16, "a field is a fact of a pod that a lifecycle may read"},
-	{"statemachines/controller", "lines", 5750, "one reconciler for each kind that has a lifecycle"},
-	{"statemachines/controller.jobs", "methods", 42, "a method is an effect of the lifecycle of Jobs, or a part of one"},
+	{"statemachines/controller", "lines", 5850, "one reconciler for each kind that has a lifecycle"},
+	{"statemachines/controller.jobs", "methods", 43, "a method is an effect of the lifecycle of Jobs, or a part of one"},
 	{"statemachines/controller.world", "fields", 16, "a field is what a test of the controllers plays or notes"},
-	{"webhook", "lines", 5100, "one handler for each kind that is admitted, and what a request may cost"},
+	{"webhook", "lines", 5300, "one handler for each kind that is admitted, and what a request may cost"},
 }
 
 // TestHouse holds packages and types to their bounds, and exceptions to being needed.

@@ -123,8 +123,8 @@ var mayImport = map[string]string{
 	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
 		"engine/live/recovery " +
 		"engine/live/scrape engine/live/strip " +
-		"engine/live/questions engine/live/serving engine/live/shadow engine engine/explain engine/extender engine/proof engine/model " +
-		"engine/policy engine/recording engine/session engine/volume crds/informers " +
+		"engine/live/questions engine/live/serving engine/live/shadow engine engine/action engine/explain engine/extender engine/proof " +
+		"engine/model engine/report engine/policy engine/recording engine/session engine/volume crds/informers " +
 		"statemachines/objects " + allCRDs,
 	"engine/live/asks": "engine/extender engine/live/recovery engine/model",
 	"engine/live/beside": "engine engine/compare engine/explain engine/model engine/policy engine/session " +
@@ -161,7 +161,7 @@ var mayImport = map[string]string{
 	"engine/live/events": "",
 	"cmd/celsius":        allOurs,
 	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/questions engine/live/serving " +
-		"engine/podspec engine/whatif " + allCRDs,
+		"engine/podspec engine/whatif rules/source statemachines/objects " + allCRDs,
 	"cmd/celsius/try": "engine/page",
 	"cmd/celsius/dashboard": "cmd/celsius/try crds/informers engine/explain engine/live engine/live/questions engine/live/scrape " +
 		"engine/model engine/page engine/podspec engine/policy engine/policy/parts " + allCRDs,

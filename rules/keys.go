@@ -123,7 +123,8 @@ func RowKeys(s Section) []Key {
 		{"name", "name", "Names the row in every decision that it makes."},
 		{"description", "text", "For readers of the table."},
 		{"when", "CEL: bool", "A guard: where it is false the row has no opinion."},
-		{"reason", "CamelCase", "Goes into conditions and events: letters and digits, at most 64."},
+		{"reason", "CamelCase", "Goes into the conditions of PodGroups and pods: letters and digits, at most 64. " +
+			"`Unschedulable` means that another node would help: autoscalers add one for the pod."},
 		{"message", "text with `{{CEL}}`", "What people are told where the row says no."},
 		{"onError", "deny, allow or skip", "What the row is taken to say where it errs."},
 	}

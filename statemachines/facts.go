@@ -39,6 +39,8 @@ type JobStatus struct {
 	Pending, Running, Succeeded, Failed, Terminating, Unknown int32
 	// MinAvailable is the size of the gang that the status was made for.
 	MinAvailable, RetryCount, Version int32
+	// ResumeCount is how many of the restarts that RetryCount counts were resumes.
+	ResumeCount int32
 }
 
 // Task is one task of a Job with its pods counted. A pod that is being deleted counts as terminating only.

@@ -34,6 +34,8 @@ type effectKind struct {
 	retains bool
 	// kills and restarts end work: the first unless finished pods are retained, the second always.
 	kills, restarts bool
+	// changes says that the effect starts or ends other work, so that the object differs afterwards.
+	changes bool
 }
 
 // What rows of the machine of queues may set: the queue above, and whether it was closed because that was.
@@ -73,7 +75,7 @@ func kinds() map[string]kind {
 			sources: map[string]map[string]*cel.Type{FromFlow: flowChange},
 			effects: map[string]effectKind{
 				"sync":   {doc: "makes the Jobs of which all that they depend on is Completed, or probed, and counts"},
-				"delete": {doc: "deletes the flow's Jobs; what was counted stays"},
+				"delete": {doc: "deletes the flow's Jobs; what was counted stays", changes: true},
 				"rest":   {doc: "does nothing; what was counted stays"},
 			},
 			phases: []string{"Pending", "Running", "Succeed", "Failed", "Terminating"},
@@ -97,7 +99,10 @@ func kinds() map[string]kind {
 					restarts: true,
 				},
 			},
-			counters: map[string]Facts{"retryCount": {Job: &Job{Status: JobStatus{RetryCount: math.MaxInt32}}}},
+			counters: map[string]Facts{
+				"retryCount":  {Job: &Job{Status: JobStatus{RetryCount: math.MaxInt32}}},
+				"resumeCount": {Job: &Job{Status: JobStatus{ResumeCount: math.MaxInt32}}},
+			},
 			phases: []string{
 				"Pending", "Running", "Restarting", "Aborting", "Aborted", "Completing", "Completed", "Terminating",
 				"Terminated", "Failed",
@@ -122,8 +127,8 @@ func kinds() map[string]kind {
 			sources: map[string]map[string]*cel.Type{FromSchedule: cronJobChange, FromJob: madeJobChange},
 			effects: map[string]effectKind{
 				"sync":    {doc: "lists the Jobs that have not ended, and deletes those that the history limits no longer keep"},
-				"start":   {doc: "makes the Job that is due"},
-				"replace": {doc: "deletes the Jobs that have not ended, and makes the one that is due"},
+				"start":   {doc: "makes the Job that is due", changes: true},
+				"replace": {doc: "deletes the Jobs that have not ended, and makes the one that is due", changes: true},
 			},
 			phases: []string{"Waiting", "Active", "Suspended"},
 			bind:   bindCronJob,

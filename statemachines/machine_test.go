@@ -3,6 +3,7 @@ package statemachines
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -50,11 +51,11 @@ func step(t testing.TB, m *Machine, phase, action string, f Facts) string {
 		did += " of " + s.Of
 	}
 	out := fmt.Sprintf("%s -> %q", did, o.Phase)
-	for c, n := range o.Counters {
-		out += fmt.Sprintf(" %s+%d", c, n)
+	for _, c := range slices.Sorted(maps.Keys(o.Counters)) {
+		out += fmt.Sprintf(" %s+%d", c, o.Counters[c])
 	}
-	for name, value := range o.Set {
-		out += fmt.Sprintf(" set %s=%s", name, value)
+	for _, name := range slices.Sorted(maps.Keys(o.Set)) {
+		out += fmt.Sprintf(" set %s=%s", name, o.Set[name])
 	}
 	if o.Changed != (o.Phase != phase) {
 		out += " CHANGED IS WRONG"
@@ -150,8 +151,11 @@ func jobCases() []stepCase {
 			"Restarting", "AbortJob", counted(JobStatus{RetryCount: 3, Terminating: 4}),
 			`kill finished -> "Failed" by Restarting/*/retried-enough`,
 		},
-		stepCase{"Aborting", "ResumeJob", counted(JobStatus{Terminating: 4}), `kill finished -> "Restarting" retryCount+1 by Aborting/ResumeJob`},
-		stepCase{"Aborted", "ResumeJob", none, `kill finished -> "Restarting" retryCount+1 by Aborted/ResumeJob`},
+		stepCase{
+			"Aborting", "ResumeJob", counted(JobStatus{Terminating: 4}),
+			`kill finished -> "Restarting" resumeCount+1 retryCount+1 by Aborting/ResumeJob`,
+		},
+		stepCase{"Aborted", "ResumeJob", none, `kill finished -> "Restarting" resumeCount+1 retryCount+1 by Aborted/ResumeJob`},
 		stepCase{"Aborted", "RestartJob", none, `kill finished -> "Aborted" by Aborted/*`},
 	)
 }

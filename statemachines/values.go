@@ -207,6 +207,9 @@ func statusMembers() []*rules.Member {
 		count("unknown", "Pods in a phase that is not known.", func(j *Job) int32 { return j.Status.Unknown }),
 		count("minAvailable", "The size of the gang that the status was made for.", func(j *Job) int32 { return j.Status.MinAvailable }),
 		count("retryCount", "How often the job was restarted.", func(j *Job) int32 { return j.Status.RetryCount }),
+		count("resumeCount", "How many of these restarts resumed an aborted job; they are no retries.", func(j *Job) int32 {
+			return j.Status.ResumeCount
+		}),
 		count("version", "How often the job's pods were killed.", func(j *Job) int32 { return j.Status.Version }),
 	}
 }

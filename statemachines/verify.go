@@ -41,6 +41,9 @@ func (l *loader) verify() {
 	if l.misguarded == 0 {
 		l.cycles(edges)
 	}
+	if l.misguarded == 0 && len(l.issues.Errors()) == 0 && !l.trusted {
+		l.circles(edges)
+	}
 }
 
 // names holds the phases to those that the API has.

@@ -35,6 +35,11 @@ func validatePolicy(_ context.Context, req admission.Request) admission.Response
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update || req.SubResource != "" {
 		return admission.Allowed("")
 	}
+	if wrong := combined(req); wrong != nil {
+		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{
+			Result: invalidPolicy(req.Name, source.Issues{{Path: wrong.Field, Message: wrong.Message}}),
+		}}
+	}
 	_, issues := policy.LoadStored(req.Object.Raw)
 	warnings := told(issues.Warnings())
 	if issues.Err() == nil {

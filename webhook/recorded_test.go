@@ -34,6 +34,8 @@ type recorded struct {
 	Operation, Fn                    string
 	Object, OldObject, Queue, Parent json.RawMessage
 	Children                         []schedulingv1beta1.Queue
+	// Of PodGroups whose patch was asked for: one, and its namespace. In other tables that is a name.
+	PodGroup, Namespace json.RawMessage
 	// Of CronJobs, one or what it says; of JobFlows, one; of Pods, one and the configuration of resource groups.
 	CronJob, CronJobSpec, JobFlow, Pod json.RawMessage
 	ResGroupsConfig                    []map[string]any
@@ -317,6 +319,84 @@ func TestRecordedMutateQueue(t *testing.T) {
 			return fmt.Sprintf("%s (-recorded +got):\n%s", message(got), diff)
 		}
 		return ""
+	})
+}
+
+// groupHandler is that of PodGroups, in a cluster of these queues, in which namespaces have these annotations.
+func groupHandler(t testing.TB, annotations map[string]string, queues ...schedulingv1beta1.Queue) *tableHandler {
+	t.Helper()
+	table, issues := PodGroupTable()
+	if table == nil {
+		t.Fatal(issues.Error())
+	}
+	return &tableHandler{
+		table: table, metrics: newMetrics(),
+		cluster: cluster{
+			schedulerNames: []string{"volcano"},
+			queues:         func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil },
+			annotations:    func(context.Context, string) (map[string]string, error) { return annotations, nil },
+		},
+	}
+}
+
+func groupRequest(operation admissionv1.Operation, object, old []byte) admission.Request {
+	r := requestFor(operation, object, old)
+	r.Kind = metav1.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}
+	r.Namespace = "test-ns"
+	return r
+}
+
+// TestRecordedPodGroup asks as an API server does: defaults first, so that an empty queue is the one that is always there.
+func TestRecordedPodGroup(t *testing.T) {
+	fields := refused(t)
+	replay(t, "admission-podgroup", func(r recorded) string {
+		queues := slices.Concat(r.ExistingQueues, []schedulingv1beta1.Queue{{ObjectMeta: metav1.ObjectMeta{Name: schedulingv1beta1.DefaultQueue}}})
+		h := groupHandler(t, map[string]string{}, queues...)
+		object, operation := []byte(r.Object), admissionv1.Operation(r.Operation)
+		if operation == admissionv1.Create {
+			object = filledIn(t, h, object)
+		}
+		return differsInVerdict(r, fields[r.ID], h.validate(t.Context(), groupRequest(operation, object, r.OldObject)))
+	})
+}
+
+// filledIn is a new PodGroup with its defaults.
+func filledIn(t *testing.T, h *tableHandler, object []byte) []byte {
+	t.Helper()
+	got := h.fillIn(t.Context(), groupRequest(admissionv1.Create, object, nil))
+	patch, err := json.Marshal(got.Patches)
+	if err != nil || !got.Allowed {
+		t.Fatal(err, message(got))
+	}
+	out, err := json.Marshal(patched(t, object, patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestRecordedMutatePodGroup(t *testing.T) {
+	replay(t, "mutate-podgroup", func(r recorded) string {
+		namespace := metav1.PartialObjectMetadata{}
+		if r.Namespace != nil {
+			if err := json.Unmarshal(r.Namespace, &namespace); err != nil {
+				t.Fatal(err)
+			}
+		}
+		annotations := namespace.Annotations
+		if annotations == nil {
+			annotations = map[string]string{} // the namespace is known, and has none
+		}
+		var want, got any
+		object, patch := []byte(r.PodGroup), []byte(r.Patch)
+		if len(patch) == 0 || string(patch) == "null" {
+			patch = []byte("[]")
+		}
+		want = patched(t, object, patch)
+		if err := json.Unmarshal(filledIn(t, groupHandler(t, annotations), object), &got); err != nil {
+			t.Fatal(err)
+		}
+		return cmp.Diff(want, got)
 	})
 }
 

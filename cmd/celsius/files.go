@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -21,7 +22,8 @@ func (f *folderFlag) register(flags *pflag.FlagSet, name, doc string) {
 	flags.StringVar(&f.dir, name, "", doc)
 }
 
-// loadFolder reads the folder of a flag, and refuses it with all its mistakes. Where none is given it gives the zero value.
+// loadFolder reads the folder of a flag. Its error lists all mistakes in the folder; warnings go to standard error. Without a folder it
+// returns the zero value.
 func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loaded T, err error) {
 	if f.dir == "" {
 		return loaded, nil
@@ -37,6 +39,9 @@ func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loade
 	loaded, issues := inFolder(f.dir, load)
 	if issues.Err() != nil {
 		return loaded, fmt.Errorf("%s: %w", f.name, issues)
+	}
+	for _, i := range issues.Warnings() {
+		say(os.Stderr, "%s: %s\n", f.name, strings.TrimRight(i.Render(), "\n"))
 	}
 	return loaded, nil
 }

@@ -79,6 +79,8 @@ where the flags say no others.`,
 		"annotation "+live.WhyAnnotation+" in any case")
 	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute,
 		"after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
+	flags.DurationVar(&o.CycleTimeout, "cycle-timeout", time.Minute, "for how long no cycle may end while changes wait, before the leader's "+
+		"/healthz fails, so that the kubelet restarts it; at least two schedule periods")
 	limits := model.DefaultLimits()
 	const over = "; a pod above the limit is not scheduled"
 	flags.IntVar(&o.Limits.PodTerms, "max-pod-terms", limits.PodTerms, "most terms of pod affinity and topology spread of a pod"+over)

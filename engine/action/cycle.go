@@ -28,18 +28,16 @@ type Cycle struct {
 	without []*model.Task // a place in this turn
 	promises
 	kept *kept.Places // by the present step; nil: nothing
-	// Enough breaks the cycle off where it says so before a turn; nil: never.
-	Enough func() bool
 }
 
-// brokenOff is with what a cycle is left that is broken off.
-type brokenOff struct{}
-
-// Whole makes cycles, and says whether they came to their end: false, one of them was broken off.
-func Whole(cycles func()) (whole bool) {
+// Whole runs cycles of a cluster while enough permits. It returns false if a cycle was
+// stopped before its end.
+func Whole(c *model.Cluster, enough func() bool, cycles func()) (whole bool) {
+	c.Enough = enough
 	defer func() {
+		c.Enough = nil
 		if failure := recover(); failure != nil {
-			if _, ok := failure.(brokenOff); !ok {
+			if _, ok := failure.(model.BrokenOff); !ok {
 				panic(failure) //nolint:forbidigo // it is another's
 			}
 		}
@@ -179,6 +177,7 @@ func (x *Cycle) Statuses() {
 		}
 	}
 	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus {
+		x.c.Breathe()
 		x.c.Handle(j)
 		return x.waits.Status(j, x.whole, x.s.NeverStarts)
 	})

@@ -185,6 +185,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again b
 	var failed []string // roles of which a task found no room
 	clear(x.tasksInVain)
 	for over := false; !todo.empty() && !over; {
+		x.c.Breathe()
 		t := todo.pop(x.s)
 		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t) {
 			x.withoutPlace(t)

@@ -187,7 +187,7 @@ func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 	}
 	if first := x.kept.Take(t, choice.Row); first != nil {
 		x.result.unsettled = true
-		x.taskWait(t, report.KeptFor(first), nil)
+		x.taskWait(t, report.KeptFor(first, x.s.Policy().MayName(t.Namespace, first.Namespace)), nil)
 		return placed{}, false
 	}
 	return x.put(t, choice, volumes), true

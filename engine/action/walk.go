@@ -26,6 +26,7 @@ type visit struct {
 func (x *Cycle) walk(step *policy.Step, v visit) {
 	jobs, queues := x.memory.jobs.of(step), x.s.Queues()
 	for _, q := range jobs.begin(func(j *model.Job) bool {
+		x.c.Breathe()
 		x.c.Turn = j
 		return !v.idle(j) && x.jobPasses(step, policy.KeyJobs, j)
 	}) {
@@ -63,9 +64,7 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 
 // try gives a job a turn, which has an effect if anything of it is left.
 func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
-	if x.Enough != nil && x.Enough() {
-		panic(brokenOff{}) //nolint:forbidigo // Whole takes it
-	}
+	x.c.Breathe()
 	x.result.reset()
 	content, errors := x.c.Content(), x.s.Errors()
 	x.c.Handle(j)
@@ -88,6 +87,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	done := x.done[:0]
 	var failed []string // roles of which a task found no node
 	for over := false; !todo.empty() && !over; {
+		x.c.Breathe()
 		t := todo.pop(x.s)
 		if t.Role != "" && slices.Contains(failed, t.Role) {
 			x.taskWait(t, report.RoleFailed(t.Role), nil)

@@ -26,6 +26,7 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	var gone []*model.Task
 	tried := 0
 	for _, row := range nodes {
+		x.c.Breathe()
 		before := x.Txn.Mark()
 		made, ok := x.roomMade(t, row)
 		if ok {

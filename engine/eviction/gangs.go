@@ -314,6 +314,7 @@ func (x *Gangs) gangs(t *model.Task, jobs []*model.Job, of map[*model.Job][]*mod
 // the first of each.
 func (x *Gangs) everybody(t *model.Task) (all []*model.Task, of map[*model.Job][]*model.Task, jobs []*model.Job) {
 	for row := range x.c.Nodes.Tasks {
+		x.c.Breathe()
 		all = x.inScope(t, int32(row), all)
 	}
 	slices.SortFunc(all, func(a, b *model.Task) int { return strings.Compare(a.Key, b.Key) })

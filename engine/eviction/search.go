@@ -156,6 +156,7 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 		return x.cheapest(t, nodes)
 	}
 	for _, row := range nodes {
+		x.c.Breathe()
 		before := x.Txn.Mark()
 		if r, found = x.roomMade(t, row); found {
 			return r, true
@@ -198,6 +199,7 @@ func (x *Search) roomThere(t *model.Task) (r Room, found bool) {
 		nodes = class.ByScore(class.Curable(), nodes)
 	}
 	for _, row := range nodes {
+		x.c.Breathe()
 		if !class.TakesLater(row) {
 			continue
 		}

@@ -23,6 +23,7 @@ func (x *Cycle) help(w *model.Wait, t *model.Task) (out []string) {
 	var least lack
 	alone := map[*policy.Rule][]string{}
 	for _, row := range x.cluster.Nodes.ByOrder() {
+		x.cluster.Breathe()
 		if !x.cluster.Nodes.Rows[row].Ready {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // mostBefore is how many of the jobs that come before another are named.
@@ -70,13 +71,69 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 	return rows
 }
 
-// rootCause states why a job that waits can never start as things are, whatever other jobs do; "" where waiting can help, or the job does
-// not wait.
+// rootCause states why a job that waits cannot start as things are, whatever other jobs do, or to which nodes its volumes restrict it. It
+// is "" where neither applies, or the job does not wait.
 func (x *Cycle) rootCause(j *model.Job) string {
-	if !report.MayWait(j) || j.Orphan {
+	if why := x.foreignCause(j); why != "" || !report.MayWait(j) || j.Orphan {
+		return why
+	}
+	return cmp.Or(x.Session.NeverStarts(j), x.volumeCause(j))
+}
+
+// foreignCause states that waiting pods of a job name another scheduler, and which of ours was probably meant. It is "" for a job that has
+// enough pods without them.
+func (x *Cycle) foreignCause(j *model.Job) string {
+	if j.TaskCount() >= max(1, j.MinMember) {
 		return ""
 	}
-	return x.Session.NeverStarts(j)
+	ours := x.cluster.SchedulerNames
+	pods := model.ForeignPods(x.cluster, j)
+	if len(pods) == 0 {
+		return ""
+	}
+	name, meant := pods[0].Object.Spec.SchedulerName, ""
+	if near := source.Nearest(name, ours); near != "" {
+		meant = " (did you mean " + near + "?)"
+	}
+	which, them := "pod "+pods[0].Key+" names", "it"
+	if len(pods) > 1 {
+		which, them = fmt.Sprintf("%s, such as %s, name", Count(len(pods), "pod"), pods[0].Key), "them"
+	}
+	return fmt.Sprintf("%s scheduler %q%s, so this scheduler, which serves %s, does not place %s; correct schedulerName in the job and its "+
+		"pod templates", which, name, meant, strings.Join(ours, ", "), them)
+}
+
+// volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these. It is "" where all do.
+func (x *Cycle) volumeCause(j *model.Job) string {
+	storage, err := x.Session.Storage()
+	if err != nil {
+		return ""
+	}
+	for _, t := range j.Tasks {
+		places := ""
+		if t.HasVolumes && t.Waits() && !t.Foreign {
+			places = storage.Places(t)
+		}
+		if places == "" {
+			continue
+		}
+		all, reached := x.cluster.Nodes.ByOrder(), 0
+		for _, row := range all {
+			fits, err1 := storage.Fits(t, row)
+			inZone, err2 := storage.ZoneFits(t, row)
+			if fits && inZone && err1 == nil && err2 == nil {
+				reached++
+			}
+		}
+		switch {
+		case reached == 0:
+			return fmt.Sprintf("no node reaches the volumes of pod %s: %s; add a node there, or use another claim", t.Key, places)
+		case reached < len(all):
+			return fmt.Sprintf("%s, so %d of %s can run pod %s; free resources there, or use another claim", places, reached,
+				Count(len(all), "node"), t.Key)
+		}
+	}
+	return ""
 }
 
 // place is a job's place in its queue's order, and which of those that wait, too, come before it; "" where it was not asked.

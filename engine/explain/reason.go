@@ -152,6 +152,7 @@ func (x *Cycle) refused(t *model.Task, counts []model.NodeCount) [][]string {
 	}
 	left := len(counts)
 	for _, row := range x.cluster.Nodes.ByOrder() {
+		x.cluster.Breathe()
 		if left == 0 {
 			break
 		}

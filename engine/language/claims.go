@@ -76,6 +76,9 @@ func VolumeFunctions() []*rules.Function {
 			}
 			return types.String(trouble)
 		}),
+		ofTask("volumePlaces", "Where the volumes of the pod's claims are: claim, volume, and zone or nodes. It is \"\" if a claim has no "+
+			"volume yet, or every node reaches the volumes.", cel.StringType,
+			func(t *TaskView, v model.Volumes) ref.Val { return types.String(v.Places(t.Of)) }),
 		onNode("volumesFit", "Every bound claim's volume reaches the node, and every other claim finds a volume there that nobody else was "+
 			"promised, or can be provisioned: Kubernetes' VolumeBinding. It looks at each volume of the claims' storage classes.",
 			model.Volumes.Fits, "{1}.name", "{1}.labels"),

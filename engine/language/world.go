@@ -115,6 +115,12 @@ func (w *World) nowValue() any {
 	return w.nowRoot
 }
 
+// Breathe is that of the cluster.
+func (w *World) Breathe() { w.c.Breathe() }
+
+// BreaksOff reports whether Breathe may break off what runs.
+func (w *World) BreaksOff() bool { return w.c.Enough != nil }
+
 // NewWorld begins to see a cluster.
 func NewWorld(c *model.Cluster, layout Layout, values Values) *World {
 	w := &World{c: c, layout: layout, Values: values}

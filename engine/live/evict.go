@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 const (
@@ -42,6 +43,7 @@ type eviction struct {
 	victim    *corev1.Pod
 	group     *v1beta1.PodGroup // of the victim; nil: none
 	winner    *corev1.Pod       // for which it goes; nil: it goes for no other's sake
+	named     bool              // messages on the victim and on the winner may name the other
 	marked    bool              // its pod says that it goes
 	tries     int               // of which the outcome is unknown
 	answered  int               // of them those that the API server answered
@@ -53,7 +55,23 @@ func (e *eviction) text() string {
 	if e.Action == "" {
 		return "Pod is evicted, because " + e.Reason.Text
 	}
-	return fmt.Sprintf("Pod is evicted, because of %s: it %s (policy %s)", e.Action, e.Reason.Text, e.policy)
+	return fmt.Sprintf("Pod is evicted, because of %s: it %s (policy %s)", e.Action, e.because(), e.policy)
+}
+
+// because is the reason of the eviction in words for the victim's owner.
+func (e *eviction) because() string {
+	if e.For == "" || e.named {
+		return e.Reason.Text
+	}
+	return report.MakesRoom("a pod of another namespace", e.Rows)
+}
+
+// leaver is the victim in words for the winner's owner.
+func (e *eviction) leaver() string {
+	if e.named {
+		return "pod " + e.Task
+	}
+	return "a pod of another namespace"
 }
 
 // evictOutcome is what became of an eviction.
@@ -219,11 +237,11 @@ func evictedEvents(said *recorder) func(*eviction) {
 			return
 		}
 		if e.group != nil {
-			said.Eventf(e.group, corev1.EventTypeNormal, eventEvict, "%s: pod %s %s (policy %s)", e.Action, e.name, e.Reason.Text, e.policy)
+			said.Eventf(e.group, corev1.EventTypeNormal, eventEvict, "%s: pod %s %s (policy %s)", e.Action, e.name, e.because(), e.policy)
 		}
 		if e.winner != nil {
-			said.Eventf(e.winner, corev1.EventTypeNormal, eventRoomMade, "pod %s is evicted from node %s for it, because of %s, by %s (policy %s)",
-				e.Task, e.Node, e.Action, strings.Join(e.Rows, ", "), e.policy)
+			said.Eventf(e.winner, corev1.EventTypeNormal, eventRoomMade, "%s is evicted from node %s for it, because of %s, by %s (policy %s)",
+				e.leaver(), e.Node, e.Action, strings.Join(e.Rows, ", "), e.policy)
 		}
 	}
 }
@@ -279,8 +297,9 @@ func (l *loop) sendEvicts(plan *model.Plan) {
 		}
 		e.victim = t.Object
 		e.group, _ = t.Job.Object.(*v1beta1.PodGroup)
+		e.named = true
 		if w := l.cluster.Tasks[e.For]; w != nil {
-			e.winner = w.Object
+			e.winner, e.named = w.Object, l.policy().MayName(t.Namespace, w.Namespace)
 		}
 		l.evicts.leaving[e.Task] = e
 		l.binder.evict(e)
@@ -347,8 +366,11 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	l.evicts.forget(l.cluster)
 	until := l.evicts.spare(t, now.Round(0))
 	if w := l.cluster.Tasks[e.For]; w != nil && l.waitsStill(e) {
-		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "pod %s on node %s could not be evicted for it, because of %s, "+
-			"and is left alone for %s (policy %s): %s", e.Task, e.Node, e.Action, until.Sub(now.Round(0)), e.policy, why)
+		if !e.named { // the API server's answer names the pod, and budgets of its namespace
+			why = "the API server refused it"
+		}
+		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "%s on node %s could not be evicted for it, because of %s, "+
+			"and is left alone for %s (policy %s): %s", e.leaver(), e.Node, e.Action, until.Sub(now.Round(0)), e.policy, why)
 	}
 	t.Spare(until)
 	l.record.Spared(t.Key, until)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -51,12 +53,37 @@ func (l *loop) noted(plan *model.Plan) {
 	l.past.Note(plan, l.stamp)
 }
 
-// look answers a question about the last cycle. If that panics, the answer is an error that names the object. The object is not left out:
-// scheduling did not fail at it, and a user who may only ask must not stop it.
+const (
+	// lookMost is how long a question may hold the loop. An answer is stopped after lookFor. The rest of the time is for
+	// undoing the trial.
+	lookMost = 100 * time.Millisecond
+	lookFor  = 60 * time.Millisecond
+	// learnFor is how long a question may take in addition for a cycle of which nothing is known: the first question for the next cycle as
+	// things are, which later questions reuse, and a question about another policy, which only an administrator may ask.
+	learnFor = 500 * time.Millisecond
+)
+
+// look answers a question about the last cycle. If that takes too long it is broken off, and the answer is an error. If it panics, the
+// answer is an error that names the object. The object is not left out: scheduling did not fail at it, and a user who may only ask must
+// not stop it.
 func (l *loop) look(q *look) {
 	l.cluster.Turn, l.place = nil, recovery.Look
-	p := recovery.Catch(recovery.Look, func() { l.answer(q) })
-	if p == nil {
+	until, whole := time.Now().Add(lookFor), true
+	enough := func() bool { return time.Now().After(until) }
+	learn := func(do func()) {
+		left := time.Until(until)
+		until = time.Now().Add(learnFor)
+		do()
+		until = time.Now().Add(left)
+	}
+	p := recovery.Catch(recovery.Look, func() { whole = action.Whole(l.cluster, enough, func() { l.answer(q, learn) }) })
+	switch {
+	case p != nil:
+	case !whole:
+		l.decider.Forget()
+		q.done <- fmt.Errorf("the answer takes longer than %s, for which scheduling waits; ask about less", lookMost)
+		return
+	default:
 		return
 	}
 	p.Object = l.root(l.cluster.Turn)
@@ -67,14 +94,14 @@ func (l *loop) look(q *look) {
 	l.feed.nudge()
 }
 
-func (l *loop) answer(q *look) {
+func (l *loop) answer(q *look, learn func(func())) {
 	s := l.decider.Session()
 	if s == nil || l.plan == nil {
 		q.done <- errors.New("there was no cycle yet; ask again")
 		return
 	}
 	x := explain.New(s, l.plan)
-	x.Past = &l.past
+	x.Past, x.Learn = &l.past, learn
 	q.do(x)
 	q.done <- nil
 }

@@ -57,7 +57,8 @@ type loop struct {
 	deltas []model.Delta
 	told
 	recoveries
-	cycled  atomic.Bool         // there was a cycle
+	cycled atomic.Bool // there was a cycle
+	progress
 	volumes model.VolumeLibrary // of a model that is rebuilt
 }
 
@@ -106,8 +107,10 @@ func (l *loop) run(ctx context.Context) {
 			continue
 		}
 		started = now
+		l.begin(now)
 		backoff = l.once(now)
 		ended = time.Now()
+		l.end(ended)
 		timer.Reset(max(l.due(started, ended, backoff).Sub(ended), 0))
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // bubble runs a test under a clock of its own.
@@ -302,7 +303,7 @@ func TestRefusedBindingBacksOff(t *testing.T) {
 					t.Errorf("no back-off: tries at %v", at)
 				}
 				p := f.pods["default/a"]
-				if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Reason != reasonSchedulerError ||
+				if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Reason != report.ReasonSchedulerError ||
 					!strings.Contains(p.Status.Conditions[0].Message, "n1 was refused") {
 					t.Errorf("conditions %+v", p.Status.Conditions)
 				}
@@ -616,7 +617,7 @@ func TestOptions(t *testing.T) {
 	want := Options{
 		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
 		Window: 20 * time.Millisecond, BindWorkers: 64, BindingEvents: BindingsOfGangs, GangTimeout: time.Minute,
-		VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
+		CycleTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
 		LeaseTimes: lease.Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {

@@ -61,6 +61,8 @@ type Options struct {
 	// GangTimeout is after what time a gang that lost a member to a refused binding, and never was
 	// whole, gives up the members that are bound. 0: 1 minute.
 	GangTimeout time.Duration
+	// CycleTimeout is for how long no cycle may end while changes wait, before the check of health fails: at least two periods. 0: 1 minute.
+	CycleTimeout time.Duration
 	// VolumeTimeout is how long the binding or the making of a pod's volumes may take, before the pod is decided on
 	// anew. 0: 10 minutes, as Kubernetes' scheduler has it.
 	VolumeTimeout time.Duration
@@ -114,6 +116,7 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.BindWorkers, 64)
 	orElse(&o.GangTimeout, time.Minute)
 	orElse(&o.VolumeTimeout, 10*time.Minute)
+	orElse(&o.CycleTimeout, time.Minute)
 	if err := o.belowZero(); err != nil {
 		return o, err
 	}
@@ -144,6 +147,8 @@ func (o *Options) belowZero() error {
 	case o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0:
 		return fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout,
 			o.VolumeTimeout)
+	case o.CycleTimeout < 0:
+		return fmt.Errorf("cycle timeout %s is below 0", o.CycleTimeout)
 	case o.VerifyEvictions < 0:
 		return fmt.Errorf("time for the check of evictions %s is below 0; 0 is never", o.VerifyEvictions)
 	case o.BindWorkers < 0:

@@ -136,6 +136,7 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 	checks := []error{
 		s.lease.Join(s.manager),
 		s.manager.AddHealthzCheck("ping", healthz.Ping),
+		s.manager.AddHealthzCheck("cycles", s.alive),
 		s.manager.AddReadyzCheck("scheduler", s.ready),
 		s.manager.Add(leading{s}),
 	}

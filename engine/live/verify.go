@@ -2,6 +2,7 @@ package live
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -105,13 +106,25 @@ func (v *verifier) check(x *proof.Cycle, c *model.Cluster, plan *model.Plan, sta
 	}
 }
 
+// mayName reports whether a message on an object of a namespace may name the pods of a violation.
+func (v *verifier) mayName(namespace string, w proof.Violation) bool {
+	return !slices.ContainsFunc([]string{w.Victim, w.Task}, func(key string) bool {
+		other, _, _ := strings.Cut(key, "/")
+		return key != "" && !v.policy.MayName(namespace, other)
+	})
+}
+
 // tell tells of what does not hold of an eviction: on the pod that goes, or where none is named, on that for which there is to be room.
 func (v *verifier) tell(w proof.Violation, c *model.Cluster, stamp string) {
 	v.log.Info("an eviction does not hold when it is checked", "kind", w.Kind, "pod", w.Victim, "for", w.Task, "policy", stamp,
 		"found", w.String())
 	for _, key := range []string{w.Victim, w.Task} {
 		if t := c.Tasks[key]; t != nil && t.Object != nil {
-			v.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvictInDoubt, "a check of what was decided found %s (policy %s)", w, stamp)
+			found := w.String()
+			if !v.mayName(t.Namespace, w) {
+				found = string(w.Kind) // the rest names pods of other namespaces
+			}
+			v.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvictInDoubt, "a check of what was decided found %s (policy %s)", found, stamp)
 			return
 		}
 	}

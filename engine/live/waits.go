@@ -13,10 +13,8 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
-
-// reasonSchedulerError is the reason of PodScheduled=False where it is not for want of a node.
-const reasonSchedulerError = "SchedulerError"
 
 // waiting is what was last said of a pod that waits.
 type waiting struct {
@@ -205,22 +203,27 @@ func (l *loop) nominated(b *model.Bind) string {
 	return ""
 }
 
-// waitsOf goes through all that a plan leaves waiting.
+// waitsOf writes the condition of every pod that a plan leaves waiting.
 func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
-	const unschedulable = corev1.PodReasonUnschedulable
+	reasons := report.NewPodReasons(plan)
 	for i := range plan.Pipelines {
 		b := &plan.Pipelines[i]
-		before := "waits for resources that are being released on node " + b.Node + ": "
-		l.waitOf(b.Task, cause{reason: unschedulable, node: l.nominated(b), before: before, why: b.Reason}, now)
+		if j := l.cluster.Jobs[b.Job]; j != nil {
+			before := "waits for resources that are being released on node " + b.Node + ": "
+			l.waitOf(b.Task, cause{reason: reasons.Promised(j, b), node: l.nominated(b), before: before, why: b.Reason}, now)
+		}
 	}
 	for i := range plan.Holds {
 		b := &plan.Holds[i]
-		before := "a place on node " + b.Node + " is kept while its group waits for the rest: "
-		l.waitOf(b.Task, cause{reason: unschedulable, node: l.nominated(b), before: before, why: b.Reason}, now)
+		if j := l.cluster.Jobs[b.Job]; j != nil {
+			before := "a place on node " + b.Node + " is kept while its group waits for the rest: "
+			l.waitOf(b.Task, cause{reason: reasons.Held(j), node: l.nominated(b), before: before, why: b.Reason}, now)
+		}
 	}
 	for i := range plan.Waits {
-		if w := &plan.Waits[i]; w.Task != "" {
-			l.waitOf(w.Task, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes, inVain: w.InVain}, now)
+		w := &plan.Waits[i]
+		if j := l.cluster.Jobs[w.Job]; w.Task != "" && j != nil {
+			l.waitOf(w.Task, cause{reason: reasons.Of(j, w), why: w.Reason, nodes: w.Nodes, inVain: w.InVain}, now)
 		}
 	}
 	for i := range plan.Waits {
@@ -229,9 +232,10 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 		if w.Task != "" || j == nil {
 			continue
 		}
+		reason := reasons.Of(j, w)
 		for t, fared := range w.Tasks(j) {
 			if s := l.statuses.waits[t.Key]; s == nil || s.cycle != l.cycle || s.uid != t.UID {
-				l.waitOf(t.Key, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes, fared: fared, inVain: w.InVain}, now)
+				l.waitOf(t.Key, cause{reason: reason, why: w.Reason, nodes: w.Nodes, fared: fared, inVain: w.InVain}, now)
 			}
 		}
 	}
@@ -247,7 +251,7 @@ func (l *loop) waitOf(key string, c cause, now time.Time) {
 	}
 	l.cluster.Handle(t)
 	if h := l.intake.holds[key]; h != nil && h.uid == t.UID && h.held {
-		c = cause{reason: reasonSchedulerError, why: model.Reason{Table: "builtin", Rule: "back-off", Text: h.text()}}
+		c = cause{reason: report.ReasonSchedulerError, why: model.Reason{Table: "builtin", Rule: "back-off", Text: h.text()}}
 	} else if t.Gated {
 		return
 	}

@@ -266,6 +266,9 @@ func (c *Cluster) SetVain(t *Task, vain bool) {
 		return
 	}
 	content := c.content
+	if c.books.trial != nil && vain {
+		c.books.trial.vain = append(c.books.trial.vain, t)
+	}
 	c.account(t, -1)
 	t.Vain = vain
 	c.account(t, 1)

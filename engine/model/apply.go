@@ -230,6 +230,17 @@ func (c *Cluster) Handle(object any) {
 	}
 }
 
+// BrokenOff is the value of a panic of Breathe.
+type BrokenOff struct{}
+
+// Breathe is called in long loops, at points where the cluster is consistent. If Enough returns true it stops the work by a panic: a cycle
+// of a trial, which is then undone, or an explanation. What the work remembered until then may be incomplete.
+func (c *Cluster) Breathe() {
+	if c.Enough != nil && c.Enough() {
+		panic(BrokenOff{}) //nolint:forbidigo // action.Whole recovers it
+	}
+}
+
 // applyAs makes changes, of objects, and sees to what follows from them once.
 func applyAs(c *Cluster, change func()) {
 	c.books.applying = true

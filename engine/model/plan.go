@@ -247,6 +247,8 @@ type NodeCount struct {
 	Count int    `json:"count"`
 	// Example says that the text is that of the first of these nodes, which it names, or of which others have other texts.
 	Example bool `json:"example,omitempty"`
+	// Everywhere is set where the row reads nothing of nodes, so that it would refuse an added node too. It holds the CamelCase reason.
+	Everywhere string `json:"everywhere,omitempty"`
 }
 
 // JobStatus is what a PodGroup's status should be after the cycle (docs/volcano.md, PodGroups at the end of a cycle).

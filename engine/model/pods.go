@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
@@ -187,10 +185,6 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 }
 
 func podAmounts(d *Dims, list corev1.ResourceList) Resources {
-	if _, ok := list[cards.SharePercent]; ok { // no node offers it
-		list = maps.Clone(list)
-		delete(list, cards.SharePercent)
-	}
 	r := d.Resources(list)
 	for len(r) <= Pods {
 		r = append(r, Absent())
@@ -366,4 +360,20 @@ func (t *Template) addHostPorts(ctr *corev1.Container) {
 // String is "TCP/0.0.0.0/80".
 func (p HostPort) String() string {
 	return p.Protocol + "/" + p.IP + "/" + strconv.Itoa(int(p.Port))
+}
+
+// ForeignPods returns the waiting pods that name a job as their group, and another scheduler: the first such scheduler by the pods' keys.
+// The job does not count them.
+func ForeignPods(c *Cluster, j *Job) []*Task {
+	if j.Orphan {
+		return nil
+	}
+	var all []*Task
+	for _, t := range c.Tasks {
+		if t.Foreign && t.Waits() && c.groupOf(t.Object) == j.Key {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Task) int { return strings.Compare(a.Key, b.Key) })
+	return slices.DeleteFunc(all, func(t *Task) bool { return t.Object.Spec.SchedulerName != all[0].Object.Spec.SchedulerName })
 }

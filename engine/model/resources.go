@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
 // The dimensions that every cluster has, in this order.
@@ -45,6 +47,18 @@ func (d *Dims) Name(i int) string { return d.names[i] }
 // countable resources, 1 for what is measured in bytes. Bytes stay whole bytes, because the
 // memory of a large cluster in milli-bytes is beyond what a float64 holds exactly.
 func (d *Dims) Unit(i int) float64 { return d.units[i] }
+
+// Devices has the unit of each dimension whose amounts Kubernetes counts in whole pieces, as it does for extended resources, and 0 for the
+// others.
+func (d *Dims) Devices() []float64 {
+	out := make([]float64, d.Len())
+	for i, name := range d.names {
+		if i > Pods && strings.Contains(name, "/") && d.units[i] > 1 {
+			out[i] = d.units[i]
+		}
+	}
+	return out
+}
 
 // Find gives the dimension of a name that is known.
 func (d *Dims) Find(name string) (int, bool) {
@@ -325,7 +339,8 @@ func (r Resources) Limit() Resources {
 }
 
 // Resources turns a Kubernetes list into amounts. Names that are new are interned in their own
-// order, so that the same input gives the same dimensions. Fractions of an inner unit round up.
+// order, so that the same input gives the same dimensions. Fractions of an inner unit round up. A relative request, a part of whatever
+// device the pod gets, is no amount: no node or queue has any of it, so nothing could be compared with it.
 func (d *Dims) Resources(list corev1.ResourceList) Resources {
 	if len(list) == 0 {
 		return nil
@@ -333,6 +348,9 @@ func (d *Dims) Resources(list corev1.ResourceList) Resources {
 	d.internAll(list)
 	out := make(Resources, 0, len(d.names))
 	for name, q := range list {
+		if name == cards.SharePercent {
+			continue
+		}
 		i := d.index[string(name)]
 		out.Set(i, d.Amount(i, q))
 	}
@@ -342,7 +360,7 @@ func (d *Dims) Resources(list corev1.ResourceList) Resources {
 func (d *Dims) internAll(list corev1.ResourceList) {
 	var unknown []string
 	for name := range list {
-		if _, ok := d.index[string(name)]; !ok {
+		if _, ok := d.index[string(name)]; !ok && name != cards.SharePercent {
 			unknown = append(unknown, string(name))
 		}
 	}

@@ -61,6 +61,8 @@ type Volumes interface {
 	Missing(t *Task) string
 	// Trouble is why a task's claims let it go nowhere at all; "" if they do not. An error is of a mistake in an object.
 	Trouble(t *Task) (string, error)
+	// Places states where the volumes are that the claims of a task are bound to; "" if some claim is not bound, or every node reaches them.
+	Places(t *Task) string
 	// Fits says whether all claims of a task can be used on a node.
 	Fits(t *Task, row int32) (bool, error)
 	// ZoneFits says whether a node is in the zone and region of every bound volume that names one.

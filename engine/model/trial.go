@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Trial is a cluster as it might be. End undoes what was changed, decided and remembered since Try: the cluster is what it was, with all
@@ -19,12 +21,15 @@ type Trial struct {
 	nominated map[*Task]string // nodes
 	added     []any
 	left      []left
+	vain      []*Task // that may be noted so, where a turn was broken off
 }
 
-// left is a job that was taken away, with its tasks.
+// left is a removed job, with its tasks and with what its batch Job states about its pods.
 type left struct {
 	job   *Job
 	tasks []*Task
+	owner string
+	spec  *jobSpec // nil: it was not removed
 }
 
 // Try begins a trial.
@@ -39,6 +44,9 @@ func Try(c *Cluster) *Trial {
 	c.books.trial, c.books.terms.held = x, true
 	return x
 }
+
+// addedAtOnce is how many objects a trial adds before it may be broken off.
+const addedAtOnce = 100
 
 // Add adds objects, as Apply does; the cluster must not have them yet. The errors name what is wrong with them; those objects are left out.
 func (x *Trial) Add(objects ...any) []error {
@@ -56,7 +64,11 @@ func (x *Trial) Add(objects ...any) []error {
 			deltas = append(deltas, Delta{Op: Upsert, Object: o})
 		}
 	}
-	return append(wrong, x.c.Apply(deltas...)...)
+	for part := range slices.Chunk(deltas, addedAtOnce) {
+		x.c.Breathe()
+		wrong = append(wrong, x.c.Apply(part...)...)
+	}
+	return wrong
 }
 
 // has says whether there is such an object among those that a trial can add.
@@ -77,9 +89,10 @@ func has(c *Cluster, kind, namespace, name string) bool {
 	return false
 }
 
-// Remove takes a job away, and its tasks.
+// Remove removes a job, its tasks, and the batch Job that owns it.
 func (x *Trial) Remove(j *Job) {
 	l := left{job: j, tasks: append([]*Task(nil), j.Tasks...)}
+	defer x.removeOwner(j.owner, j.ownerUID)
 	x.left = append(x.left, l)
 	applyAs(x.c, func() {
 		for _, t := range l.tasks {
@@ -91,10 +104,37 @@ func (x *Trial) Remove(j *Job) {
 	})
 }
 
+// RemoveOwned removes a batch Job, and its PodGroups with their tasks. It returns the PodGroups, and false if there is no such Job.
+func (x *Trial) RemoveOwned(key string) (removed []*Job, found bool) {
+	found = x.c.books.specs[key] != nil
+	for _, j := range slices.Clone(x.c.books.owned.list(key)) {
+		x.Remove(j)
+		removed, found = append(removed, j), true
+	}
+	x.removeOwner(key, "")
+	return removed, found
+}
+
+// removeOwner removes a batch Job. If a UID is given, it removes only the Job with this UID.
+func (x *Trial) removeOwner(key string, uid types.UID) {
+	spec := x.c.books.specs[key]
+	if spec == nil || uid != "" && spec.uid != "" && spec.uid != uid {
+		return
+	}
+	x.left = append(x.left, left{owner: key, spec: spec})
+	applyAs(x.c, func() {
+		delete(x.c.books.specs, key)
+		x.c.reckonOwned(key)
+	})
+}
+
 // End makes the cluster what it was.
 func (x *Trial) End() {
 	c := x.c
 	c.books.trial = nil
+	for _, t := range x.vain {
+		c.SetVain(t, false)
+	}
 	for _, txn := range slices.Backward(x.open) {
 		txn.Rollback(0)
 	}
@@ -129,6 +169,11 @@ func (x *Trial) End() {
 
 // restore has a job again that left, as it was then.
 func restore(c *Cluster, l left) {
+	if l.spec != nil {
+		c.books.specs[l.owner] = l.spec
+		c.reckonOwned(l.owner)
+		return
+	}
 	if j := l.job; !j.Orphan {
 		j.Slot = c.Slots.Jobs.Take()
 		putJob(c, j)

@@ -208,10 +208,11 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		l.issues = append(l.issues, issues...)
 		return p
 	}
-	spec.Fields([]string{"mode", "queues", "rollback", "fallback", "pipeline", "actions", "tiers"}, &l.issues)
+	spec.Fields([]string{"mode", "queues", "rollback", "fallback", "messages", "pipeline", "actions", "tiers"}, &l.issues)
 	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused", "Shadow"})
 	rollback.Read(spec.Get("rollback"), &l.issues)
 	l.word(spec.Get("fallback"), "", []string{"KeepPredicates", "Stop"})
+	l.word(spec.Get("messages"), "", []string{"OwnNamespace", allNamespaces})
 	c := newCompiler(l, p)
 	c.queues(spec)
 	all := l.parts(doc.Root)

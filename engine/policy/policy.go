@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -49,6 +50,14 @@ func (p *Policy) Rollback() *rollback.Conditions {
 func (p *Policy) Fallback() string {
 	text, _ := p.written.Get("spec").Get("fallback").Any().(string)
 	return text
+}
+
+// allNamespaces is the value of spec.messages that lets a message name objects of other namespaces than its own.
+const allNamespaces = "AllNamespaces"
+
+// MayName reports whether a message on an object of one namespace may name an object of another one.
+func (p *Policy) MayName(on, other string) bool {
+	return on == other || p.written.Get("spec").Get("messages").Any() == any(allNamespaces)
 }
 
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
@@ -157,6 +166,18 @@ func (r *Rule) Names() (table, name string) {
 // reason names the rule, with a text.
 func (r *Rule) reason(text string) model.Reason {
 	return model.Reason{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Reason: r.Reason, Text: text}
+}
+
+// ReasonDenied is the reason of a row of predicates that refuses every node alike, if the row has no reason of its own.
+const ReasonDenied = "PolicyDenied"
+
+// Everywhere returns the reason of a row of predicates whose refusal holds on every node, also on one that is added. It returns "" where
+// another node could help.
+func (r *Rule) Everywhere() string {
+	if r.Site.Name != Predicates || r.Rests.node || r.Rests.Cluster || r.Rests.Beyond || r.Rests.Volumes {
+		return ""
+	}
+	return cmp.Or(r.Reason, ReasonDenied)
 }
 
 // Message is a text with {{CEL}} parts.

@@ -37,6 +37,8 @@ func waterFillFunction() *Accounting {
 				Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit.",
 				Sees: "queue", Want: amount,
 			},
+			{Name: "whole", Optional: true, Doc: "Whether parts of extended resources, which are devices, are whole numbers: rounded by largest " +
+				"remainder, then by the queues' names, where all demands are whole; sees no queue.", Want: rules.Bool()},
 			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", Sees: "queue", Want: amount},
 		},
 		On:        []string{"queue"},
@@ -51,7 +53,7 @@ func compileWaterFill(s *TableScope, a *rules.Attribute, x *Account) bool {
 	f.Type = language.ResourcesType()
 	claims := &claimReads{}
 	for _, name := range sortedKeys(x.Args) {
-		if name != "total" {
+		if name != "total" && name != "whole" {
 			s.p.claimReads(claims, x.Args[name].Reads)
 		}
 	}
@@ -142,6 +144,7 @@ type fillState struct {
 	index  map[*model.Queue]int
 	claims []claim // of queues
 	total  model.Resources
+	whole  bool // parts of devices are whole
 	water  quota.Water
 	// Scratch.
 	todo   []int // claims to be made anew
@@ -218,6 +221,10 @@ func (st *fillState) Replay(to language.Stamp) bool {
 		return true
 	}
 	changed := st.findClaims(to)
+	if e := x.Args["whole"]; e != nil {
+		whole := e.Eval(f) == types.True
+		changed, st.whole = changed || whole != st.whole, whole
+	}
 	for _, i := range st.todo {
 		f.Queue = s.QueueView(st.queues[i])
 		changed = st.claim(f, i) || changed
@@ -344,6 +351,9 @@ func (st *fillState) share() {
 		}
 	}
 	st.water.Fill(st.total, st.taking)
+	if st.whole {
+		st.water.Round(st.Accounts.c.Dims.Devices())
+	}
 	n := 0
 	for i := range st.claims {
 		c := &st.claims[i]

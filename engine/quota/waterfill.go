@@ -4,6 +4,10 @@
 package quota
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -21,8 +25,14 @@ type Claim struct {
 // and a request that is compared exactly must not fail by a rounding error. It ends when no claim is unmet, or nothing remains or
 // changes. The result has one Resources a claim, in order; the order matters in the last bit only. (docs/volcano.md, Proportion.)
 func WaterFill(total model.Resources, claims []Claim) []model.Resources {
+	return WholeFill(total, claims, nil)
+}
+
+// WholeFill is WaterFill with parts that are whole numbers of units, in the dimensions that have a unit above 0.
+func WholeFill(total model.Resources, claims []Claim, units []float64) []model.Resources {
 	var w Water
 	w.Fill(total, claims)
+	w.Round(units)
 	deserved := make([]model.Resources, len(claims))
 	for i := range claims {
 		deserved[i] = w.Of(i).Clone()
@@ -188,4 +198,53 @@ func (w *Water) drain() (done bool) {
 		same = same && get(before) == get(after)
 	}
 	return empty || same
+}
+
+// Round makes the parts of the last Fill whole numbers of units, in the dimensions that have a unit above 0 and in which all demands are
+// whole: a device cannot be shared between queues, so a fraction of one would be of use to none of them. Each part is rounded down. The
+// units that this leaves go one by one to the claims with the largest remainders, among equals to the first of them. Claims that have all
+// that they can get keep it.
+func (w *Water) Round(units []float64) {
+	for k := range min(w.dims, len(units)) {
+		if units[k] > 0 {
+			w.roundTo(k, units[k])
+		}
+	}
+}
+
+// remainder is what rounding takes from a claim.
+type remainder struct {
+	claim int
+	rest  float64
+}
+
+func (w *Water) roundTo(k int, unit float64) {
+	var of []remainder
+	left := 0.0
+	for i := range w.weight {
+		if math.Mod(get(w.row(w.demand, i)[k]), unit) != 0 {
+			return
+		}
+		part, most := w.row(w.deserved, i)[k], get(w.row(w.most, i)[k])
+		if get(part) >= most || absent(part) {
+			continue
+		}
+		down := max(math.Floor((part+model.Slack)/unit)*unit, get(w.row(w.floor, i)[k]))
+		if rest := part - down; rest > model.Slack {
+			of, left = append(of, remainder{i, rest}), left+rest
+		}
+	}
+	slices.SortStableFunc(of, func(a, b remainder) int {
+		if math.Abs(a.rest-b.rest) <= model.Slack { // rounding errors of the rounds do not decide
+			return cmp.Compare(a.claim, b.claim)
+		}
+		return cmp.Compare(b.rest, a.rest)
+	})
+	for _, r := range of {
+		part := &w.row(w.deserved, r.claim)[k]
+		*part -= r.rest
+		if up := *part + unit; left+model.Slack >= unit && up <= get(w.row(w.most, r.claim)[k])+model.Slack {
+			*part, left = up, left-unit
+		}
+	}
 }

@@ -185,7 +185,7 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 		return placed{}, false
 	}
 	if first := x.kept.Take(t, best.Row); first != nil {
-		x.taskWait(t, report.KeptFor(first), nil)
+		x.taskWait(t, report.KeptFor(first, x.p.MayName(t.Namespace, first.Namespace)), nil)
 		return placed{}, false
 	}
 	b := best.Bind

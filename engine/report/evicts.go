@@ -9,11 +9,16 @@ import (
 
 // Evict takes a task off its node for another. first is the first row that lets it go, and rows are all that do, as table/rule.
 func Evict(t, preemptor *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
-	first.Text = fmt.Sprintf("makes room for %s by %s", preemptor.Key, strings.Join(rows, ", "))
+	first.Text = MakesRoom(preemptor.Key, rows)
 	return model.Evict{
 		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: t.NodeName, For: preemptor.Key, ForJob: preemptor.Job.Key,
 		ForQueue: preemptor.Job.QueueName, Action: action, Via: via, Reason: first, Rows: rows,
 	}
+}
+
+// MakesRoom is why a pod is evicted for another, as rows, as table/rule, permit.
+func MakesRoom(preemptor string, rows []string) string {
+	return fmt.Sprintf("makes room for %s by %s", preemptor, strings.Join(rows, ", "))
 }
 
 // Needed adds what would refuse its node to a task that was promised it, were the one that is evicted spared: as a rule to the task for

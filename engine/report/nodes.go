@@ -77,7 +77,8 @@ func ByText(
 	return out
 }
 
-// NoNode words a histogram as kube-scheduler does, under what refused most nodes.
+// NoNode words a histogram as kube-scheduler does, under what refused most nodes. Its reason is Unschedulable, unless a row refuses every
+// node alike.
 func NoNode(site string, nodes []model.NodeCount) model.Reason {
 	why := model.Reason{Site: site, Reason: "Unschedulable"}
 	if len(nodes) == 0 {
@@ -87,6 +88,9 @@ func NoNode(site string, nodes []model.NodeCount) model.Reason {
 	total := 0
 	var parts []string
 	for _, n := range nodes {
+		if n.Everywhere != "" {
+			why.Reason = n.Everywhere
+		}
 		total += n.Count
 		parts = append(parts, n.String())
 	}

@@ -17,9 +17,14 @@ func RoleFailed(role string) model.Reason {
 	return Builtin("role", "another pod of role "+role+" found no node")
 }
 
-// KeptFor is why a task does not get the place that was found for it: it is kept for pods of a job that comes before.
-func KeptFor(first *model.Job) model.Reason {
-	return Builtin("await-pods", "the place is kept for "+first.Title+", which comes first and whose pods are being made")
+// KeptFor is why a task does not get the place that was found for it: it is kept for pods of a job that comes before, which the task's
+// owner may or may not see by its name.
+func KeptFor(first *model.Job, named bool) model.Reason {
+	job := "a job of another namespace"
+	if named {
+		job = first.Title
+	}
+	return Builtin("await-pods", "the place is kept for "+job+", which comes first and whose pods are being made")
 }
 
 // Unasked is why no action comes to a job as a whole, under a policy that is paused or has so many actions; without a rule: some may.

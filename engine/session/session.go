@@ -91,6 +91,7 @@ func (s *Session) settle(x *policy.Attribute) {
 		return
 	}
 	for _, view := range s.Owners(x.On) {
+		s.c.Breathe()
 		policy.ReadAttribute(x, view)
 	}
 }

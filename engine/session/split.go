@@ -45,18 +45,35 @@ type worker struct {
 
 // HoldsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
 func (s *evaluator) HoldsEach(q *verdict.Query, f *language.Frame, rows []int32, out []bool) (failed []int32) {
+	s.w.Breathe()
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*eval.Expr).HoldsEach)
 	}
-	return q.HoldsEach(&s.batch, f, rows, out)
+	return inParts(s, rows, out, func(rows []int32, out []bool) []int32 { return q.HoldsEach(&s.batch, f, rows, out) })
 }
 
 // NumberEach is NumberEach likewise.
 func (s *evaluator) NumberEach(q *verdict.Query, f *language.Frame, rows []int32, out []float64) (failed []int32) {
+	s.w.Breathe()
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*eval.Expr).NumberEach)
 	}
-	return q.NumberEach(&s.batch, f, rows, out)
+	return inParts(s, rows, out, func(rows []int32, out []float64) []int32 { return q.NumberEach(&s.batch, f, rows, out) })
+}
+
+// inParts evaluates all rows at once, or part by part where it may be broken off in between.
+func inParts[T bool | float64](s *evaluator, rows []int32, out []T, each func(rows []int32, out []T) []int32) (failed []int32) {
+	const part = 128
+	for s.w.BreaksOff() && len(rows) > part {
+		failed = append(failed, each(rows[:part], out[:part])...)
+		rows, out = rows[part:], out[part:]
+		s.w.Breathe()
+	}
+	rest := each(rows, out)
+	if len(failed) == 0 {
+		return rest
+	}
+	return append(failed, rest...)
 }
 
 // cores is how many goroutines a query of so many nodes is spread over.

@@ -222,6 +222,7 @@ func (k keeper) facts() statemachines.Facts {
 	}
 	j.Status = statemachines.JobStatus{
 		MinAvailable: k.job.Spec.MinAvailable, RetryCount: k.job.Status.RetryCount, Version: k.job.Status.Version,
+		ResumeCount: objects.Resumes(&k.job.Status),
 	}
 	for i := range k.job.Spec.Tasks {
 		t := &k.job.Spec.Tasks[i]

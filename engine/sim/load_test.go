@@ -326,7 +326,7 @@ pods:
 	}
 	want := map[string]string{
 		"one":         "min 2, roles map[], priority 7, age 5m0s, Pending, reserves cpu 1, pods 2",
-		"two":         "min 2, roles map[task1:1], priority 0, age 0s, Running, reserves nothing",
+		"two":         "min 2, roles map[ps:1 task1:1], priority 0, age 0s, Running, reserves nothing",
 		"two-task1-1": `Pending, role "task1" 1, foreign false, gated true, priority 7, ports 0, gpus 1x250 [A100 T4]`,
 		"two-ps-0":    `Running, role "ps" 0, foreign false, gated false, priority 0, ports 1, gpus 0x0 []`,
 		"web":         `Running, role "" -1, foreign true, gated false, priority 0, ports 0, gpus 0x0 []`,

@@ -158,12 +158,14 @@ func (p *Counts) sync() {
 		p.remap()
 		for _, t := range c.Tasks {
 			if t.PodTerms != nil {
+				c.Breathe()
 				p.update(t)
 			}
 		}
 	default:
 		p.growRows()
 		for _, t := range entries {
+			c.Breathe()
 			p.update(t)
 		}
 		if p.objects != c.ObjectClock {
@@ -283,6 +285,7 @@ func (p *Counts) fill() {
 	n, spoken := &p.c.Nodes, p.freshNamespaces()
 	for row := range n.Rows {
 		for _, t := range n.Tasks[row] {
+			p.c.Breathe()
 			rec := p.records[t]
 			if rec == nil && spoken != nil && !spoken[t.Namespace] {
 				continue

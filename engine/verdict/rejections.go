@@ -210,7 +210,7 @@ func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
 		if r.Site.Name == policy.DevicePredicates {
 			c.v.rowOfDevices(c.Task, row, f)
 		}
-		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.Text(r, f)}
+		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.Text(r, f), Everywhere: r.Everywhere()}
 	})
 }
 

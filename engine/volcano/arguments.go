@@ -42,6 +42,7 @@ func otherArguments() map[string]map[string]argument {
 	const victims = "who has to go is settled within a cycle, for each task and node anew, and nobody outside can be asked of that " +
 		"beforehand; write it as rows of preemptable or reclaimable"
 	const steps = "a placement is decided within a cycle, which waits for nobody outside; write what it forbids as an answer of predicateVerb"
+	const moved = "Volcano moved it to the plugin deviceshare, as deviceshare.%s; list that plugin, so that pods are given GPU cards"
 	const unread = "Volcano does not read it either"
 	return map[string]map[string]argument{
 		"predicates": {
@@ -49,7 +50,9 @@ func otherArguments() map[string]map[string]argument {
 				"other needs, and a warning counts them"},
 			"predicate.VolumeBindingEnable": {always, "the row volume-binding is asked of every pod that has volumes; who wants it otherwise " +
 				"copies the table under inline, and leaves the row out"},
-			"volumebinding.weight": {lost, "nodes are not scored by how well their volumes fit what is claimed"},
+			"predicate.GPUSharingEnable": {lost, fmt.Sprintf(moved, "GPUSharingEnable")},
+			"predicate.GPUNumberEnable":  {lost, fmt.Sprintf(moved, "GPUNumberEnable")},
+			"volumebinding.weight":       {lost, "nodes are not scored by how well their volumes fit what is claimed"},
 		},
 		"capacity": {
 			"capacity.DynamicResourceAllocationEnable": {lost, claims},

@@ -38,7 +38,8 @@ func documented() map[string]string {
 		"predicates": "predicate.NodeAffinityEnable predicate.NodePortsEnable predicate.TaintTolerationEnable predicate.PodAffinityEnable " +
 			"predicate.NodeVolumeLimitsEnable predicate.VolumeZoneEnable predicate.PodTopologySpreadEnable predicate.VolumeBindingEnable " +
 			"predicate.DynamicResourceAllocationEnable predicate.CacheEnable predicate.ProportionalEnable predicate.resources " +
-			"predicate.resources.*.cpu predicate.resources.*.memory volumebinding.weight",
+			"predicate.resources.*.cpu predicate.resources.*.memory volumebinding.weight " +
+			"predicate.GPUSharingEnable predicate.GPUNumberEnable",
 		"rescheduling": "interval metricsPeriod queueSelector labelSelector.* strategies strategies.lowNodeUtilization.thresholds.cpu " +
 			"strategies.lowNodeUtilization.thresholds.memory strategies.lowNodeUtilization.thresholds.pods " +
 			"strategies.lowNodeUtilization.targetThresholds.cpu strategies.lowNodeUtilization.targetThresholds.memory " +

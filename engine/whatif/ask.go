@@ -39,6 +39,17 @@ type Asked struct {
 	Now     time.Time
 	// Sees is explain.Cycle's.
 	Sees func(namespace string) bool
+	// Learn is explain.Cycle's.
+	Learn func(learn func())
+}
+
+// learn runs the part of a question that takes as long as a cycle of which nothing is known.
+func (q *Asked) learn(do func()) {
+	if q.Learn == nil {
+		do()
+		return
+	}
+	q.Learn(do)
 }
 
 // Answer says what would be decided.
@@ -97,8 +108,13 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 		}
 		p = with
 	}
-	a.prepare(q.Session)
-	before, err := a.before(q)
+	var before *model.Plan
+	var err error
+	if first := a.prepare(q.Session); first {
+		q.learn(func() { before, err = a.before(q) })
+	} else {
+		before, err = a.before(q)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -108,23 +124,27 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	decider := &a.decider
-	if p != q.Session.Policy() {
+	decider, after := &a.decider, (*model.Plan)(nil)
+	if p != q.Session.Policy() { // nothing is known of how it decides
 		decider = &engine.Decider{}
+		q.learn(func() { after, err = in.decide(decider, p, q.Now) })
+	} else {
+		after, err = in.decide(decider, p, q.Now)
 	}
-	after, err := in.decide(decider, p, q.Now)
 	if err != nil {
 		return nil, err
 	}
 	return answer(q, in, explain.New(decider.Session(), after), before)
 }
 
-// prepare has what is remembered be of that cluster and policy, and to have begun when the session did.
-func (a *Asker) prepare(s *session.Session) {
+// prepare drops what is remembered of another cluster or policy, and uses the start time of s. It reports whether nothing is
+// remembered yet.
+func (a *Asker) prepare(s *session.Session) (first bool) {
 	if side := a.decider.Session(); side == nil || side.Cluster() != s.Cluster() || side.Policy() != s.Policy() {
-		a.decider = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil)
+		a.decider, first = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil), true
 	}
 	session.BeganAs(a.decider.Session(), s)
+	return first
 }
 
 // before is the next cycle as things are.
@@ -239,6 +259,7 @@ func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 		}
 	}
 	for _, t := range j.Tasks {
+		a.c.Breathe()
 		if why := s.NeverFits(t); why != "" {
 			return "its pod " + t.Key + ": " + why, nil
 		}

@@ -24,7 +24,8 @@ import (
 
 // Change is what is otherwise. The zero value is nothing.
 type Change struct {
-	// Add are Jobs, PodGroups, Pods, Queues and Nodes that the cluster does not have.
+	// Add are Jobs, PodGroups, Pods, Queues and Nodes. A Job, a PodGroup or a pod replaces one of its name, as if that were deleted first.
+	// The cluster must not have the others.
 	Add []metav1.Object
 	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
 	Delete []string
@@ -61,12 +62,9 @@ type arrival struct {
 func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arrival, error) {
 	a := &arrival{c: c, trial: trial, now: now}
 	for _, name := range x.Delete {
-		j, err := jobOf(c, name)
-		if err != nil {
+		if err := a.remove(name); err != nil {
 			return nil, err
 		}
-		trial.Remove(j)
-		a.gone = append(a.gone, j.Key)
 	}
 	for _, n := range x.Copies {
 		if err := a.copies(n); err != nil {
@@ -75,6 +73,7 @@ func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arr
 	}
 	pods := 0
 	for _, o := range x.Add {
+		a.replace(o)
 		if job, ok := o.(*batchv1alpha1.Job); ok {
 			for i := range job.Spec.Tasks {
 				pods += int(max(job.Spec.Tasks[i].Replicas, 0))
@@ -88,6 +87,46 @@ func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arr
 		}
 	}
 	return a, a.add()
+}
+
+// remove takes a job away.
+func (a *arrival) remove(name string) error {
+	j, err := jobOf(a.c, name)
+	if err == nil {
+		a.trial.Remove(j)
+		a.gone = append(a.gone, j.Key)
+		return nil
+	}
+	if removed, found := a.trial.RemoveOwned(name); found { // a Job that has no PodGroup yet
+		for _, j := range removed {
+			a.gone = append(a.gone, j.Key)
+		}
+		return nil
+	}
+	return err
+}
+
+// replace removes the objects that an arriving object replaces.
+func (a *arrival) replace(o metav1.Object) {
+	key := model.Key(o.GetNamespace(), o.GetName())
+	var replaced []*model.Job
+	switch o.(type) {
+	case *batchv1alpha1.Job:
+		replaced, _ = a.trial.RemoveOwned(key)
+	case *v1beta1.PodGroup:
+		if j := a.c.Jobs[key]; j != nil && !j.Orphan {
+			a.trial.Remove(j)
+			replaced = append(replaced, j)
+		}
+	case *corev1.Pod:
+		if t := a.c.Tasks[key]; t != nil && len(t.Job.Tasks) == 1 {
+			a.trial.Remove(t.Job)
+			replaced = append(replaced, t.Job)
+		}
+	}
+	for _, j := range replaced {
+		a.gone = append(a.gone, j.Key)
+	}
 }
 
 // jobOf finds a job by what people call it.
@@ -123,6 +162,7 @@ func (a *arrival) copies(n Copies) error {
 	}
 	like := a.c.Nodes.Rows[row].Object
 	for i := range n.Count {
+		a.c.Breathe()
 		more := like.DeepCopy()
 		more.Name = fmt.Sprintf("%s-more-%d", n.Like, i+1)
 		more.UID = types.UID(more.Name)
@@ -238,6 +278,7 @@ func (a *arrival) podsOf(job *batchv1alpha1.Job, group string) error {
 			continue
 		}
 		for n := range int(task.Replicas) {
+			a.c.Breathe()
 			pod, err := objects.Pod(job, objects.PodPlan{
 				Task: task, Index: n, Group: group, SchedulerName: a.c.SchedulerNames[0], Plugins: plugins,
 			})

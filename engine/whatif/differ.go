@@ -12,9 +12,11 @@ import (
 
 // Fate is what a plan has in mind for the pods of a job.
 type Fate struct {
-	Bound    int `json:"bound,omitempty"`
-	Promised int `json:"promised,omitempty"` // a place where others leave
-	Evicted  int `json:"evicted,omitempty"`
+	// Admitted means that the job is admitted, and that its pods are created afterwards.
+	Admitted bool `json:"admitted,omitempty"`
+	Bound    int  `json:"bound,omitempty"`
+	Promised int  `json:"promised,omitempty"` // a place where others leave
+	Evicted  int  `json:"evicted,omitempty"`
 	// For are the jobs for which they go.
 	For []string `json:"for,omitempty"`
 	// Waits is why the job waits, or a pod of it.
@@ -40,6 +42,9 @@ func fates(plan *model.Plan) map[string]*Difference {
 			out[job] = &Difference{Job: job, Queue: queue, After: Fate{places: map[string]string{}}}
 		}
 		return &out[job].After
+	}
+	for i := range plan.Admits {
+		of(plan.Admits[i].Job, plan.Admits[i].Queue).Admitted = true
 	}
 	for i := range plan.Binds {
 		b := &plan.Binds[i]
@@ -71,8 +76,8 @@ func fates(plan *model.Plan) map[string]*Difference {
 	return out
 }
 
-// Differ lists the jobs that fare otherwise by the second of two plans, in key order, but for those left out: whose pods are bound,
-// promised or evicted otherwise, or wait in one and not in the other.
+// Differ lists the jobs that the second of two plans decides differently, in key order, without those left out. Their pods are bound,
+// promised or evicted differently, or they wait or are admitted in one plan only.
 func Differ(before, after *model.Plan, without []string) []Difference {
 	was, is := fates(before), fates(after)
 	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
@@ -89,7 +94,8 @@ func Differ(before, after *model.Plan, without []string) []Difference {
 		if x := is[key]; x != nil {
 			d.Queue, d.After = x.Queue, x.After
 		}
-		if !maps.Equal(d.Before.places, d.After.places) || (d.Before.Waits == "") != (d.After.Waits == "") {
+		if !maps.Equal(d.Before.places, d.After.places) || (d.Before.Waits == "") != (d.After.Waits == "") ||
+			d.Before.Admitted != d.After.Admitted {
 			out = append(out, d)
 		}
 	}
@@ -124,9 +130,25 @@ func (f *Fate) text(was *Fate, titles explain.Titles) string {
 		parts = append(parts, "waits: "+f.Waits)
 	}
 	if len(parts) == 0 {
-		return "nothing changes"
+		return f.without(was)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// without states of a job that a plan does not change what the other plan decides, and this one does not.
+func (f *Fate) without(was *Fate) string {
+	switch {
+	case f.Admitted:
+		return "admitted; its pods are created next"
+	case was.Evicted > 0:
+		return "no pod evicted"
+	case was.Bound+was.Promised > 0:
+		return "no pod bound"
+	case was.Waits != "":
+		return "does not wait"
+	default:
+		return "not admitted"
+	}
 }
 
 // elsewhere is how many pods are bound to another node than before.

@@ -91,7 +91,7 @@ func (s *stage) playOne(name string, phase corev1.PodPhase) {
 // most as often as there are phases, and then no more. No pod beyond the replicas is left, except finished ones where the phase retains
 // them.
 func TestJobsConverge(t *testing.T) {
-	const jobs = 150
+	const jobs = 400
 	r := rand.New(rand.NewPCG(3, 4))
 	podPhases := []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown}
 	phases := builtIn().machines[jobMachine].Phases()

@@ -163,6 +163,9 @@ func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c ca
 	if failed != nil && !isRefusal(failed) && w.beside == nil { // what was made beside the job is written down at once
 		return failed
 	}
+	if failed != nil && wait != nil {
+		wait.message += r.announce(w.rec, failed)
+	}
 	if err := r.conclude(ctx, w, step, transition{cause: c, wait: wait}); err != nil {
 		return err
 	}

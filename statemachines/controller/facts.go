@@ -34,6 +34,7 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 			Pending: c.pending, Running: c.running, Succeeded: c.succeeded, Failed: c.failed,
 			Terminating: c.terminating, Unknown: c.unknown,
 			MinAvailable: job.Status.MinAvailable, RetryCount: job.Status.RetryCount, Version: job.Status.Version,
+			ResumeCount: objects.Resumes(&job.Status),
 		},
 	}
 	facts.Pods = sync.OnceValue(func() []statemachines.Pod { return podsFacts(pods, goes) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // The machine of Jobs, and the effects that it may ask for.
@@ -39,6 +41,9 @@ const (
 
 // retryCounter is the counter that a job's status keeps.
 const retryCounter = "retryCount"
+
+// resumeCounter is the counter of resumes, in the ledger of a job's status.
+const resumeCounter = "resumeCount"
 
 // catchUp is how long a cache that is behind is given.
 const catchUp = 20 * time.Millisecond
@@ -175,7 +180,7 @@ func (r *jobs) refusedIn(ctx context.Context, quota client.Object) []reconcile.R
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if job := &list.Items[i]; job.Status.State.Reason == failedCreate || job.Status.State.Reason == pvcError {
+		if job := &list.Items[i]; slices.Contains([]string{failedCreate, pvcError, groupError, pluginError}, job.Status.State.Reason) {
 			name := client.ObjectKeyFromObject(job)
 			r.memory.of(name, job.UID).free()
 			out = append(out, reconcile.Request{NamespacedName: name})
@@ -297,6 +302,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	count(w.pods, next.goes).write(s)
 	s.MinAvailable = job.Spec.MinAvailable
 	s.RetryCount += int32(t.outcome.Counters[retryCounter])
+	countResumes(s, t.outcome.Counters[resumeCounter])
 	for _, d := range w.debts {
 		if settled(w, d) {
 			paid(s, d.key)
@@ -378,9 +384,16 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 }
 
 // tell counts what changed, and says it to people.
-func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
+func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) { //nolint:gocyclo // one case a kind of news
 	s := job.Status
-	r.metrics.retries.Add(float64(s.RetryCount - old.Status.RetryCount))
+	retries := s.RetryCount - objects.Resumes(&s)
+	if more := retries - (old.Status.RetryCount - objects.Resumes(&old.Status)); more > 0 {
+		r.metrics.retries.Add(float64(more))
+		if retries >= job.Spec.MaxRetry-1 {
+			r.event(job, corev1.EventTypeWarning, "MaxRetryNear", t.cause.action, "this is restart %d of the job, and its spec.maxRetry is %d",
+				retries, job.Spec.MaxRetry)
+		}
+	}
 	if t.wait != nil && t.wait.warn && (old.Status.State.Reason != s.State.Reason || old.Status.State.Message != s.State.Message) {
 		reason := string(batchv1alpha1.PodGroupPending)
 		if t.wait.reason == pluginError || t.wait.reason == pvcError {
@@ -429,10 +442,15 @@ func isRefusal(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err) || errors.Is(err, errForeign)
 }
 
-// refused counts refusals, and has a job ended that was refused too often.
+// refused counts refusals, and has a job ended that was refused too often. A refusal by a ResourceQuota is not counted: the quota may be
+// free at any time, and the job waits for that.
 func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) {
-	refusals := rec.refused()
 	r.metrics.refusals.Inc()
+	if !mayBeFinal(err) {
+		rec.refusals = 0
+		return
+	}
+	refusals := rec.refused()
 	if r.options.MaxRequeue < 0 || refusals <= r.options.MaxRequeue || r.machine.Final(string(job.Status.State.Phase)) {
 		return
 	}
@@ -442,6 +460,16 @@ func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall,
 	text := fmt.Sprintf("refused %d times: %s", r.options.MaxRequeue+1, err)
 	r.event(job, corev1.EventTypeWarning, refusedTooOften, string(batchv1alpha1.TerminateJobAction), "%s", text)
 	rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: refusedTooOften, message: text})
+}
+
+// announce states, from the middle on, how near the limit of refusals in a row is that ends a job; "" before, and where there is no limit.
+func (r *jobs) announce(rec *recall, failed error) string {
+	limit := r.options.MaxRequeue + 1
+	if n := rec.refusals + 1; r.options.MaxRequeue >= 0 && n > limit/2 && n < limit && isRefusal(failed) && mayBeFinal(failed) {
+		return fmt.Sprintf("; it was refused %d times in a row, and after %d times the job is terminated (--max-requeue-num of the controllers)",
+			n, limit)
+	}
+	return ""
 }
 
 // refusedTooOften is the reason of a job that was terminated because the API server refused its objects.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // What a job's status owes: pods that its phase says are gone, and that must be deleted still. It is
@@ -24,6 +25,17 @@ const (
 	killKey    = "celsius.dev/kill"
 	restartKey = "celsius.dev/restart."
 )
+
+// countResumes adds to the number of resumes.
+func countResumes(s *batchv1alpha1.JobStatus, more int) {
+	if more == 0 {
+		return
+	}
+	if s.ControlledResources == nil {
+		s.ControlledResources = map[string]string{}
+	}
+	s.ControlledResources[objects.ResumesKey] = strconv.Itoa(int(objects.Resumes(s)) + more)
+}
 
 // What an action of a machine aims at.
 const (

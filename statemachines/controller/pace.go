@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,8 +26,8 @@ const (
 	writesAtOnce  = 10
 )
 
-// tooSoon is the error of a status write that was deferred. The reconcile stops there, and starts again after the wait: it then writes the
-// state of that time, so that writes in between are merged and the last state is always written.
+// tooSoon is the error of a status write that was deferred. The reconcile stops there, and starts again after the wait. It then writes
+// the state of that time. So the writes in between are merged, and the last state is always written.
 type tooSoon struct{ wait time.Duration }
 
 // Error implements error.
@@ -144,7 +147,8 @@ func (s pacedStatus) Apply(ctx context.Context, obj runtime.ApplyConfiguration, 
 	return s.SubResourceWriter.Apply(ctx, obj, opts...)
 }
 
-// patient is a reconciler that starts again when a status may be written that was deferred.
+// patient is a reconciler that starts again when a status may be written that was deferred. A write that fails because its namespace is
+// being deleted is no error: that ends by itself, with the deletion of the object.
 type patient struct{ reconcile.Reconciler }
 
 // Reconcile implements reconcile.Reconciler.
@@ -153,5 +157,26 @@ func (p patient) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if later := (*tooSoon)(nil); errors.As(err, &later) {
 		return reconcile.Result{RequeueAfter: later.wait}, nil
 	}
+	if isTerminating(err) {
+		logOf(ctx).V(1).Info("the namespace is being deleted", "refused", err.Error())
+		return reconcile.Result{RequeueAfter: untilGone}, nil
+	}
 	return result, err
+}
+
+// untilGone is how long the controllers wait before they reconcile an object again whose namespace is being deleted.
+const untilGone = 30 * time.Second
+
+// isTerminating reports whether an error, and each of those that it joins, is the refusal to create something in a namespace that is being
+// deleted.
+func isTerminating(err error) bool {
+	switch x := err.(type) { //nolint:errorlint // it goes through the tree
+	case apierrors.APIStatus:
+		return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+	case interface{ Unwrap() []error }:
+		return len(x.Unwrap()) > 0 && !slices.ContainsFunc(x.Unwrap(), func(e error) bool { return !isTerminating(e) })
+	case interface{ Unwrap() error }:
+		return isTerminating(x.Unwrap())
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,21 @@ func refusalText(rules []refusalRule, pod string, err error) error {
 		}
 	}
 	return fmt.Errorf("create pod %s: %w", pod, err)
+}
+
+// mayBeFinal reports whether a refusal, or one of several, can only end when a user changes something. A refusal by a ResourceQuota ends
+// when other objects of the namespace do.
+func mayBeFinal(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree of errors, branch by branch
+	case apierrors.APIStatus:
+		return !strings.Contains(err.Error(), "exceeded quota: ") && !strings.Contains(err.Error(), "failed quota: ")
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), mayBeFinal)
+	case interface{ Unwrap() error }:
+		return mayBeFinal(e.Unwrap())
+	default:
+		return true
+	}
 }
 
 // refusedPod is a refusal in the words of refusalRules; errors.As finds the API server's answer.

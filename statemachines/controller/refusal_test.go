@@ -9,8 +9,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // TestRefusalText shows that a refusal of a pod begins with its cause, with messages that Kubernetes' admission plugins write.
@@ -49,6 +51,61 @@ func TestRefusalText(t *testing.T) {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: the answer of the API server is lost", c.answer)
 		}
+	}
+}
+
+// TestQuotaIsNeverFinal has a job's pods, PodGroup or claims refused by a quota far more often than the limit of refusals: the job waits,
+// and runs when the quota is free. A refusal of another kind announces the limit before it ends the job, also in company of a quota's.
+func TestQuotaIsNeverFinal(t *testing.T) {
+	forbidden := func(why string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-ps-0", errors.New(why))
+	}
+	exceeded := forbidden("exceeded quota: team-quota, requested: requests.cpu=4, used: requests.cpu=8, limited: requests.cpu=8")
+	unstated := forbidden("failed quota: team-quota: must specify requests.memory for: train")
+	security := forbidden(`violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`)
+	for _, c := range []struct {
+		name  string
+		err   error
+		final bool
+	}{
+		{"exceeded", exceeded, false},
+		{"unstated", unstated, false},
+		{"two of them", errors.Join(exceeded, unstated), false},
+		{"security", security, true},
+		{"security and quota", errors.Join(exceeded, security), true},
+		{"foreign", errForeign, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Options{MaxRequeue: 5}, openQueue(), trainJob(t, ""))
+			s.settle()
+			s.letIn(schedulingv1beta1.PodGroupInqueue)
+			refuse := true
+			s.refuse = func(obj client.Object) error {
+				if _, pod := obj.(*corev1.Pod); pod && refuse {
+					return c.err
+				}
+				return nil
+			}
+			announced := false
+			for range 20 {
+				s.round()
+				announced = announced || strings.Contains(s.job().Status.State.Message, "after 6 times the job is terminated")
+			}
+			if got := s.job().Status.State; got.Phase == batchv1alpha1.Terminating || got.Phase == batchv1alpha1.Terminated {
+				if !c.final || !announced {
+					t.Errorf("the job is %+v; the end was announced: %v", got, announced)
+				}
+				return
+			}
+			if c.final || announced {
+				t.Fatalf("the job is %+v; the end was announced: %v", s.job().Status.State, announced)
+			}
+			refuse = false
+			runs(s)
+			if got := s.job().Status.State.Phase; got != batchv1alpha1.Running {
+				t.Errorf("the job is %s once the quota is free", got)
+			}
+		})
 	}
 }
 

@@ -66,6 +66,9 @@ type stage struct {
 	// pace limits status writes by the clock of the stage. It survives new controllers, so that tests without memory are paced as well.
 	pace *pace
 
+	// refuse, where it is set, returns the error with which the API server refuses to create an object.
+	refuse func(client.Object) error
+
 	mu     sync.Mutex
 	calls  int
 	made   map[string]int // how often each object was made
@@ -194,6 +197,11 @@ func (s *stage) write(do func() error) error {
 }
 
 func (s *stage) create(ctx context.Context, c client.Client, obj client.Object, opts ...client.CreateOption) error {
+	if s.refuse != nil {
+		if err := s.refuse(obj); err != nil {
+			return err
+		}
+	}
 	s.nextID++
 	obj.SetUID(types.UID(fmt.Sprintf("uid-%d", s.nextID)))
 	obj.SetCreationTimestamp(metav1.NewTime(s.now))

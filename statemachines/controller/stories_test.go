@@ -194,6 +194,35 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// TestResumeIsNoRetry suspends and resumes a job more often than its maxRetry: it runs, and a failed pod still restarts it as often as
+// maxRetry allows, and no more often. The number of restarts that Volcano's clients read counts both.
+func TestResumeIsNoRetry(t *testing.T) {
+	s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, "{event: PodFailed, action: RestartJob}")))
+	runs(s)
+	for i := range 5 {
+		s.commandJob("AbortJob")
+		s.release()
+		s.settle()
+		s.commandJob("ResumeJob")
+		again(s)
+		if got := s.job().Status; got.State.Phase != batchv1alpha1.Running || got.RetryCount != int32(i+1) {
+			t.Fatalf("resumed %d times, the job is %s with retryCount %d", i+1, got.State.Phase, got.RetryCount)
+		}
+	}
+	for i, want := range []batchv1alpha1.JobPhase{batchv1alpha1.Running, batchv1alpha1.Running, batchv1alpha1.Failed} {
+		s.newController()
+		s.play("worker-0", corev1.PodFailed, 1)
+		s.settle()
+		again(s)
+		if got := s.job().Status.State; got.Phase != want {
+			t.Fatalf("restarted %d times, the job is %+v", i+1, got)
+		}
+	}
+	if !s.told("MaxRetryNear: this is restart 2 of the job, and its spec.maxRetry is 3") {
+		t.Errorf("the limit was not announced: %q", s.lines)
+	}
+}
+
 // TestLastTryIsKept restarts a job until it has failed: the failed pod of the last try stays, with its logs, also when the API server
 // refuses a deletion at any moment.
 func TestLastTryIsKept(t *testing.T) {

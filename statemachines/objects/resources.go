@@ -81,6 +81,7 @@ func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 	for i := range pod.Spec.InitContainers {
 		defaultRequests(&pod.Spec.InitContainers[i].Resources)
 	}
+	defaultPodLevel(pod)
 	usage := quotaUsage(pod)
 	for name, amount := range usage {
 		own, ok := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)

@@ -181,7 +181,7 @@ func (w *world) program(name string) *cobra.Command {
 		Connect: func(*genericclioptions.ConfigFlags) (*Reach, error) {
 			return &Reach{WithWatch: w.client, Table: podTable, Raw: w.raw}, nil
 		},
-		Now: now,
+		Now: now, Patience: time.Millisecond,
 		Env: func(name string) string {
 			return map[string]string{"VOLCANO_DEFAULT_JOB_NAMESPACE": "team"}[name]
 		},

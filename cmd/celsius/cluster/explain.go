@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -18,6 +21,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // explainable are the kinds that can be explained, with the words that people write for them.
@@ -63,19 +67,24 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 			if err != nil {
 				return err
 			}
-			cause := ""
-			if kind == explain.Job && output == "" {
-				cause = t.jobCause(c.Context(), r, types.NamespacedName{Namespace: namespace, Name: name})
+			cause, phase, key := "", "", types.NamespacedName{Namespace: namespace, Name: name}
+			if kind == explain.Job {
+				cause, phase = t.jobCause(c.Context(), r, key)
 			}
-			say(c.OutOrStdout(), "%s", cause)
+			if cause != "" && output == "" {
+				say(c.OutOrStdout(), "job %s\n  phase  %s\n  cause  %s\n\n", key, phase, cause)
+			}
 			text, err := r.Raw(c.Context(), questions.Path(kind, namespace, name), accept, nil)
-			if apierrors.IsNotFound(err) && cause != "" {
-				return nil // the scheduler knows no job whose pods do not exist; its controllers stated why
+			switch {
+			case apierrors.IsNotFound(err) && cause != "": // the scheduler knows no job whose pods do not exist; its controllers stated why
+				if output == "" {
+					return nil
+				}
+				text = []byte("{}")
+			case err != nil:
+				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now()))
 			}
-			if err != nil {
-				return unanswered(err)
-			}
-			return sayAnswer(c, output, text)
+			return sayAnswer(c, output, text, cause)
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -93,30 +102,82 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 	return c
 }
 
-// takenWithin is how long the controllers may take to write the first status of a new Job before that is worth a word.
+// takenWithin is how long the controllers may take to write the first status of a new Job before explain reports a delay.
 const takenWithin = 10 * time.Second
 
-// jobCause states what the controllers know of why a Job has no running pods, as the user may read it; "" where the Job runs, does not
-// exist, or may not be read. The scheduler knows nothing of pods that could not be created.
-func (t *tool) jobCause(ctx context.Context, r *Reach, name types.NamespacedName) string {
+// Leases by which the parts take turns, as deploy installs them.
+const (
+	schedulerLease   = "celsius-scheduler"
+	controllersLease = "celsius-controllers"
+)
+
+// idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease.
+func idle(ctx context.Context, r *Reach, name string, now time.Time) string {
+	lease := &coordinationv1.Lease{}
+	part := map[string]string{schedulerLease: "no scheduler runs", controllersLease: "no controllers run"}[name]
+	if err := r.Get(ctx, types.NamespacedName{Namespace: partsNamespace, Name: name}, lease); err != nil {
+		return "" // a part that runs without --leader-elect, or under another name, has no such Lease
+	}
+	spec := lease.Spec
+	if spec.RenewTime == nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
+		return fmt.Sprintf("%s: nothing holds Lease %s/%s", part, partsNamespace, name)
+	}
+	holds := leaseHolds
+	if spec.LeaseDurationSeconds != nil {
+		holds = time.Duration(*spec.LeaseDurationSeconds) * time.Second
+	}
+	since := metav1.NewTime(spec.RenewTime.Time)
+	if !now.After(since.Add(holds)) {
+		return ""
+	}
+	return fmt.Sprintf("%s: Lease %s/%s was last renewed %s ago, by %s", part, partsNamespace, name, age(now, since),
+		*spec.HolderIdentity)
+}
+
+// jobCause states what the controllers know of why a Job has no running pods, and the Job's phase. The cause is "" where the Job runs, does
+// not exist, or may not be read. The scheduler knows nothing of pods that could not be created.
+func (t *tool) jobCause(ctx context.Context, r *Reach, name types.NamespacedName) (why, phase string) {
 	job := &batchv1alpha1.Job{}
 	if err := r.Get(ctx, name, job); err != nil {
-		return ""
+		return "", ""
+	}
+	return causeOf(ctx, r, job, t.Now()), string(phaseOf(job))
+}
+
+// causeOf states why a Job that the caller read has no running pods; "" where it runs, or has ended well.
+func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Time) string {
+	state, ours := job.Status.State, []string{"celsius", "volcano"}
+	waits := slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, state.Phase)
+	switch name := job.Spec.SchedulerName; {
+	case state.Phase == "" && now.Sub(job.CreationTimestamp.Time) > takenWithin && !slices.Contains(ours, name):
+		meant := ""
+		if near := source.Nearest(name, ours); near != "" {
+			meant = ": did you mean " + near + "?"
+		}
+		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago, because its spec.schedulerName is %q%s; Celsius "+
+			"serves celsius and volcano", age(now, job.CreationTimestamp), name, meant)
+	case state.Phase == "" && now.Sub(job.CreationTimestamp.Time) > takenWithin:
+		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago; %s", age(now, job.CreationTimestamp),
+			cmp.Or(idle(ctx, r, controllersLease, now), "see whether the controllers run"))
 	}
 	why := ""
-	switch state := job.Status.State; {
-	case state.Phase == "" && t.Now().Sub(job.CreationTimestamp.Time) > takenWithin:
-		why = fmt.Sprintf("no controllers have taken the Job since it was created %s ago: its spec.schedulerName is %q, and either no "+
-			"controllers of that name run, or the name is misspelt; Celsius serves celsius and volcano", age(t.Now(), job.CreationTimestamp),
-			job.Spec.SchedulerName)
-	case state.Message != "":
-		why = state.Reason + ": " + state.Message
+	if state.Message != "" {
+		why = strings.TrimPrefix(state.Reason+": "+state.Message, ": ")
 	}
-	if why == "" {
-		return ""
+	if waits {
+		if none := cmp.Or(idle(ctx, r, controllersLease, now), idle(ctx, r, schedulerLease, now)); none != "" {
+			return strings.TrimSuffix(none+"; before that: "+why, "; before that: ")
+		}
 	}
-	return fmt.Sprintf("job %s\n  phase  %s\n  cause  %s\n\n", name, phaseOf(job), why)
+	return why
 }
+
+const (
+	// partsNamespace is where the parts keep their Leases.
+	partsNamespace = "celsius-system"
+	// leaseHolds is how long a Lease holds that does not state it.
+	leaseHolds = 15 * time.Second
+)
 
 // acceptFor is the form in which an answer is asked for.
 func acceptFor(output string) (accept string, err error) {
@@ -129,17 +190,20 @@ func acceptFor(output string) (accept string, err error) {
 	return "", fmt.Errorf("-o %s: write json or yaml, or leave it out", output)
 }
 
-// sayAnswer writes an answer in the form that was asked for.
-func sayAnswer(c *cobra.Command, output string, text []byte) (err error) {
-	switch output {
-	case "json":
-		var object any
+// sayAnswer writes an answer in the form that was asked for, in JSON and YAML with the cause that the controllers know as the field cause.
+func sayAnswer(c *cobra.Command, output string, text []byte, cause string) (err error) {
+	if output != "" {
+		object := map[string]any{}
 		if err := json.Unmarshal(text, &object); err != nil {
 			return fmt.Errorf("read the answer: %w", err)
 		}
+		if cause != "" {
+			object["cause"] = cause
+		}
 		text, err = json.MarshalIndent(object, "", "  ")
 		text = append(text, '\n')
-	case "yaml":
+	}
+	if output == "yaml" && err == nil {
 		text, err = yaml.JSONToYAML(text)
 	}
 	if err != nil {
@@ -166,8 +230,12 @@ func whatToExplain(args []string) (kind, name string, err error) {
 	return "", "", fmt.Errorf("%q cannot be explained; there are %s", kind, strings.Join(explain.Kinds(), ", "))
 }
 
-// unanswered says of an API that is not there, or does not answer, what that means.
-func unanswered(err error) error {
+// unanswered states what it means that the API of explanations is missing, or does not answer. why is why no scheduler runs; "": it is not
+// known, or one does.
+func unanswered(err error, why string) error {
+	if why != "" {
+		return fmt.Errorf("%s, so no pod is placed and no question answered; start the scheduler: %w", why, err)
+	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	switch {
 	case ok && status.ErrStatus.Code == 404 && (status.ErrStatus.Details == nil || status.ErrStatus.Details.Group != questions.Group):

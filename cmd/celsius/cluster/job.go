@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // What Commands ask for.
@@ -252,6 +252,9 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 		return err
 	}
 	line := func(key, format string, args ...any) { say(out, "%-18s%s\n", key+":", fmt.Sprintf(format, args...)) }
+	if why := causeOf(ctx, r, job, t.Now()); why != "" {
+		line("Cause", "%s", why)
+	}
 	line("Name", "%s", job.Name)
 	line("Namespace", "%s", job.Namespace)
 	line("Labels", "%s", wordsOf(job.Labels))
@@ -261,10 +264,10 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	line("Scheduler", "%s", job.Spec.SchedulerName)
 	line("Priority class", "%s", cmp.Or(job.Spec.PriorityClassName, "<none>"))
 	line("Min available", "%d", job.Spec.MinAvailable)
-	line("Retries", "%d of %d", job.Status.RetryCount, job.Spec.MaxRetry)
+	line("Retries", "%d of %d", job.Status.RetryCount-objects.Resumes(&job.Status), job.Spec.MaxRetry)
 	line("Phase", "%s, since %s", phaseOf(job), age(t.Now(), job.Status.State.LastTransitionTime))
-	if s := job.Status.State; s.Reason != "" || s.Message != "" {
-		line("Why", "%s", strings.TrimPrefix(s.Reason+": "+s.Message, ": "))
+	if s := job.Status.State; s.Reason != "" {
+		line("Reason", "%s", s.Reason)
 	}
 	s := job.Status
 	line("Pods", "%d pending, %d running, %d succeeded, %d failed, %d terminating, %d unknown", s.Pending, s.Running, s.Succeeded, s.Failed,
@@ -381,10 +384,11 @@ func (t *tool) commandCommand(verb, action, short string) *cobra.Command {
 				return err
 			}
 			return eachOf(args, func(name string) error {
-				if err := commandJob(c.Context(), r, types.NamespacedName{Namespace: namespace, Name: name}, action); err != nil {
+				became, err := t.commandJob(c.Context(), r, types.NamespacedName{Namespace: namespace, Name: name}, action)
+				if err != nil {
 					return err
 				}
-				say(c.OutOrStdout(), "%s/%s %s asked for\n", jobName, name, action)
+				say(c.OutOrStdout(), "%s/%s %s\n", jobName, name, became)
 				return nil
 			})
 		},
@@ -398,25 +402,6 @@ func eachOf(names []string, do func(string) error) error {
 		errs = append(errs, do(name))
 	}
 	return errors.Join(errs...)
-}
-
-// commandJob makes a Command for a Job.
-func commandJob(ctx context.Context, r *Reach, name types.NamespacedName, action string) error {
-	job := &batchv1alpha1.Job{}
-	if err := r.Get(ctx, name, job); err != nil {
-		return err
-	}
-	return ask(ctx, r, name.Namespace, action, metav1.NewControllerRef(job, batchv1alpha1.GroupVersion.WithKind("Job")))
-}
-
-// ask makes a Command, which goes with its target.
-func ask(ctx context.Context, r *Reach, namespace, action string, target *metav1.OwnerReference) error {
-	return r.Create(ctx, &busv1alpha1.Command{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: target.Name + "-" + strings.ToLower(action) + "-", Namespace: namespace, OwnerReferences: []metav1.OwnerReference{*target},
-		},
-		TargetObject: target, Action: action,
-	})
 }
 
 // deleteCommand deletes objects of a kind by name.
@@ -436,10 +421,7 @@ func (t *tool) deleteCommand(kind client.Object, title, called, apiVersion strin
 				}
 				o.SetNamespace(namespace)
 				o.SetName(name)
-				if err := r.Delete(c.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-					return err
-				}
-				became, err := isGone(c.Context(), r, o)
+				became, err := r.remove(c.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground))
 				if err != nil {
 					return err
 				}

@@ -217,11 +217,11 @@ namespace default, which the controllers obey.`,
 			if err != nil {
 				return err
 			}
-			if err := operate(c.Context(), r, args[0], action, weight); err != nil {
+			became, err := t.operate(c.Context(), r, args[0], action, weight)
+			if err != nil {
 				return err
 			}
-			done := map[string]string{openAction: openQueue + " asked for", closeAction: closeQueue + " asked for", updateAction: "updated"}
-			say(c.OutOrStdout(), "%s/%s %s\n", queueName, args[0], done[action])
+			say(c.OutOrStdout(), "%s/%s %s\n", queueName, args[0], became)
 			return nil
 		},
 	}
@@ -233,35 +233,28 @@ namespace default, which the controllers obey.`,
 	return c
 }
 
-// operate opens or closes a queue, by a Command, or changes its weight.
-func operate(ctx context.Context, r *Reach, name, action string, weight int32) error {
+// operate opens or closes a queue, by a Command, or changes its weight. It returns what to report.
+func (t *tool) operate(ctx context.Context, r *Reach, name, action string, weight int32) (string, error) {
 	if actions := []string{openAction, closeAction, updateAction}; !slices.Contains(actions, action) {
-		return fmt.Errorf("action %q: give open, close or update", action)
+		return "", fmt.Errorf("action %q: give open, close or update", action)
 	}
 	if action == updateAction && weight < 1 {
-		return errors.New("to update a queue, give a weight of at least 1")
+		return "", errors.New("to update a queue, give a weight of at least 1")
 	}
 	if action != updateAction && weight != 0 {
-		return fmt.Errorf("a weight goes with the action update, not with %s", action)
+		return "", fmt.Errorf("a weight goes with the action update, not with %s", action)
 	}
 	queue := &schedulingv1beta1.Queue{}
 	if err := r.Get(ctx, types.NamespacedName{Name: name}, queue); err != nil {
-		return err
+		return "", err
 	}
 	if action == updateAction {
 		old := queue.DeepCopy()
 		queue.Spec.Weight = weight
 		if err := r.Patch(ctx, queue, client.MergeFrom(old)); err != nil {
-			return err
+			return "", err
 		}
-		if err := r.Get(ctx, types.NamespacedName{Name: name}, queue); err != nil {
-			return fmt.Errorf("the weight of queue %s was sent, but the queue cannot be read back: %w", name, err)
-		}
-		if queue.Spec.Weight != weight {
-			return fmt.Errorf("the weight of queue %s was sent, but it is %d: another client or a webhook changed it", name, queue.Spec.Weight)
-		}
-		return nil
+		return "updated", nil
 	}
-	asked := map[string]string{openAction: openQueue, closeAction: closeQueue}[action]
-	return ask(ctx, r, commandNamespace, asked, metav1.NewControllerRef(queue, schedulingv1beta1.GroupVersion.WithKind("Queue")))
+	return t.commandQueue(ctx, r, queue, map[string]string{openAction: openQueue, closeAction: closeQueue}[action])
 }

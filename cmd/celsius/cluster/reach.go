@@ -38,6 +38,8 @@ type Reach struct {
 type Options struct {
 	Connect func(*genericclioptions.ConfigFlags) (*Reach, error)
 	Now     func() time.Time
+	// Patience is how long a command waits until the controllers have done what it asks for.
+	Patience time.Duration
 	// Env reads a variable of the environment.
 	Env func(name string) string
 }
@@ -81,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Patience == 0 {
+		o.Patience = 5 * time.Second
 	}
 	if o.Env == nil {
 		o.Env = os.Getenv

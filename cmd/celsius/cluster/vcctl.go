@@ -137,18 +137,20 @@ func (t volcanos) vcctlJob() *cobra.Command {
 		t.vcctlOnJob("view", "n", "N", "Show a Job and its events", func(c *cobra.Command, r *Reach, name types.NamespacedName) error {
 			return t.viewJob(c.Context(), r, c.OutOrStdout(), name)
 		}),
-		t.vcctlOnJob("suspend", "n", "N", "Suspend a Job", suspend), t.vcctlOnJob("resume", "n", "N", "Resume a Job", resume),
+		t.vcctlOnJob("suspend", "n", "N", "Suspend a Job", t.suspend), t.vcctlOnJob("resume", "n", "N", "Resume a Job", t.resume),
 		t.vcctlOnJob("delete", "n", "N", "Delete a Job", func(c *cobra.Command, r *Reach, name types.NamespacedName) error {
 			return deleteJob(c, r, name, "delete")
 		}))
 }
 
-func suspend(c *cobra.Command, r *Reach, name types.NamespacedName) error {
-	return commandJob(c.Context(), r, name, abortJob)
+func (t volcanos) suspend(c *cobra.Command, r *Reach, name types.NamespacedName) error {
+	_, err := t.commandJob(c.Context(), r, name, abortJob)
+	return err
 }
 
-func resume(c *cobra.Command, r *Reach, name types.NamespacedName) error {
-	return commandJob(c.Context(), r, name, resumeJob)
+func (t volcanos) resume(c *cobra.Command, r *Reach, name types.NamespacedName) error {
+	_, err := t.commandJob(c.Context(), r, name, resumeJob)
+	return err
 }
 
 func deleteJob(c *cobra.Command, r *Reach, name types.NamespacedName, verb string) error {
@@ -331,7 +333,8 @@ func (t volcanos) vcctlCreateQueue() *cobra.Command {
 		if err := r.Create(c.Context(), queue); err != nil || !closed {
 			return err
 		}
-		return operate(c.Context(), r, queue.Name, closeAction, 0) // a state is asked for, not written
+		_, err := t.operate(c.Context(), r, queue.Name, closeAction, 0) // a state is asked for, not written
+		return err
 	})
 }
 
@@ -359,7 +362,8 @@ func (t volcanos) vcctlOperate() *cobra.Command {
 		if action != updateAction {
 			weight = 0
 		}
-		return operate(c.Context(), r, name, action, weight)
+		_, err := t.operate(c.Context(), r, name, action, weight)
+		return err
 	})
 }
 
@@ -623,9 +627,9 @@ func (t volcanos) slurm(program string) *cobra.Command {
 			return deleteJob(c, r, name, "cancel")
 		})
 	case "vsuspend":
-		return t.vcctlOnJob(program, "N", "n", "Suspend a Job", suspend)
+		return t.vcctlOnJob(program, "N", "n", "Suspend a Job", t.suspend)
 	}
-	return t.vcctlOnJob(program, "N", "n", "Resume a Job", resume)
+	return t.vcctlOnJob(program, "N", "n", "Resume a Job", t.resume)
 }
 
 func (t volcanos) vsub() *cobra.Command {

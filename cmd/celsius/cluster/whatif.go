@@ -38,7 +38,9 @@ evicted for it, and by which rows; or why it would wait, and what would help.
 And what else would be decided otherwise than as things are. Nothing is changed.
 
 Jobs, PodGroups and pods of -f are filled in and checked by the API server as if
-they were made (a dry run), as you: who may not make them is told so. Of pods
+they were made (a dry run), as you: who may not make them is told so. One that
+the cluster has already is replaced: the question is what would be decided if it
+were deleted, and created as the file has it. Of pods
 that run nobody knows when they end, so that of a job that would wait it is not
 told for how long.
 
@@ -48,6 +50,7 @@ policies and objects of several namespaces clusterwhatifs, as
 celsius-explain-cluster does.`,
 		Example: `  celsius what-if -f job.yaml -n team
   celsius what-if --delete job/train -n team
+  celsius what-if --delete job/train -f train.yaml -n team
   celsius what-if -f job.yaml --add-nodes 4xgpu-1
   celsius what-if --policy new.yaml`,
 		Args: cobra.NoArgs,
@@ -73,9 +76,9 @@ celsius-explain-cluster does.`,
 			}
 			text, err := r.Raw(c.Context(), questions.WhatIfPath(of), accept, body)
 			if err != nil {
-				return unanswered(err)
+				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now()))
 			}
-			return sayAnswer(c, f.output, text)
+			return sayAnswer(c, f.output, text, "")
 		},
 	}
 	fs := c.Flags()
@@ -144,7 +147,8 @@ func (f *whatIfFlags) copies() (out []whatif.Copies, err error) {
 	return out, nil
 }
 
-// arriving is an object as the API server would have it. One that takes the place of another that would be gone goes as it was written.
+// arriving is an object as the API server would have it. One that replaces another of its name is created, in the dry run, under a name
+// that the API server chooses: so it is filled in and checked, too.
 func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace string) (json.RawMessage, error) {
 	o := d.object.DeepCopy()
 	if slices.Contains([]string{"Job", "PodGroup", "Pod"}, o.GetKind()) {
@@ -153,14 +157,25 @@ func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace
 			d.object.SetNamespace(namespace)
 		}
 		err := r.Create(c.Context(), o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
-		switch {
-		case apierrors.IsAlreadyExists(err) && slices.Contains(f.deleted, "job/"+o.GetName()):
-			o = d.object
-		case err != nil:
+		if apierrors.IsAlreadyExists(err) {
+			o = d.object.DeepCopy()
+			o.SetName("")
+			o.SetGenerateName(generated(d.object.GetName()))
+			err = r.Create(c.Context(), o, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+			o.SetName(d.object.GetName())
+			o.SetGenerateName("")
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return o.MarshalJSON()
+}
+
+// generated is a prefix for the name of an object that is like one of this name. The name is as long, as some rules limit its length.
+func generated(name string) string {
+	const random = 5 // characters, which the API server appends
+	return name[:max(min(len(name)-random, 63-random), 1)]
 }
 
 // policyOf reads a SchedulingPolicy, if there is to be one; the scheduler compiles it.

@@ -88,6 +88,13 @@ type SchedulingPolicySpec struct {
 	// +optional
 	Fallback string `json:"fallback,omitempty"`
 
+	// Which objects the messages on pods and PodGroups may name. OwnNamespace: events and
+	// conditions on an object name no pod or job of another namespace, so a tenant whose pod
+	// is evicted does not learn for whom. AllNamespaces: they do. Unset: OwnNamespace.
+	// +kubebuilder:validation:Enum=OwnNamespace;AllNamespaces
+	// +optional
+	Messages string `json:"messages,omitempty"`
+
 	// The names of the actions of one cycle, in the order in which they run: enqueue,
 	// allocate, preempt, reclaim, backfill, shuffle, and those under actions.
 	// +listType=atomic

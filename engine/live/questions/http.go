@@ -220,8 +220,8 @@ func (s *Server) look(ctx context.Context, turn chan struct{}, do func(*explain.
 	took := time.Duration(0)
 	err := s.Ask(ctx, func(x *explain.Cycle) {
 		began := time.Now()
+		defer func() { took = time.Since(began) }() // it may be broken off
 		do(x)
-		took = time.Since(began)
 	})
 	go func() {
 		time.Sleep(restShare * took)

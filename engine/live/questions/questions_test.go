@@ -190,7 +190,7 @@ func TestWhatIf(t *testing.T) {
 		{"a job of another namespace", "ann", WhatIfPath("a"), job("b", "1"), 400, `is of namespace \"b\", and the question of a`, ""},
 		{"a node within a namespace", "ann", WhatIfPath("a"), `{"add":[{"apiVersion":"v1","kind":"Node"}]}`, 400, "not about v1 Node", ""},
 		{"a job that is there", "ann", WhatIfPath("a"), `{"add":[{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup",` +
-			`"metadata":{"namespace":"a","name":"one"}}]}`, 400, "PodGroup a/one: is there already", ""},
+			`"metadata":{"namespace":"a","name":"one"}}]}`, 200, "job a/one would wait", ""},
 		{"a name of another namespace is no hint", "ann", WhatIfPath("a"), `{"delete":["two"]}`, 404, "there is no job a/two", "b/two"},
 		{"no such node", "admin", WhatIfPath(""), `{"copies":[{"count":1,"like":"n2"}]}`, 404, "did you mean n1?", ""},
 		{"too many nodes", "admin", WhatIfPath(""), `{"copies":[{"count":99999,"like":"n1"}]}`, 400, "write a number from 1 to 10000", ""},

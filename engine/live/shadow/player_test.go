@@ -73,7 +73,7 @@ func TestBounded(t *testing.T) {
 		}
 		return out
 	}
-	step = 50 * time.Millisecond // a cycle takes some times as long
+	step = 20 * time.Millisecond // a cycle takes some times as long
 	if got := len(tries(100)); got < 10 || got > 50 {
 		t.Errorf("it decided %d times in 100 s", got)
 	}

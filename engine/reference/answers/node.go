@@ -160,7 +160,7 @@ func (x *Answers) histogram(t *model.Task, refused map[refusal][]int32) (out []m
 			if r.Site.Name == policy.DevicePredicates {
 				_, f = x.RowOfDevices(t, row)
 			}
-			return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.Text(r, f)}
+			return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.Text(r, f), Everywhere: r.Everywhere()}
 		})...)
 	}
 	return out

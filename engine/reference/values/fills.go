@@ -46,7 +46,11 @@ func (x *Values) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
 		}
 		claims, taking = append(claims, claim), append(taking, q)
 	}
-	for i, r := range quota.WaterFill(total, claims) {
+	var units []float64
+	if e := a.Args["whole"]; e != nil && Eval(e, x.Frame()) == types.True {
+		units = x.c.Dims.Devices()
+	}
+	for i, r := range quota.WholeFill(total, claims, units) {
 		values[taking[i]] = x.World().Amounts(r)
 	}
 	return values

@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,8 +30,63 @@ func answers() map[string]func(*asker, Call) (string, error) {
 	}
 }
 
+// victimTasks is the call that asks which pods go for no other's sake. The action shuffle asks the same.
+const (
+	victimTasks = "VictimTasks"
+	shuffle     = "shuffle"
+)
+
 // answerable says whether there is a site for a call.
-func answerable(fn string) bool { return answers()[fn] != nil }
+func answerable(fn string) bool { return fn == victimTasks || answers()[fn] != nil }
+
+// actions are the case's actions. A case that only asks for victims has the action that evicts them.
+func (c *Case) actions() []string {
+	asks := func(call Call) bool { return call.Fn == victimTasks }
+	if len(c.Config.Actions) == 0 && c.Mode == "calls" && slices.ContainsFunc(c.Observed.TestCalls, asks) {
+		return []string{shuffle}
+	}
+	return c.Config.Actions
+}
+
+// victims compares which pods go. Where Volcano's runs differ, because it takes the pods of a job in any order, it is how many go of each
+// job.
+func (s *opened) victims(d *differ, call Call) {
+	var ours, theirs []string
+	for _, e := range s.decide().Evicts {
+		ours = append(ours, e.Task)
+	}
+	if err := json.Unmarshal(call.Result, &theirs); err != nil {
+		d.add(call.String(), "", err.Error())
+		return
+	}
+	written := func(tasks []string) string {
+		slices.Sort(tasks)
+		return strings.Join(tasks, " ")
+	}
+	if len(s.c.Observed.TestCallVariants) > 1 {
+		written = s.perJob
+	}
+	if a, b := written(ours), written(theirs); a != b {
+		d.add(call.String(), a, b)
+	}
+}
+
+// perJob counts tasks by their jobs.
+func (s *opened) perJob(tasks []string) string {
+	counts := map[string]int{}
+	for _, key := range tasks {
+		job := "no job"
+		if t := s.state.Tasks[key]; t != nil && t.Job != nil {
+			job = t.Job.Key
+		}
+		counts[job]++
+	}
+	var parts []string
+	for _, job := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", counts[job], job))
+	}
+	return strings.Join(parts, ", ")
+}
 
 // asker puts questions to a session.
 type asker struct {
@@ -48,6 +105,10 @@ func (s *opened) calls() []string {
 	a := s.asker()
 	var d differ
 	for _, call := range s.c.Observed.TestCalls {
+		if call.Fn == victimTasks {
+			s.victims(&d, call)
+			continue
+		}
 		ours, err := answers()[call.Fn](a, call)
 		if err != nil {
 			ours = err.Error()

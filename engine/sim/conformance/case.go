@@ -38,6 +38,8 @@ type Case struct {
 	Profile string
 	// Scored is what a case of mode scores is about, nil for the others.
 	Scored *Scored
+	// started is when the package that the case is from was run, as far as samples of use show it. Zero: none does.
+	started time.Time
 }
 
 // Input is the objects of a case, in the order in which they were made. Those that only decide whether a case can be
@@ -86,8 +88,10 @@ type Observed struct {
 	Invariants     *Invariants
 	Trace          []Decision
 	TestCalls      []Call
-	Failures       map[string]any `json:"predicateFailures"`
-	NodeUsage      map[string]NodeUsage
+	// TestCallVariants are the answers of all runs, where they were not the same.
+	TestCallVariants []struct{ Calls []Call }
+	Failures         map[string]any `json:"predicateFailures"`
+	NodeUsage        map[string]NodeUsage
 }
 
 // NodeUsage is what was measured of a node, in percent, by the period over which it was: one of these alone.
@@ -183,6 +187,7 @@ func Load(dir string) ([]*Case, error) {
 		}
 		out, byID[c.ID] = append(out, c), c
 	}
+	setClocks(out)
 	derived, err := loadDerived(filepath.Join(dir, "derived"), byID)
 	problems = append(problems, err)
 	scores, err := loadScores(filepath.Join(dir, "tables", "scores.jsonl"), byID)

@@ -20,7 +20,7 @@ const hierarchical = "capacity"
 
 // conf reads the case's configuration.
 func (c *Case) conf() (volcano.Conf, error) {
-	whole := map[string]any{"actions": c.Config.Actions}
+	whole := map[string]any{"actions": c.actions()}
 	if c.Config.Tiers != nil {
 		whole["tiers"] = c.Config.Tiers
 	}
@@ -115,7 +115,7 @@ func (c *Case) plugins() []string {
 
 // customPlugins exist in the recorded tests only, and have no stub: what they do is not there yet.
 func customPlugins() []string {
-	return []string{"fake", "device-fit-after-eviction", "test-empty-gradient"}
+	return []string{"device-fit-after-eviction", "test-empty-gradient"}
 }
 
 // whyNot says why a case cannot be replayed, "" where it can. The reason is short, for it is counted by its text.
@@ -169,6 +169,7 @@ func (c *Case) unanswerable() string {
 	}
 	for _, call := range c.Observed.TestCalls {
 		switch {
+		case call.Fn == victimTasks:
 		case call.String() == call.Fn:
 			return "call of nothing: it names no object"
 		case !answerable(call.Fn):

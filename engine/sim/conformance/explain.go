@@ -27,6 +27,9 @@ func (r *Runner) Explain(w io.Writer, cases []*Case, id string) (*Result, error)
 	if result.Skip != "" {
 		fmt.Fprintf(&b, "skipped: %s\n", result.Skip)
 	}
+	if result.Assumed != "" {
+		fmt.Fprintf(&b, "assumed: %s\n", result.Assumed)
+	}
 	b.WriteString("\n")
 	var left []string
 	switch {

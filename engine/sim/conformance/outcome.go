@@ -60,22 +60,16 @@ func (c *Case) cluster() (*model.Cluster, error) {
 	return state, nil
 }
 
-// addMeasures adds what was measured of nodes. The newest of it was new when the case ran, which is some minutes before it was
-// written down.
+// addMeasures adds what was measured of nodes, at the age that it had when the case ran.
 func (c *Case) addMeasures(add func(object any)) {
-	var newest time.Time
-	for _, use := range c.Observed.NodeUsage {
-		if use.MetricsTime.After(newest) {
-			newest = use.MetricsTime
-		}
-	}
+	now, _ := c.clock()
 	for _, o := range c.Input.Nodes {
 		use, ok := c.Observed.NodeUsage[o.Name]
 		if !ok || use.MetricsTime.IsZero() {
 			continue
 		}
 		x := &metricsv1beta1.NodeMetrics{Usage: corev1.ResourceList{}}
-		x.Name, x.Timestamp = o.Name, metav1.NewTime(c.Origin.RecordedAt.Add(use.MetricsTime.Sub(newest)))
+		x.Name, x.Timestamp = o.Name, metav1.NewTime(c.Origin.RecordedAt.Add(use.MetricsTime.Sub(now)))
 		for name, percents := range map[corev1.ResourceName]map[string]float64{corev1.ResourceCPU: use.CPU, corev1.ResourceMemory: use.Mem} {
 			for _, percent := range percents {
 				whole := o.Status.Capacity[name]
@@ -84,6 +78,42 @@ func (c *Case) addMeasures(add func(object any)) {
 		}
 		add(x)
 	}
+}
+
+const (
+	// useLasts is how long Volcano heeds a sample of a node's use.
+	useLasts = 5 * time.Minute
+	// runLasts is longer than the tests of one package can have run before a case of it was written down.
+	runLasts = time.Hour
+)
+
+// setClocks tells cases when their package was run. Samples of use are made as the tests of a package start, and their cases are written
+// down minutes later: the newest sample of a package shows the start. One that is older than a run can last shows nothing.
+func setClocks(cases []*Case) {
+	started := map[string]time.Time{}
+	for _, c := range cases {
+		for _, use := range c.Observed.NodeUsage {
+			if c.Origin.RecordedAt.Sub(use.MetricsTime) < runLasts && use.MetricsTime.After(started[c.Origin.Package]) {
+				started[c.Origin.Package] = use.MetricsTime
+			}
+		}
+	}
+	for _, c := range cases {
+		c.started = started[c.Origin.Package]
+	}
+}
+
+// clock is what the ages of a case's samples are counted from, and what is assumed for it. That is the time at which the case was recorded,
+// unless all samples of its package would have been too old by then.
+func (c *Case) clock() (now time.Time, assumed string) {
+	used := slices.Collect(maps.Values(c.Observed.NodeUsage))
+	sampled := slices.ContainsFunc(used, func(u NodeUsage) bool { return !u.MetricsTime.IsZero() })
+	late := c.Origin.RecordedAt.Sub(c.started)
+	if !sampled || c.started.IsZero() || late <= useLasts {
+		return c.Origin.RecordedAt, ""
+	}
+	return c.started, fmt.Sprintf("samples of use are as old as they were when the newest of the package was made, %s before the record",
+		late.Round(time.Second))
 }
 
 // addStorage adds what the case has of volumes. Volcano's list of provisioners whose claims it passes over is not heeded: no

@@ -92,7 +92,7 @@ func (p *Report) Verdict() string {
 		n.all()+len(p.Stale))
 }
 
-// Write writes the tables, why cases were skipped, the cases that failed with both outcomes, the deliberate
+// Write writes the tables, why cases were skipped, what was assumed, the cases that failed with both outcomes, the deliberate
 // differences likewise, and the verdict. verbose adds a line a case.
 func (p *Report) Write(w io.Writer, verbose bool) error {
 	var b strings.Builder
@@ -129,16 +129,22 @@ func (p *Report) table(b *strings.Builder, title string, rows map[string]*count)
 }
 
 func (p *Report) skips(b *strings.Builder) {
+	p.reasons(b, "skipped", func(r *Result) string { return r.Skip })
+	p.reasons(b, "assumed", func(r *Result) string { return r.Assumed })
+}
+
+// reasons counts what is said of results, the most frequent first.
+func (p *Report) reasons(b *strings.Builder, title string, of func(*Result) string) {
 	why := map[string]int{}
 	for _, r := range p.Results {
-		if r.Skip != "" {
-			why[r.Skip]++
+		if reason := of(r); reason != "" {
+			why[reason]++
 		}
 	}
 	if len(why) == 0 {
 		return
 	}
-	b.WriteString("skipped:\n")
+	b.WriteString(title + ":\n")
 	reasons := slices.Collect(maps.Keys(why))
 	slices.SortFunc(reasons, func(x, y string) int {
 		if why[x] != why[y] {

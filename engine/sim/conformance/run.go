@@ -16,6 +16,8 @@ type Result struct {
 	Case *Case
 	// Skip says why the case was not replayed; "" where it was.
 	Skip string
+	// Assumed is what the case does not say and the replay takes for granted; "" for nothing.
+	Assumed string
 	// Differences from what was observed, a line each: what it is about, ours, Volcano's.
 	Differences []string
 	// Deliberate is the entry of the list that has exactly these differences, nil if there is none.
@@ -77,6 +79,7 @@ func (r *Runner) replay(c *Case) *Result {
 	if result.Skip != "" {
 		return result
 	}
+	_, result.Assumed = c.clock()
 	s, err := r.open(c)
 	if err != nil {
 		result.Differences = []string{err.Error()}

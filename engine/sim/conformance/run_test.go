@@ -3,15 +3,23 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -51,7 +59,8 @@ func TestWhyNot(t *testing.T) {
 		{`"nodes": [`, `"resourceClaims": [{}], "nodes": [`, "resource claims (DRA) are not scheduled"},
 		{`"nodes": [`, `"sharding": {"mode": "hard"}, "nodes": [`, "shards are not there yet"},
 		{`"shardingMode": "none"`, `"shardingMode": "soft"`, "shards are not there yet"},
-		{`"name": "gang"`, `"name": "fake"`, "custom plugin fake"},
+		{`"name": "gang"`, `"name": "device-fit-after-eviction"`, "custom plugin device-fit-after-eviction"},
+		{`"name": "gang"`, `"name": "fake"`, ""},           // it is a table of its own
 		{`"name": "gang"`, `"name": "numa-aware"`, ""},     // it is there
 		{`"name": "gang"`, `"name": "no-such-plugin"`, ""}, // likewise
 		{`"actions": ["allocate"]`, `"actions": ["no-such-action"]`, ""},
@@ -211,13 +220,24 @@ func allRecorded(t *testing.T) []*Case {
 	return cases
 }
 
-// All recorded cases that can be replayed here pass.
+// All recorded cases that can be replayed here pass, and no other is skipped for a feature that exists.
 func TestCorpus(t *testing.T) {
 	cases := allRecorded(t)
-	report := runner(t).Run(cases)
+	r := runner(t)
+	report := r.Run(cases)
 	var out bytes.Buffer
 	if err := report.Write(&out, false); err != nil {
 		t.Fatal(err)
+	}
+	seen := map[string]bool{"": true}
+	for _, result := range report.Results {
+		if seen[result.Skip] {
+			continue
+		}
+		seen[result.Skip] = true
+		if there, err := namesWhatExists(r, result.Skip); err != nil || there {
+			t.Errorf("case %s is skipped for %q, which exists: %t, %v", result.Case.ID, result.Skip, there, err)
+		}
 	}
 	if !report.OK() {
 		t.Error(out.String())
@@ -286,6 +306,143 @@ func TestEveryConfigurationConverts(t *testing.T) {
 			if _, found := policy.Load(docs[0]); issues.Err() != nil || found.Err() != nil && !ownedTwice(found) {
 				t.Errorf("%s: %v %v\n%s", c.ID, issues, found, text)
 			}
+		}
+	}
+}
+
+// TestVictims asks which pods go when a zone closes: by name where Volcano's runs agree, else how many of each job.
+func TestVictims(t *testing.T) {
+	text := func(s string) json.RawMessage { return json.RawMessage(s) }
+	asked := func(result string, variants ...string) *Case {
+		c := changed(t, `"name": "gang", "enableJobReady": true, "enableJobPipelined": true`, `"name": "fake", "enabledVictim": true`)
+		c.Mode, c.Config.Actions = "calls", nil
+		c.Observed.TestCalls = []Call{{Fn: victimTasks, Result: text(result)}}
+		for _, v := range variants {
+			c.Observed.TestCallVariants = append(c.Observed.TestCallVariants, struct{ Calls []Call }{[]Call{{Fn: victimTasks, Result: text(v)}}})
+		}
+		for i, p := range c.Input.Pods {
+			p.Spec.NodeName, p.Status.Phase = c.Input.Nodes[0].Name, "Running"
+			priority := int32(10 - i) // the first is at priority 10
+			p.Spec.Priority = &priority
+		}
+		return c
+	}
+	for _, test := range []struct {
+		name string
+		c    *Case
+		want []string
+	}{
+		{"the one of priority 10", asked(`["ns/p1"]`), nil},
+		{"another one", asked(`["ns/p2"]`), []string{"VictimTasks: ns/p1, Volcano ns/p2"}},
+		{"as many of its job", asked(`["ns/p2"]`, `["ns/p2"]`, `["ns/p1"]`), nil},
+		{
+			"fewer of its job", asked(`["ns/p2", "ns/p1"]`, `["ns/p2", "ns/p1"]`, `["ns/p1"]`),
+			[]string{"VictimTasks: 1 of ns/pg, Volcano 2 of ns/pg"},
+		},
+	} {
+		result := runner(t).replay(test.c)
+		if diff := cmp.Diff(test.want, result.Differences); diff != "" || result.Skip != "" {
+			t.Errorf("%s: skipped %q (-want +got)\n%s", test.name, result.Skip, diff)
+		}
+	}
+}
+
+// TestAges has samples of use keep the age that they had when their case ran.
+func TestAges(t *testing.T) {
+	recorded := time.Date(2026, 11, 21, 7, 27, 42, 0, time.UTC)
+	in := func(pkg string, ages ...time.Duration) *Case {
+		c := &Case{Observed: Observed{NodeUsage: map[string]NodeUsage{"never": {}}}}
+		c.Origin.Package, c.Origin.RecordedAt = pkg, recorded
+		for i, age := range ages {
+			name := fmt.Sprintf("n%d", i)
+			n := &corev1.Node{}
+			n.Name = name
+			c.Input.Nodes = append(c.Input.Nodes, n)
+			c.Observed.NodeUsage[name] = NodeUsage{CPU: map[string]float64{"10m": 50}, MetricsTime: recorded.Add(-age)}
+		}
+		return c
+	}
+	const minute = time.Minute
+	for _, test := range []struct {
+		name    string
+		cases   []*Case
+		want    []time.Duration // the ages of the samples of the first case
+		assumed bool
+	}{
+		{"fresh enough to be read: as recorded", []*Case{in("usage", 2*minute, 7*minute)}, []time.Duration{2 * minute, 7 * minute}, false},
+		{"all too old by the time of the record", []*Case{in("usage", 9*minute, 15*minute)}, []time.Duration{0, 6 * minute}, true},
+		{
+			"another case of the package has the newest",
+			[]*Case{in("usage", 15*minute), in("usage", 9*minute)},
+			[]time.Duration{6 * minute},
+			true,
+		},
+		{
+			"another package says nothing",
+			[]*Case{in("usage", 15*minute), in("nodeorder", 9*minute)},
+			[]time.Duration{0},
+			true,
+		},
+		{"older than a run can last", []*Case{in("usage", 48*time.Hour)}, []time.Duration{48 * time.Hour}, false},
+		{"never measured", []*Case{in("usage")}, nil, false},
+	} {
+		setClocks(test.cases)
+		c := test.cases[0]
+		var got []time.Duration
+		c.addMeasures(func(o any) { got = append(got, recorded.Sub(o.(*metricsv1beta1.NodeMetrics).Timestamp.Time)) })
+		if _, assumed := c.clock(); !slices.Equal(got, test.want) || (assumed != "") != test.assumed {
+			t.Errorf("%s: ages %v, want %v; assumed %q", test.name, got, test.want, assumed)
+		}
+	}
+}
+
+// existing says, of each kind of reason for which cases are skipped, whether what it names exists; nil for what names no feature.
+func existing(r *Runner) map[string]func(found []string) bool {
+	table := func(found []string) bool { return r.tables[found[1]] != nil }
+	topology := func([]string) bool { return r.tables["network-topology-aware"] != nil }
+	return map[string]func(found []string) bool{
+		`^session dump: objects that only the cache had are missing$`: nil,
+		`^nothing was asked: the session was only opened$`:            nil,
+		`^call of nothing: it names no object$`:                       nil,
+		`^two plugins own one quota, which is refused$`:               nil,
+		`^HyperNodes are not there yet$`:                              topology,
+		`^resource claims \(DRA\) are not scheduled$`: func([]string) bool {
+			return volcano.Takes(r.tables["predicates"], "predicate.DynamicResourceAllocationEnable")
+		},
+		`^shards are not there yet$`:            func([]string) bool { return r.tables["sharding"] != nil },
+		`^custom plugin (.*)$`:                  func(found []string) bool { return r.stubs[found[1]] != "" },
+		`^plugin (.*) is not there yet$`:        table,
+		`^action (.*) is not there yet$`:        func(found []string) bool { return slices.Contains(r.actions, found[1]) },
+		`^call (HyperNode.*) is not there yet$`: topology,
+		`^call (.*) is not there yet$`: func(found []string) bool {
+			_, ok := reflect.TypeFor[*session.Session]().MethodByName(strings.TrimSuffix(found[1], "Fn"))
+			return ok || answerable(found[1])
+		},
+		`^(.*): what (.*) is about is not there yet$`: func(found []string) bool { return volcano.Takes(r.tables[found[1]], found[2]) },
+		`^(.*): (.*) is not there yet$`:               func(found []string) bool { return volcano.Takes(r.tables[found[1]], found[2]) },
+	}
+}
+
+// namesWhatExists says whether a reason names a feature that exists, and an error where that cannot be seen.
+func namesWhatExists(r *Runner, reason string) (bool, error) {
+	kinds := existing(r)
+	for _, pattern := range slices.Sorted(maps.Keys(kinds)) {
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(reason); found != nil {
+			return kinds[pattern] != nil && kinds[pattern](found), nil
+		}
+	}
+	return false, fmt.Errorf("nothing shows whether %q names a feature that exists; add a pattern", reason)
+}
+
+// TestSkipsNameNoFeatureThatExists tries the look at reasons; TestCorpus applies it to those of the recorded cases.
+func TestSkipsNameNoFeatureThatExists(t *testing.T) {
+	r := runner(t)
+	for reason, want := range map[string]bool{
+		"plugin tdm is not there yet": true, "action shuffle is not there yet": true, "call VictimTasks is not there yet": true,
+		"call Allocatable is not there yet": true, "custom plugin fake": true, "plugin no-such-plugin is not there yet": false,
+	} {
+		if there, err := namesWhatExists(r, reason); err != nil || there != want {
+			t.Errorf("%q: %t %v, want %t", reason, there, err, want)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func loadScores(file string, byID map[string]*Case) ([]*Case, error) {
 		}
 		c := &Case{ID: id, Mode: scoresMode, Input: base.Input, InputRef: row.Case, Scored: &row}
 		c.Origin.Package, c.Origin.RecordedAt = "tables/scores", base.Origin.RecordedAt
-		c.Observed.NodeUsage = base.Observed.NodeUsage
+		c.Observed.NodeUsage, c.started = base.Observed.NodeUsage, base.started
 		c.Config.ServerOptions.SchedulerNames = base.Config.ServerOptions.SchedulerNames
 		if c.Config.Tiers, err = row.tiers(base); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)

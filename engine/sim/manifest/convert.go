@@ -240,26 +240,33 @@ func (c *converter) quota(v source.Value, name string, s *ShortQuota) {
 	c.emit("ResourceQuota", v, q)
 }
 
+// job makes a PodGroup and its pods as the controllers make them of a Volcano Job of the same tasks. There is no Job: nothing of it has an
+// owner, the PodGroup has the job's own name, and it reserves only what the entry says.
 func (c *converter) job(v source.Value, name string, s *ShortJob) {
 	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace = name, s.Namespace
 	g.Labels, g.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
 	g.CreationTimestamp = c.creation(v, s.Created, s.Comes)
-	g.Spec.Queue, g.Spec.PriorityClassName = s.Queue, s.Priority
-	if s.MinResources != nil {
-		resources := list(s.MinResources)
-		g.Spec.MinResources = &resources
-	}
 	c.oneOf(At(v, "phase"), s.Phase, GroupPhases())
 	g.Status.Phase = schedulingv1beta1.PodGroupPhase(s.Phase)
-	pods, members := c.members(v, name, s, g)
-	g.Spec.MinMember = int32(min(members, 1<<31-1))
+	job := &batchv1alpha1.Job{ObjectMeta: *g.ObjectMeta.DeepCopy()}
+	job.Spec.Queue, job.Spec.PriorityClassName = objects.QueueName(s.Queue), s.Priority
+	pods, members := c.members(v, s, job)
+	job.Spec.MinAvailable = int32(min(members, 1<<31-1))
 	if s.Min != nil {
 		c.notNegative(At(v, "min"), int64(*s.Min))
-		g.Spec.MinMember = *s.Min
+		job.Spec.MinAvailable = *s.Min
 	}
-	if s.AutoMinResources {
-		resources := c.derivedMinResources(s, g, pods)
+	objects.FillPodGroup(g, job, nil, func(class string) int32 { return c.classes[class] })
+	g.Spec.Queue = s.Queue // where there is none it is the namespace's
+	if len(s.Tasks) == 0 {
+		g.Spec.MinTaskMember = nil // the one task has no name
+	}
+	if !s.AutoMinResources {
+		g.Spec.MinResources = nil
+	}
+	if s.MinResources != nil && !s.AutoMinResources {
+		resources := list(s.MinResources)
 		g.Spec.MinResources = &resources
 	}
 	if s.Phase == "" && slices.ContainsFunc(pods, func(p member) bool { return p.Spec.NodeName != "" }) {
@@ -275,103 +282,79 @@ func (c *converter) job(v source.Value, name string, s *ShortJob) {
 	}
 }
 
-// derivedMinResources is the minResources that the controllers derive for a Volcano Job of the same tasks: it has every key that a
-// ResourceQuota counts, and its first pods are those of the highest priority.
-func (c *converter) derivedMinResources(s *ShortJob, g *schedulingv1beta1.PodGroup, pods []member) corev1.ResourceList {
-	job := &batchv1alpha1.Job{}
-	job.Spec.MinAvailable = g.Spec.MinMember
-	for _, p := range pods {
-		role := p.Annotations[model.RoleAnnotation]
-		last := len(job.Spec.Tasks) - 1
-		if last >= 0 && job.Spec.Tasks[last].Name == role {
-			job.Spec.Tasks[last].Replicas++
-			continue
-		}
-		task := batchv1alpha1.TaskSpec{Name: role, Replicas: 1}
-		task.Template.Spec = *p.Spec.DeepCopy()
-		if i := slices.IndexFunc(s.Tasks, func(t ShortTask) bool { return t.Name == role }); i >= 0 {
-			task.MinAvailable = s.Tasks[i].Min
-		}
-		job.Spec.Tasks = append(job.Spec.Tasks, task)
-	}
-	return objects.MinResources(job, func(class string) int32 { return c.classes[class] })
-}
-
 // member is a pod of a job, and the entry that it comes from.
 type member struct {
 	*corev1.Pod
 	place source.Value
 }
 
-// members makes the pods of a job, and says how many of them must start together where the job does not.
-func (c *converter) members(v source.Value, name string, s *ShortJob, g *schedulingv1beta1.PodGroup) ([]member, int64) {
+// members makes the tasks of a job and their pods, and says how many of them must start together where the job does not.
+func (c *converter) members(v source.Value, s *ShortJob, job *batchv1alpha1.Job) (pods []member, members int64) {
 	if len(s.Tasks) == 0 {
-		pods := c.replicas(v, s.Replicas, name, "", &s.ShortSpec, g)
+		pods = c.replicas(v, &ShortTask{Replicas: s.Replicas, ShortSpec: s.ShortSpec}, job)
 		return pods, int64(len(pods))
 	}
 	if s.Replicas != nil {
 		c.report(At(v, "replicas").Issuef("write it with the tasks", "a job that lists its tasks has no replicas of its own"))
 	}
-	var all []member
-	members := int64(0)
 	for i := range s.Tasks {
 		t, place := &s.Tasks[i], At(v, "tasks", i)
 		if t.Name == "" {
 			t.Name = fmt.Sprintf("task%d", i)
 		}
-		pods := c.replicas(place, t.Replicas, name+"-"+t.Name, t.Name, &t.ShortSpec, g)
-		if len(pods) > 0 {
-			c.lifeContent(At(place, "annotations", LifeAnnotation), t.Annotations, pods[0].Spec.Containers)
+		more := c.replicas(place, t, job)
+		if len(more) > 0 {
+			c.lifeContent(At(place, "annotations", LifeAnnotation), t.Annotations, more[0].Spec.Containers)
 		}
-		for _, p := range pods {
-			p.Spec.PriorityClassName = t.Priority
-			p.Labels = maps.Clone(t.Labels)
-			for k, value := range t.Annotations {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, k, value)
-			}
+		pods = append(pods, more...)
+		least := int64(len(more))
+		if t.Min != nil {
+			c.notNegative(At(place, "min"), int64(*t.Min))
+			least = int64(*t.Min)
 		}
-		all = append(all, pods...)
-		members += c.taskMin(place, t, int64(len(pods)), g)
+		members += least
 	}
-	return all, members
+	return pods, members
 }
 
-func (c *converter) taskMin(v source.Value, t *ShortTask, replicas int64, g *schedulingv1beta1.PodGroup) int64 {
-	if t.Min == nil {
-		return replicas
-	}
-	c.notNegative(At(v, "min"), int64(*t.Min))
-	if g.Spec.MinTaskMember == nil {
-		g.Spec.MinTaskMember = map[string]int32{}
-	}
-	g.Spec.MinTaskMember[t.Name] = *t.Min
-	return int64(*t.Min)
-}
-
-// replicas makes the pods of one task of a job.
-func (c *converter) replicas(v source.Value, n *int32, prefix, role string, s *ShortSpec, g *schedulingv1beta1.PodGroup) []member {
+// replicas makes one task of a job, and its pods. A task without a name is the only one of its job: its pods are <job>-<index>.
+func (c *converter) replicas(v source.Value, t *ShortTask, job *batchv1alpha1.Job) []member {
 	count := int32(1)
-	if n != nil {
-		c.notNegative(At(v, "replicas"), int64(*n))
-		count = *n
+	if t.Replicas != nil {
+		c.notNegative(At(v, "replicas"), int64(*t.Replicas))
+		count = *t.Replicas
 	}
 	if c.made+int(count) > c.limit {
 		c.report(Deepest(v, "replicas").Issuef("", "the World stands for more than %d objects", c.limit))
 		return nil
 	}
-	proto, nodes := c.podOf(v, s)
+	proto, nodes := c.podOf(v, &t.ShortSpec)
 	if proto == nil {
 		return nil
 	}
+	task := batchv1alpha1.TaskSpec{Name: t.Name, Replicas: count, MinAvailable: t.Min}
+	task.Template.Spec = proto.Spec
+	task.Template.Spec.PriorityClassName = t.Priority
+	task.Template.Labels, task.Template.Annotations = maps.Clone(t.Labels), proto.Annotations
+	for k, value := range t.Annotations {
+		metav1.SetMetaDataAnnotation(&task.Template.ObjectMeta, k, value)
+	}
+	job.Spec.Tasks = append(job.Spec.Tasks, task)
 	var out []member
 	for i := range int(count) {
-		p := proto.DeepCopy()
-		p.Name, p.Namespace, p.CreationTimestamp = prefix+"-"+strconv.Itoa(i), g.Namespace, g.CreationTimestamp
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GroupAnnotation, g.Name)
-		metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.IndexAnnotation, strconv.Itoa(i))
-		if role != "" {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.RoleAnnotation, role)
+		p, err := objects.Pod(job, objects.PodPlan{Task: &task, Index: i, Group: job.Name, SchedulerName: c.scheduler})
+		if err != nil {
+			c.report(v.Issuef("", "%v", err))
+			return nil
 		}
+		if t.Name == "" {
+			p.Name = job.Name + "-" + strconv.Itoa(i)
+			delete(p.Annotations, batchv1alpha1.PodTemplateKey)
+			delete(p.Annotations, batchv1alpha1.TaskSpecKey)
+			delete(p.Labels, batchv1alpha1.TaskSpecKey)
+		}
+		p.OwnerReferences = nil
+		p.CreationTimestamp, p.DeletionTimestamp, p.Status = job.CreationTimestamp, proto.DeletionTimestamp, *proto.Status.DeepCopy()
 		settle(p, nodes, i)
 		out = append(out, member{p, v})
 	}

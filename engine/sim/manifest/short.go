@@ -142,7 +142,7 @@ type ShortJob struct {
 	Queue string `json:"queue"`
 	// Min is how many pods must start together; default all (of a task with a min: that many).
 	Min *int32 `json:"min"`
-	// Priority is the name of the PodGroup's priority class.
+	// Priority is the name of the priority class of the PodGroup, and of the pods of tasks that name none.
 	Priority string `json:"priority"`
 	// MinResources is what the job reserves when it is let in; default nothing.
 	MinResources map[string]resource.Quantity `json:"minResources"`
@@ -173,13 +173,13 @@ type ShortTask struct {
 	Name string `json:"name"`
 	// Replicas is how many pods; default 1.
 	Replicas *int32 `json:"replicas"`
-	// Min of these that must start together; default none said.
+	// Min of these that must start together; default all.
 	Min *int32 `json:"min"`
-	// Priority is the name of the pods' priority class.
+	// Priority is the name of the pods' priority class; default the job's.
 	Priority string `json:"priority"`
-	// Labels of the pods.
+	// Labels of the pods, beside those that the controllers write.
 	Labels map[string]string `json:"labels"`
-	// Annotations of the pods.
+	// Annotations of the pods, beside those that the controllers write.
 	Annotations map[string]string `json:"annotations"`
 	ShortSpec
 }

@@ -30,9 +30,7 @@ func (c *converter) podOf(v source.Value, s *ShortSpec) (*corev1.Pod, []string) 
 	before := len(c.issues)
 	p := &corev1.Pod{}
 	p.Spec.SchedulerName = c.scheduler
-	p.Spec.Containers = []corev1.Container{{Name: "main", Image: cmp.Or(s.Image, "main"), Resources: corev1.ResourceRequirements{
-		Requests: s.requests(),
-	}}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: cmp.Or(s.Image, "main"), Resources: withLimits(s.requests())}}
 	for i, port := range s.Ports {
 		if port < 1 || port > 65535 {
 			c.report(At(v, "ports", i).Issuef("", "must be between 1 and 65535, found %d", port))
@@ -78,6 +76,21 @@ func (s *ShortSpec) requests() corev1.ResourceList {
 		out[model.GPUResource] = *resource.NewQuantity(int64(s.GPUs), resource.DecimalSI)
 	}
 	return out
+}
+
+// withLimits limits a container to its request of each extended resource, without which the API server takes none.
+func withLimits(requests corev1.ResourceList) corev1.ResourceRequirements {
+	r := corev1.ResourceRequirements{Requests: requests}
+	for name, amount := range requests {
+		if !strings.Contains(string(name), "/") {
+			continue
+		}
+		if r.Limits == nil {
+			r.Limits = corev1.ResourceList{}
+		}
+		r.Limits[name] = amount
+	}
+	return r
 }
 
 // gpus writes what a pod wants of devices; whole ones are a plain request.

@@ -19,6 +19,9 @@ func (Volumes) Missing(*model.Task) string { return "" }
 // Trouble implements model.Volumes.
 func (Volumes) Trouble(*model.Task) (string, error) { return notLookedAt, nil }
 
+// Places implements model.Volumes.
+func (Volumes) Places(*model.Task) string { return "" }
+
 // Fits implements model.Volumes.
 func (Volumes) Fits(*model.Task, int32) (bool, error) { return false, nil }
 

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// TestCauses holds `job view` and `explain job` to the cause that comes first: a name that nothing serves, controllers or a scheduler that
+// do not run, and what the controllers wrote last.
+func TestCauses(t *testing.T) {
+	job := func(scheduler string, phase batchv1alpha1.JobPhase, message string, age time.Duration) *batchv1alpha1.Job {
+		j := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{
+			Name: "bert-large", Namespace: "nlp", UID: "u-bert", CreationTimestamp: metav1.NewTime(now().Add(-age)),
+		}}
+		j.Spec.SchedulerName = scheduler
+		j.Status.State.Phase, j.Status.State.Message = phase, message
+		if message != "" {
+			j.Status.State.Reason = "Unschedulable"
+		}
+		return j
+	}
+	lease := func(name, holder string, age time.Duration) client.Object {
+		renewed, seconds := metav1.NewMicroTime(now().Add(-age)), int32(15)
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: partsNamespace},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &seconds},
+		}
+	}
+	fresh, old := 3*time.Second, 5*time.Minute
+	for name, c := range map[string]struct {
+		job    *batchv1alpha1.Job
+		leases []client.Object
+		want   string
+	}{
+		"misspelt scheduler": {
+			job("celsiu", "", "", time.Minute), nil, `its spec.schedulerName is "celsiu": did you mean celsius?`,
+		},
+		"another scheduler": {job("kueue-runner", "", "", time.Minute), nil, `its spec.schedulerName is "kueue-runner"; Celsius serves`},
+		"created just now":  {job("celsius", "", "", time.Second), nil, ""},
+		"controllers died": {
+			job("celsius", "", "", time.Minute),
+			[]client.Object{lease(controllersLease, "celsius-controllers-7f_1", old)},
+			"no controllers run: Lease celsius-system/celsius-controllers was last renewed 5m ago, by celsius-controllers-7f_1",
+		},
+		"scheduler died": {
+			job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour),
+			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "celsius-scheduler-0_a", old)},
+			"no scheduler runs: Lease celsius-system/celsius-scheduler was last renewed 5m ago, by celsius-scheduler-0_a; before that: " +
+				"Unschedulable: 0/4 nodes are available",
+		},
+		"scheduler released its lease": {
+			job("volcano", batchv1alpha1.Pending, "", time.Hour),
+			[]client.Object{lease(schedulerLease, "", fresh)},
+			"no scheduler runs: nothing holds Lease celsius-system/celsius-scheduler",
+		},
+		"both run": {
+			job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour),
+			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "s", fresh)},
+			"Unschedulable: 0/4 nodes are available",
+		},
+		"a running job": {
+			job("volcano", batchv1alpha1.Running, "", time.Hour), []client.Object{lease(schedulerLease, "s", old)}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, o := range append(c.leases, c.job) {
+				if err := w.client.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := w.run("celsius job view bert-large -n nlp")
+			first, _, _ := strings.Cut(got, "\n")
+			if c.want == "" {
+				if strings.HasPrefix(first, "Cause") {
+					t.Errorf("a cause is shown: %s", first)
+				}
+				return
+			}
+			if !strings.HasPrefix(first, "Cause:") || !strings.Contains(first, c.want) {
+				t.Errorf("job view begins with %q, want the cause %q", first, c.want)
+			}
+			if got := w.run("celsius explain job bert-large -n nlp -o json"); !strings.Contains(got, `"cause": "`) {
+				t.Errorf("explain -o json has no cause:\n%s", got)
+			}
+			if got := w.run("celsius explain job bert-large -n nlp"); !strings.Contains(strings.SplitN(got, "\n\n", 2)[0], c.want) {
+				t.Errorf("explain does not begin with the cause:\n%s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package report
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// The reasons of PodScheduled=False (docs/compatibility.md). Autoscalers add nodes for pods whose reason is Unschedulable, so a pod has it
+// only where another node would help.
+const (
+	ReasonUnschedulable  = unschedulable
+	ReasonSchedulerError = "SchedulerError" // a binding was refused
+
+	reasonQueueLimited   = "QueueLimited"
+	reasonNotAdmitted    = "NotAdmitted"
+	reasonGangIncomplete = "GangIncomplete"
+	reasonPodRefused     = "PodRefused"
+	reasonNotTried       = "NotTried"
+	reasonPolicyPaused   = "PolicyPaused"
+	reasonQueueUnusable  = "QueueUnusable"
+	reasonNoPodGroup     = "PodGroupMissing"
+)
+
+// ofSite is the reason of a row that has none of its own, by the site that it belongs to.
+var ofSite = map[string]string{ //nolint:gochecknoglobals // read only
+	"jobValid":       reasonGangIncomplete,
+	"jobReady":       reasonGangIncomplete,
+	"jobPipelined":   reasonGangIncomplete,
+	"jobEnqueueable": reasonNotAdmitted,
+	"overused":       reasonQueueLimited,
+	"allocatable":    reasonQueueLimited,
+	"bindable":       reasonQueueLimited,
+	"preemptive":     reasonQueueLimited,
+	"taskFeasible":   reasonPodRefused,
+}
+
+// ofBuiltin is the reason of what no row decides, by its name.
+var ofBuiltin = map[string]string{ //nolint:gochecknoglobals // read only
+	"queue":    reasonQueueUnusable,
+	"paused":   reasonPolicyPaused,
+	"pipeline": reasonNotTried,
+	"podgroup": reasonNoPodGroup,
+	"turn":     reasonNotTried,
+}
+
+// reasonOf is the reason of a pod that waits for this alone.
+func reasonOf(why *model.Reason) string {
+	own := why.Reason
+	if own == "" && why.Site == "" && why.Table == "builtin" {
+		own = ofBuiltin[why.Rule]
+	}
+	return cmp.Or(own, ofSite[why.Site], ReasonUnschedulable)
+}
+
+// followsOthers reports whether the reason of a pod, or of the pods of a job that have none of their own, follows from the job's other
+// pods: the turn of the job ended because of these.
+func followsOthers(w *model.Wait) bool {
+	if w.Task != "" {
+		return w.Reason.Table == "builtin" && (w.Reason.Rule == "turn" || w.Reason.Rule == "role")
+	}
+	switch w.Reason.Site {
+	case "jobReady", "jobPipelined", "overused", "preemptive":
+		return true
+	}
+	return false
+}
+
+// PodReasons gives the pods that wait the reasons of their conditions, by the jobs that they belong to.
+type PodReasons struct{ jobs map[string]*jobReasons }
+
+// jobReasons is what the pods of one job wait for.
+type jobReasons struct {
+	nodes bool   // one waits for a node, or for one that is being freed
+	other string // the first reason of another kind
+	held  int64  // pods that wait for something of another kind
+
+	counted, helped bool // what nodesHelp found
+}
+
+func (r *jobReasons) add(reason string) {
+	if reason == ReasonUnschedulable {
+		r.nodes = true
+		return
+	}
+	r.other, r.held = cmp.Or(r.other, reason), r.held+1
+}
+
+// NewPodReasons reads what a plan decided on the pods that wait.
+func NewPodReasons(plan *model.Plan) *PodReasons {
+	r := &PodReasons{jobs: map[string]*jobReasons{}}
+	for i := range plan.Pipelines {
+		b := &plan.Pipelines[i]
+		r.of(b.Job).add(promised(b))
+	}
+	var last *jobReasons // of the wait before, as those of a job follow each other
+	for i := range plan.Waits {
+		w := &plan.Waits[i]
+		if w.Task == "" || followsOthers(w) {
+			continue
+		}
+		if last == nil || plan.Waits[i-1].Job != w.Job {
+			last = r.of(w.Job)
+		}
+		if reason := reasonOf(&w.Reason); reason != corev1.PodReasonSchedulingGated { // those are counted by their gates
+			last.add(reason)
+		}
+	}
+	return r
+}
+
+func (r *PodReasons) of(job string) *jobReasons {
+	own := r.jobs[job]
+	if own == nil {
+		own = &jobReasons{}
+		r.jobs[job] = own
+	}
+	return own
+}
+
+// promised is the reason of a pod that is promised a node: it waits for resources that are being released there, or its queue is full until
+// other pods are gone.
+func promised(b *model.Bind) string {
+	if b.Reason.Site == "bindable" {
+		return cmp.Or(b.Reason.Reason, reasonQueueLimited)
+	}
+	return ReasonUnschedulable
+}
+
+// Promised is the reason of a pod that waits on a node that it is promised.
+func (r *PodReasons) Promised(j *model.Job, b *model.Bind) string { return r.inGang(j, promised(b)) }
+
+// Held is the reason of a pod whose place is held while its gang waits for the rest.
+func (r *PodReasons) Held(j *model.Job) string { return r.follow(j, reasonGangIncomplete) }
+
+// Of is the reason of the pod that w is about, or, if it is about a job, of the job's pods without a wait of their own.
+func (r *PodReasons) Of(j *model.Job, w *model.Wait) string {
+	own := reasonOf(&w.Reason)
+	if followsOthers(w) {
+		return r.follow(j, own)
+	}
+	return r.inGang(j, own)
+}
+
+// follow is the reason of pods that would start with the job's other pods, and otherwise if there are none.
+func (r *PodReasons) follow(j *model.Job, otherwise string) string {
+	own := r.jobs[j.Key]
+	switch {
+	case own != nil && own.nodes && own.nodesHelp(j):
+		return ReasonUnschedulable
+	case own != nil && own.other != "":
+		return own.other
+	case own != nil && own.nodes:
+		return reasonGangIncomplete
+	}
+	return otherwise
+}
+
+// inGang is a pod's own reason, unless nodes alone cannot start its gang.
+func (r *PodReasons) inGang(j *model.Job, reason string) string {
+	own := r.jobs[j.Key]
+	if reason != ReasonUnschedulable || own == nil || own.nodesHelp(j) {
+		return reason
+	}
+	return cmp.Or(own.other, reasonGangIncomplete)
+}
+
+// nodesHelp reports whether the job can start, or grow, once there are nodes enough: so many of its pods wait for nothing else.
+func (r *jobReasons) nodesHelp(j *model.Job) bool {
+	if !r.counted {
+		missing := j.MinMember - j.Ready()
+		r.counted, r.helped = true, missing <= 0 || j.Counts[model.Pending]+j.Counts[model.Pipelined]-r.held-gated(j) >= missing
+	}
+	return r.helped
+}
+
+// gated is how many pods of a job have scheduling gates.
+func gated(j *model.Job) (n int64) {
+	for _, t := range j.Tasks {
+		if t.Gated && t.Status == model.Pending {
+			n++
+		}
+	}
+	return n
+}

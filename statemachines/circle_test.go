@@ -1,0 +1,60 @@
+package statemachines
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// TestNoCircles searches the built-in machines for circles, which Default leaves out, within the second that a check may take.
+func TestNoCircles(t *testing.T) {
+	for _, name := range Names() {
+		text, err := shipped.ReadFile(name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, issues := LoadFile(name+".yaml", text); len(issues) > 0 {
+			t.Errorf("%s: %s", name, issues)
+		}
+		if took := time.Since(began); took > 10*time.Second { // an alarm for a busy machine: it is some 50 ms of one core
+			t.Errorf("%s: the check took %s", name, took)
+		}
+	}
+}
+
+// TestCircleOfJobs takes away from the machine of jobs what excluded one of two transitions: the check states both, their circle and an
+// input that shows it. The same holds for a guard with a number that only few objects reach.
+func TestCircleOfJobs(t *testing.T) {
+	text, err := shipped.ReadFile("job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := "status.pending > job.replicas - spec.minAvailable\n" +
+		"            && status.running + status.succeeded + status.failed < spec.minAvailable"
+	for name, c := range map[string]struct {
+		guard    string
+		severity source.Severity
+	}{
+		"as it was":  {"status.pending > job.replicas - spec.minAvailable", source.Warning},
+		"any waits":  {"status.pending >= 1", source.Error},
+		"seven wait": {"status.pending == 7", source.Error},
+	} {
+		broken := strings.Replace(string(text), guard, c.guard, 1)
+		if broken == string(text) {
+			t.Fatal("the guard of gang-broken is another one")
+		}
+		_, issues := LoadFile("job.yaml", []byte(broken))
+		if len(issues) != 1 || issues[0].Severity != c.severity {
+			t.Errorf("%s: %s", name, issues)
+			continue
+		}
+		for _, want := range []string{"Running", "Pending", "gang-runs", "gang-broken", "status.pending = ", "spec.minAvailable = "} {
+			if !strings.Contains(issues[0].Message, want) {
+				t.Errorf("%s: %q lacks %s", name, issues[0].Message, want)
+			}
+		}
+	}
+}

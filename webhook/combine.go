@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// combined returns where a server-side apply of a policy leaves tiers, tables, rows or settings of them that only another field manager
+// wrote. The API server merges such lists by name, so that the result is a policy that no author wrote. nil: it does not.
+//
+// An apply of fields of the specification alone, such as its mode, is no such merge.
+func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal after the other
+	if req.Operation != admissionv1.Update || req.Options.Raw == nil {
+		return nil
+	}
+	var options metav1.PatchOptions
+	if json.Unmarshal(req.Options.Raw, &options) != nil || options.Kind != "PatchOptions" || options.FieldManager == "" {
+		return nil
+	}
+	var old, now unstructured.Unstructured
+	if old.UnmarshalJSON(req.OldObject.Raw) != nil || now.UnmarshalJSON(req.Object.Raw) != nil {
+		return nil
+	}
+	applied := appliedBy(&now, options.FieldManager)
+	if applied == nil {
+		return nil
+	}
+	if before := appliedBy(&old, options.FieldManager); before != nil && before.FieldsV1.String() == applied.FieldsV1.String() {
+		return nil // it has what it had before, or the request is another kind of patch
+	}
+	m := merge{own: managedFieldsOf(applied)}
+	for _, e := range now.GetManagedFields() {
+		if e.Subresource == "" && e.FieldsV1 != nil && (e.Manager != options.FieldManager || e.Operation != applied.Operation) {
+			m.others = append(m.others, otherManager{e.Manager, managedFieldsOf(&e)})
+		}
+	}
+	spec, _ := now.Object["spec"].(map[string]any)
+	own, _ := m.own["f:spec"].(map[string]any)
+	for _, list := range []string{"tiers", "actions"} {
+		items, _ := spec[list].([]any)
+		fields, applies := own["f:"+list].(map[string]any)
+		if !applies {
+			continue
+		}
+		others := m.of(m.others, "f:spec", "f:"+list)
+		if field, manager := m.list(items, fields, others, "spec."+list); field != "" {
+			return &Mistake{Field: field, Message: fmt.Sprintf("only field manager %s has written it, and the server-side apply of %s would "+
+				"leave it in: the policy would be a mixture that neither has written; apply the policy with --field-manager=%[1]s, "+
+				"replace it whole with kubectl replace -f FILE, or write what is to stay into the file", manager, options.FieldManager)}
+		}
+	}
+	return nil
+}
+
+// appliedBy is what a field manager has applied to an object; nil: nothing.
+func appliedBy(o *unstructured.Unstructured, manager string) *metav1.ManagedFieldsEntry {
+	for _, e := range o.GetManagedFields() {
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil {
+			return &e
+		}
+	}
+	return nil
+}
+
+func managedFieldsOf(e *metav1.ManagedFieldsEntry) (out map[string]any) {
+	_ = json.Unmarshal([]byte(e.FieldsV1.String()), &out) // the API server wrote it
+	return out
+}
+
+// otherManager is a field manager, and the fields below some place that it has written.
+type otherManager struct {
+	name   string
+	fields map[string]any
+}
+
+// merge compares what was applied with what others have written.
+type merge struct {
+	own    map[string]any
+	others []otherManager
+}
+
+// of are the fields that managers have below a path.
+func (merge) of(all []otherManager, path ...string) (out []otherManager) {
+	for _, other := range all {
+		fields, ok := other.fields, true
+		for _, key := range path {
+			if fields, ok = fields[key].(map[string]any); !ok {
+				break
+			}
+		}
+		if ok {
+			out = append(out, otherManager{other.name, fields})
+		}
+	}
+	return out
+}
+
+// list finds, in a list that is merged by name, what only another manager has written.
+func (m merge) list(items []any, own map[string]any, others []otherManager, path string) (field, manager string) {
+	for i, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return "", ""
+		}
+		name, _ := fields["name"].(string)
+		at := fmt.Sprintf("%s[%d]", path, i)
+		byOthers := m.of(others, keyOf(others, name))
+		mine, applies := own[keyOf([]otherManager{{fields: own}}, name)].(map[string]any)
+		if !applies {
+			if len(byOthers) > 0 {
+				return at, byOthers[0].name
+			}
+			continue
+		}
+		if field, manager := m.fields(fields, mine, byOthers, at); field != "" {
+			return field, manager
+		}
+	}
+	return "", ""
+}
+
+// keyOf is how managed fields call the item of a list with this name.
+func keyOf(in []otherManager, name string) string {
+	for _, other := range in {
+		for key := range other.fields {
+			var item struct {
+				Name *string `json:"name"`
+			}
+			if text, ok := strings.CutPrefix(key, "k:"); ok && json.Unmarshal([]byte(text), &item) == nil && item.Name != nil && *item.Name == name {
+				return key
+			}
+		}
+	}
+	return ""
+}
+
+// fields finds, in an object of such a list, what only another manager has written.
+func (m merge) fields(object, own map[string]any, others []otherManager, path string) (field, manager string) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		at, key := path+"."+name, "f:"+name
+		byOthers := m.of(others, key)
+		mine, applies := own[key].(map[string]any)
+		if !applies {
+			if len(byOthers) > 0 {
+				return at, byOthers[0].name
+			}
+			continue
+		}
+		if len(mine) == 0 { // a value, or a list that is written as a whole
+			continue
+		}
+		switch value := object[name].(type) {
+		case map[string]any:
+			field, manager = m.fields(value, mine, byOthers, at)
+		case []any:
+			field, manager = m.list(value, mine, byOthers, at)
+		}
+		if field != "" {
+			return field, manager
+		}
+	}
+	return "", ""
+}
