@@ -13,7 +13,6 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // karpenterAdds reports whether Karpenter counts a pod as one that needs a node: the scheduler failed to place it, and it has no node,
@@ -32,7 +31,7 @@ func clusterAutoscalerAdds(p *corev1.Pod) bool {
 // policyWith is a policy of these tables and a tier of the test's own.
 func policyWith(t *testing.T, pipeline, tables, own string) *policy.Policy {
 	t.Helper()
-	docs, issues := source.Parse("policy.yaml", []byte(fmt.Sprintf(`
+	return policyFrom(t, fmt.Sprintf(`
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: default}
@@ -42,15 +41,7 @@ spec:
   - name: first
     tables: [%s]
 %s
-`, pipeline, tables, own)))
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, issues := policy.Load(docs[0])
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	return p
+`, pipeline, tables, own))
 }
 
 func cpuQueue(capability string) *v1beta1.Queue {

@@ -37,9 +37,6 @@ func spreading(spec *corev1.PodSpec, of string, terms int) {
 // cluster of 2,000 nodes, which took minutes, and with 20,000 pods. It is answered by an error, and the next decisions are what they are
 // without a question.
 func TestQuestionsAreBrokenOff(t *testing.T) { //nolint:gocyclo // one story
-	if testing.Short() {
-		t.Skip("2,000 nodes")
-	}
 	worlds := [2]*rig{newRig(t), newRig(t)}
 	for _, r := range worlds {
 		r.looking = newLooking()
