@@ -33,7 +33,7 @@ func countingPolicies(t *testing.T) []compiled {
 
 // Whatever a pod requests of cards, it is compared only with what queues and the cluster have an amount of: a share in percent of the
 // memory of a card, whichever it will be, is no amount. A job that fits runs; of amounts, a second one is too much for the queue.
-func TestCardsAreCountedAsAmounts(t *testing.T) {
+func TestCardsAreCountedAsAmounts(t *testing.T) { //nolint:gocyclo // one case a table
 	t.Parallel()
 	for _, c := range []struct {
 		resource, requests, capability string

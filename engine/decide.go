@@ -49,8 +49,8 @@ func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran
 	return d.cycle(now, ran)
 }
 
-// Within is Decide until enough says so, which it is asked in all long loops. A cycle that is broken off gives no plan: the decider
-// remembers nothing then, and the cluster is as it was only where it is a trial that ends.
+// Within is Decide, and stops when enough returns true. All long loops call enough. A cycle that was stopped returns no plan. The decider
+// then remembers nothing, and the cluster is restored only if the cycle belonged to a trial.
 func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enough func() bool) (plan *model.Plan, whole bool) {
 	if whole = action.Whole(c, enough, func() { plan = d.Decide(c, p, now) }); !whole {
 		*d = Decider{}

@@ -87,6 +87,8 @@ type Member struct {
 	Has func(object any) bool
 	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
 	Reads *Reads
+	// Tells says that the client reports when time changes the member, so that who reads it does not read the time.
+	Tells bool
 	// Own is the root under which Reads names the owner.
 	Own string
 	// Ends are the paths among Reads that lead to the value of a computed member that has no owner: reading a part of that

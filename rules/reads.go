@@ -31,6 +31,8 @@ type Read struct {
 	Type *cel.Type
 	// Through says that it is read only on the way to a computed member, which is itself in the set.
 	Through bool
+	// Told, of the time, says that only computed members read it that report themselves when it changes them (Member.Tells).
+	Told bool
 }
 
 // String writes the path as an author would: node.labels["zone"], job.roles[].min.
@@ -64,6 +66,7 @@ func (r *Reads) add(read Read) {
 		return
 	}
 	r.All[i].Through = r.All[i].Through && read.Through
+	r.All[i].Told = r.All[i].Told && read.Told
 	r.All[i].Changes = max(r.All[i].Changes, read.Changes)
 }
 
@@ -140,7 +143,9 @@ func (s *Scope) ReadsNow(a *ast.AST, e ast.Expr) bool {
 	return reads.now()
 }
 
-func (r *Reads) now() bool { return slices.Contains(r.Roots(), "now") }
+func (r *Reads) now() bool {
+	return slices.ContainsFunc(r.All, func(read Read) bool { return read.Root == "now" && !read.Told })
+}
 
 // Declared lists what the functions that a call may be of are declared to read.
 func (s *Scope) Declared(a *ast.AST, call ast.Expr) []string {
@@ -236,7 +241,7 @@ func (r *reader) expand(owner Read, m *Member, self Read) {
 			read.Changes = max(read.Changes, owner.Changes)
 		}
 		self.Changes = max(self.Changes, read.Changes)
-		read.Through = m.Own != ""
+		read.Through, read.Told = m.Own != "", read.Told || m.Tells
 		r.reads.add(read)
 	}
 	if m.Own != "" {

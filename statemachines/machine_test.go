@@ -151,8 +151,10 @@ func jobCases() []stepCase {
 			"Restarting", "AbortJob", counted(JobStatus{RetryCount: 3, Terminating: 4}),
 			`kill finished -> "Failed" by Restarting/*/retried-enough`,
 		},
-		stepCase{"Aborting", "ResumeJob", counted(JobStatus{Terminating: 4}),
-			`kill finished -> "Restarting" resumeCount+1 retryCount+1 by Aborting/ResumeJob`},
+		stepCase{
+			"Aborting", "ResumeJob", counted(JobStatus{Terminating: 4}),
+			`kill finished -> "Restarting" resumeCount+1 retryCount+1 by Aborting/ResumeJob`,
+		},
 		stepCase{"Aborted", "ResumeJob", none, `kill finished -> "Restarting" resumeCount+1 retryCount+1 by Aborted/ResumeJob`},
 		stepCase{"Aborted", "RestartJob", none, `kill finished -> "Aborted" by Aborted/*`},
 	)

@@ -17,7 +17,7 @@ import (
 // wrote. The API server merges such lists by name, so that the result is a policy that no author wrote. nil: it does not.
 //
 // An apply of fields of the specification alone, such as its mode, is no such merge.
-func combined(req admission.Request) *Mistake {
+func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal after the other
 	if req.Operation != admissionv1.Update || req.Options.Raw == nil {
 		return nil
 	}
@@ -53,8 +53,8 @@ func combined(req admission.Request) *Mistake {
 		others := m.of(m.others, "f:spec", "f:"+list)
 		if field, manager := m.list(items, fields, others, "spec."+list); field != "" {
 			return &Mistake{Field: field, Message: fmt.Sprintf("only field manager %s has written it, and the server-side apply of %s would "+
-				"leave it in: the policy would be a mixture that neither has written; apply the policy with --field-manager=%[1]s, replace it whole with "+
-				"kubectl replace -f FILE, or write what is to stay into the file", manager, options.FieldManager)}
+				"leave it in: the policy would be a mixture that neither has written; apply the policy with --field-manager=%[1]s, "+
+				"replace it whole with kubectl replace -f FILE, or write what is to stay into the file", manager, options.FieldManager)}
 		}
 	}
 	return nil

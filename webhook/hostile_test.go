@@ -64,7 +64,7 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 	}
 }
 
-// emptyTolerations is a review of a Job of so many tasks, each with so many tolerations that say nothing.
+// emptyTolerations returns a review of a Job with this number of tasks, each with this number of empty tolerations.
 func emptyTolerations(tasks, each int) string {
 	var all []string
 	for i := range tasks {

@@ -98,7 +98,7 @@ func endOf(raw []byte, at int) int {
 	return len(raw)
 }
 
-// value counts a value that begins with c. It returns what is wrong with so many.
+// value counts a value that begins with c. If the count exceeds a limit, it returns the message.
 func (s *jsonScan) value(c byte) string {
 	if top := len(s.open) - 1; top >= 0 && s.open[top].list {
 		if s.open[top].elements++; s.open[top].elements > maxElements {
@@ -184,7 +184,7 @@ func withoutTurn(ctx context.Context, wait func()) {
 	wait()
 }
 
-// verifyClients has a configuration of TLS accept only clients whose certificates an authority in a file signed.
+// verifyClients makes a TLS configuration accept only clients with a certificate that an authority in the file signed.
 func verifyClients(c *tls.Config, file string) error {
 	if file == "" {
 		return nil

@@ -50,7 +50,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestTurns answers so many requests at a time and no more; one that only waits holds up no other.
+// TestTurns answers at most as many requests at a time as there are turns. A request that only waits does not delay others.
 func TestTurns(t *testing.T) {
 	var now, most atomic.Int32
 	h := make(turns, 2).serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

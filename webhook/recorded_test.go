@@ -350,7 +350,8 @@ func groupRequest(operation admissionv1.Operation, object, old []byte) admission
 func TestRecordedPodGroup(t *testing.T) {
 	fields := refused(t)
 	replay(t, "admission-podgroup", func(r recorded) string {
-		queues := append(r.ExistingQueues, schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: schedulingv1beta1.DefaultQueue}})
+		usual := schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: schedulingv1beta1.DefaultQueue}}
+		queues := slices.Concat(r.ExistingQueues, []schedulingv1beta1.Queue{usual})
 		h := groupHandler(t, map[string]string{}, queues...)
 		object, operation := []byte(r.Object), admissionv1.Operation(r.Operation)
 		if operation == admissionv1.Create {

@@ -62,8 +62,8 @@ type Options struct {
 	// CertDir holds tls.crt and tls.key, and ca.crt where the API server does not trust who signed them; they are
 	// read again when they change. Default: certificates are made, and kept in the Secret celsius-webhook-certs.
 	CertDir string
-	// ClientCAFile holds the authorities that sign the client certificate of the API server; a client without such a certificate is
-	// refused. Default: the API server shows no certificate, as it does unless its admission configuration names one.
+	// ClientCAFile holds the authorities that sign the client certificate of the API server. The webhook refuses a client without such a
+	// certificate. Default: no certificate is required, because the API server sends one only if its admission configuration names one.
 	ClientCAFile string
 	// ConfigurationName names the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration. Default: celsius.
 	ConfigurationName string

@@ -22,8 +22,8 @@ func (f *folderFlag) register(flags *pflag.FlagSet, name, doc string) {
 	flags.StringVar(&f.dir, name, "", doc)
 }
 
-// loadFolder reads the folder of a flag, and refuses it with all its mistakes; warnings go to standard error. Without a folder it returns
-// the zero value.
+// loadFolder reads the folder of a flag. Its error lists all mistakes in the folder; warnings go to standard error. Without a folder it
+// returns the zero value.
 func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loaded T, err error) {
 	if f.dir == "" {
 		return loaded, nil

@@ -96,7 +96,7 @@ func commandsIn(file, text string) (out []string) {
 }
 
 // parses returns why a line is no command; "": it is one.
-func parses(root *cobra.Command, line string) string {
+func parses(root *cobra.Command, line string) string { //nolint:gocyclo // one case a kind of word
 	words := strings.Fields(line)[1:]
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "..." || w == "…" })
 	command, rest, err := root.Find(words)

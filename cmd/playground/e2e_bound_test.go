@@ -125,8 +125,11 @@ func (w *world) isToldToWait(name string) {
 	w.t.Helper()
 	pod := &corev1.Pod{}
 	w.Wait("pod "+name+" is told why it waits", func() error {
-		if err := w.Get(name, pod); err != nil || strings.HasPrefix(waitsFor(pod), "Unschedulable") {
+		if err := w.Get(name, pod); err != nil {
 			return err
+		}
+		if why := waitsFor(pod); strings.HasPrefix(why, "Unschedulable: ") || strings.HasPrefix(why, "QueueLimited: ") {
+			return nil
 		}
 		return fmt.Errorf("it is on node %q, with no reason", pod.Spec.NodeName)
 	})

@@ -64,14 +64,14 @@ func TestE2ECommandLine(t *testing.T) {
 
 	run("", "vsuspend", "-N", w.Namespace, "-n", "filed")
 	w.phase("filed", "Aborted")
-	says("filed ResumeJob asked for", run("", "celsius", "job", "resume", "filed", ns))
+	says("job.batch.volcano.sh/filed is ", run("", "celsius", "job", "resume", "filed", ns))
 	w.phase("filed", "Running")
 	says("run job sub successfully", run("", "vsub", "-N", w.Namespace, "-n", "sub", "-S", "${scheduler}", "-c", "sleep '1 h'"))
 	w.phase("sub", "Running")
 	if got := w.field("pod/sub-default-0", ".spec.containers[0].command"); got != `["sleep","1 h"]` {
 		t.Errorf("vsub's container runs %s", got)
 	}
-	says("CloseQueue asked for", run("", "celsius", "queue", "operate", "${queue.a}", "--action", "close"))
+	says("queue.scheduling.volcano.sh/${queue.a} is Closing", run("", "celsius", "queue", "operate", "${queue.a}", "--action", "close"))
 	w.Kubectl("wait", "queue/${queue.a}", "--for=jsonpath={.status.state}=Closing")
 	says("cancel job sub successfully", run("", "vcancel", "-N", w.Namespace, "-n", "sub"))
 	says("delete job filed successfully", run("", "vcctl", "job", "delete", "-n", w.Namespace, "-N", "filed"))

@@ -30,8 +30,8 @@ type Cycle struct {
 	kept *kept.Places // by the present step; nil: nothing
 }
 
-// Whole makes cycles of a cluster for as long as enough permits, and says whether they came to their end: false, one of them was broken
-// off.
+// Whole runs cycles of a cluster while enough permits. It returns false if a cycle was
+// stopped before its end.
 func Whole(c *model.Cluster, enough func() bool, cycles func()) (whole bool) {
 	c.Enough = enough
 	defer func() {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // karpenterAdds reports whether Karpenter counts a pod as one that needs a node: the scheduler failed to place it, and it has no node,
@@ -32,7 +31,7 @@ func clusterAutoscalerAdds(p *corev1.Pod) bool {
 // policyWith is a policy of these tables and a tier of the test's own.
 func policyWith(t *testing.T, pipeline, tables, own string) *policy.Policy {
 	t.Helper()
-	docs, issues := source.Parse("policy.yaml", []byte(fmt.Sprintf(`
+	return policyFrom(t, fmt.Sprintf(`
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: default}
@@ -42,19 +41,11 @@ spec:
   - name: first
     tables: [%s]
 %s
-`, pipeline, tables, own)))
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, issues := policy.Load(docs[0])
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	return p
+`, pipeline, tables, own))
 }
 
-func cpuQueue(name, capability string) *v1beta1.Queue {
-	q := testQueue(name)
+func cpuQueue(capability string) *v1beta1.Queue {
+	q := testQueue("default")
 	if capability != "" {
 		q.Spec.Capability = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(capability)}
 	}
@@ -110,12 +101,12 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 		},
 		{
 			"the cluster is smaller than a queue's capability", all, defaults, "",
-			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("8"), cpuQueue("64"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "Unschedulable"},
 		},
 		{
 			"the cluster is smaller than a queue's capability, by capacity", all, capacity, "",
-			append(used("8"), cpuQueue("default", "64"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("8"), cpuQueue("64"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "Unschedulable"},
 		},
 		{
@@ -136,27 +127,27 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 		},
 		{
 			"a queue at its capability", all, defaults, "",
-			append(used("4"), cpuQueue("default", "4"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("4"), cpuQueue("4"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueLimited"},
 		},
 		{
 			"a queue at its capability, by capacity", all, capacity, "",
-			append(used("4"), cpuQueue("default", "4"), testGroup("g", 1), testPod("a", "g", "2")),
+			append(used("4"), cpuQueue("4"), testGroup("g", 1), testPod("a", "g", "2")),
 			map[string]string{"a": "QueueLimited"},
 		},
 		{
 			"a queue does not admit the job", all, defaults, "",
-			append(used("1"), cpuQueue("default", "4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
+			append(used("1"), cpuQueue("4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
 			map[string]string{"a": "NotAdmitted"},
 		},
 		{
 			"a queue does not admit the job, by capacity", all, capacity, "",
-			append(used("1"), cpuQueue("default", "4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
+			append(used("1"), cpuQueue("4"), big(testGroup("g", 1), "6"), testPod("a", "g", "6")),
 			map[string]string{"a": "NotAdmitted"},
 		},
 		{
 			"a gang that its queue stops halfway", all, capacity, "",
-			append(used("2"), cpuQueue("default", "5"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
+			append(used("2"), cpuQueue("5"), testGroup("g", 3), testPod("a", "g", "2"), testPod("b", "g", "2"), testPod("c", "g", "2")),
 			map[string]string{"a": "QueueLimited", "b": "QueueLimited", "c": "QueueLimited"},
 		},
 		{

@@ -143,7 +143,7 @@ func (b *binder) try(ctx context.Context, o *order) {
 }
 
 // errInternal is why a write has not succeeded during which the scheduler panicked.
-var errInternal = errors.New("the scheduler failed at it; its event LeftOut says where")
+var errInternal = errors.New("the scheduler panicked at this object; its event LeftOut names the place")
 
 func (b *binder) tryOnce(ctx context.Context, o *order) {
 	if !b.prepare(ctx, o) {

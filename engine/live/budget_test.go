@@ -36,10 +36,7 @@ func spreading(spec *corev1.PodSpec, of string, terms int) {
 // A question holds the loop for at most 100 ms, whatever it is about: here what-if with 2,000 pods of 100 roles with 60 terms each in a
 // cluster of 2,000 nodes, which took minutes, and with 20,000 pods. It is answered by an error, and the next decisions are what they are
 // without a question.
-func TestQuestionsAreBrokenOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("2,000 nodes")
-	}
+func TestQuestionsAreBrokenOff(t *testing.T) { //nolint:gocyclo // one story
 	worlds := [2]*rig{newRig(t), newRig(t)}
 	for _, r := range worlds {
 		r.looking = newLooking()

@@ -30,10 +30,24 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
+// policyFrom loads the policy of a text.
+func policyFrom(t testing.TB, text string) *policy.Policy {
+	t.Helper()
+	docs, issues := source.Parse("policy.yaml", []byte(text))
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	p, issues := policy.Load(docs[0])
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	return p
+}
+
 // preempting is a policy by which jobs of higher priority displace pods of lower ones, with more parameters of its step.
 func preempting(t testing.TB, more string) *policy.Policy {
 	t.Helper()
-	docs, issues := source.Parse("policy.yaml", []byte(`
+	return policyFrom(t, `
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: default}
@@ -46,15 +60,7 @@ spec:
   tiers:
   - name: first
     tables: [{name: priority}, {name: gang}, {name: predicates}]
-`))
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, issues := policy.Load(docs[0])
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	return p
+`)
 }
 
 // room runs a test in a world in which pod high waits, and pods low-1 to low-N run, each on a node of its own that it fills.

@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// whole are the objects of a small world: a gang with a pod that waits, one with a pod that runs, and a pod without a PodGroup. A patch
-// in JSON changes any of their fields.
+// whole lists the objects of a small world: a gang with a pod that waits, a gang with a pod that runs, and a pod without a PodGroup.
+// A JSON patch changes any of their fields.
 type whole struct {
 	Node                 *corev1.Node
 	Queue, Other         *v1beta1.Queue

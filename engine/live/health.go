@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// progress is what the check of health knows of the loop. The loop writes it, and the server of the check reads it.
+// progress stores when cycles of the loop began and ended. The loop writes it, and the health check reads it.
 type progress struct {
 	began atomic.Int64 // when the running cycle began, in nanoseconds since 1970; 0: none runs
 	ended atomic.Int64 // when the last cycle ended; 0: none has ended

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// The check of health fails for a leader of which no cycle ended for a minute while changes wait: because a cycle does not end, or a
-// question. It fails neither for a replica that stands by, nor before the first cycle has ended, nor where nothing changes.
+// The health check fails for a leader if no cycle has ended for a minute while changes wait, because a cycle or a question hangs.
+// It does not fail for a replica that stands by, before the first cycle has ended, or while nothing changes.
 func TestHealth(t *testing.T) {
 	for _, c := range []struct {
 		name    string

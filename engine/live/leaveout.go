@@ -143,7 +143,7 @@ func idOf(object any) recovery.Object {
 	return recovery.Object{Kind: kind, Namespace: meta.GetNamespace(), Name: meta.GetName()}
 }
 
-// fingerprint is the part of an object that its owner writes. Of kinds whose status others write again and again the status is no part.
+// fingerprint returns the part of an object that its owner writes. It omits a status that other writers change often.
 func fingerprint(object any) string {
 	text, err := json.Marshal(object)
 	var fields map[string]any
@@ -212,7 +212,7 @@ func (l *loop) arrives(pod *corev1.Pod, op model.Op) {
 	}
 }
 
-// stand appends a change as the intake takes it in.
+// stand appends a change in the form that the intake may take in: see stands.
 func (l *loop) stand(all []change, c change) []change {
 	if c, ok := l.stands(c); ok {
 		return append(all, c)

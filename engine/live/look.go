@@ -54,8 +54,8 @@ func (l *loop) noted(plan *model.Plan) {
 }
 
 const (
-	// lookMost is how long a question may hold the loop. lookFor is after how much of it the answer is broken off: the rest is for what is
-	// undone then.
+	// lookMost is how long a question may hold the loop. An answer is stopped after lookFor. The rest of the time is for
+	// undoing the trial.
 	lookMost = 100 * time.Millisecond
 	lookFor  = 60 * time.Millisecond
 	// learnFor is how long a question may take in addition for a cycle of which nothing is known: the first question for the next cycle as

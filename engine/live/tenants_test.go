@@ -11,13 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // tenantPolicy lets jobs of higher priority displace others, with more fields of its spec.
 func tenantPolicy(t *testing.T, more string) *policy.Policy {
 	t.Helper()
-	docs, issues := source.Parse("policy.yaml", []byte(`
+	return policyFrom(t, `
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: default}
@@ -31,15 +30,7 @@ spec:
   tiers:
   - name: first
     tables: [{name: priority}, {name: gang}, {name: predicates}]
-`))
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, issues := policy.Load(docs[0])
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	return p
+`)
 }
 
 // written is what events, conditions and annotations on objects of a namespace contain.

@@ -15,13 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // doubtful is a policy by which somebody goes as there are others, which go as well then.
 func doubtful(t *testing.T) *policy.Policy {
 	t.Helper()
-	docs, issues := source.Parse("policy.yaml", []byte(`
+	return policyFrom(t, `
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: default}
@@ -35,15 +34,7 @@ spec:
     - {name: predicates}
     - {name: proportion, only: [queueOrder]}
     - {name: own, inline: {preemptable: [{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}
-`))
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, issues := policy.Load(docs[0])
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	return p
+`)
 }
 
 // doubt runs a test in a world in which two pods of low have to go by a doubtful policy.

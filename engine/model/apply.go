@@ -239,8 +239,8 @@ func (c *Cluster) Handle(object any) {
 // BrokenOff is the value of a panic of Breathe.
 type BrokenOff struct{}
 
-// Breathe is called in long loops, where the cluster is whole. If Enough says so it breaks off what runs, by a panic: a cycle within a
-// trial, which is then undone, or an explanation. What was remembered meanwhile may be half done.
+// Breathe is called in long loops, at points where the cluster is consistent. If Enough returns true it stops the work by a panic: a cycle
+// of a trial, which is then undone, or an explanation. What the work remembered until then may be incomplete.
 func (c *Cluster) Breathe() {
 	if c.Enough != nil && c.Enough() {
 		panic(BrokenOff{}) //nolint:forbidigo // action.Whole recovers it

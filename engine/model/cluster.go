@@ -339,8 +339,8 @@ type Queue struct {
 	Jobs      map[string]*Job  // by key; orphans are those whose tasks were bound in it
 	Phases    map[string]int64 // of its jobs; orphans have none
 	Allocated Resources
-	// Occupied is what its tasks hold on nodes until they are gone: that of Allocated, Binding, Bound, Running, Releasing and Unknown tasks.
-	// Unlike Allocated it counts a task until its pod has ended, and not a task that is only promised a node.
+	// Occupied is the sum of what its tasks hold on nodes. It counts Allocated, Binding, Bound, Running, Releasing and Unknown tasks.
+	// Unlike Allocated it counts a task until its pod has ended. It does not count a task that is only promised a node.
 	Occupied Resources
 	Request  Resources // of its jobs, of what is Expected that of those that were let in
 

@@ -34,7 +34,7 @@ func (l Limits) Check() error {
 		n    int
 	}{{"terms per pod", l.PodTerms}, {"terms per job", l.JobTerms}, {"tolerations", l.Tolerations}, {"bytes of metadata", l.Metadata}} {
 		if of.n < 0 {
-			return fmt.Errorf("the limit of %s is %d: give at least 1, or 0 for the default", of.name, of.n)
+			return fmt.Errorf("the limit of %s is %d, but it must be at least 1, or 0 for the default", of.name, of.n)
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func uniqueTerms(p *PodTerms) []string {
 	return slices.Compact(out)
 }
 
-// limitJobTerms reports a pod with whose terms its PodGroup would exceed its limit, and takes the terms from the task.
+// limitJobTerms reports a pod if its terms would exceed the limit of its PodGroup. It then removes the terms from the task.
 func (c *Cluster) limitJobTerms(t, old *Task, m *mistakes) {
 	books := &c.books.terms
 	books.leave(t.group, t.Key, nil)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// kubeletCounts is what the kubelet counts for a pod: Kubernetes' own helper, with every feature that the status shows.
+// kubeletCounts returns what the kubelet counts for a pod. It calls Kubernetes' own helper with every feature that the status shows.
 func kubeletCounts(o *corev1.Pod) corev1.ResourceList {
 	list := podresource.PodRequests(o, podresource.PodResourcesOptions{
 		UseStatusResources: true,

@@ -24,7 +24,7 @@ type Trial struct {
 	vain      []*Task // that may be noted so, where a turn was broken off
 }
 
-// left is a job that was taken away, with its tasks, and what its batch Job states of its pods.
+// left is a removed job, with its tasks and with what its batch Job states about its pods.
 type left struct {
 	job   *Job
 	tasks []*Task
@@ -89,7 +89,7 @@ func has(c *Cluster, kind, namespace, name string) bool {
 	return false
 }
 
-// Remove takes a job away, its tasks, and the batch Job that owns it.
+// Remove removes a job, its tasks, and the batch Job that owns it.
 func (x *Trial) Remove(j *Job) {
 	l := left{job: j, tasks: append([]*Task(nil), j.Tasks...)}
 	defer x.removeOwner(j.owner, j.ownerUID)
@@ -104,7 +104,7 @@ func (x *Trial) Remove(j *Job) {
 	})
 }
 
-// RemoveOwned takes a batch Job away, and its PodGroups with their tasks. It returns the PodGroups, and false where there is no such Job.
+// RemoveOwned removes a batch Job, and its PodGroups with their tasks. It returns the PodGroups, and false if there is no such Job.
 func (x *Trial) RemoveOwned(key string) (removed []*Job, found bool) {
 	found = x.c.books.specs[key] != nil
 	for _, j := range slices.Clone(x.c.books.owned.list(key)) {
@@ -115,7 +115,7 @@ func (x *Trial) RemoveOwned(key string) (removed []*Job, found bool) {
 	return removed, found
 }
 
-// removeOwner takes a batch Job away, of this UID if one is given.
+// removeOwner removes a batch Job. If a UID is given, it removes only the Job with this UID.
 func (x *Trial) removeOwner(key string, uid types.UID) {
 	spec := x.c.books.specs[key]
 	if spec == nil || uid != "" && spec.uid != "" && spec.uid != uid {

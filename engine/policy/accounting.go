@@ -266,6 +266,18 @@ func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
 	return &Accounts{World: w, c: w.Cluster(), Ask: ask, states: make([]Kept, len(p.Accounts))}
 }
 
+// PassTime brings the accounts that follow the time up to now, notes when time changes them next, and gives how often it has changed one.
+func (s *Accounts) PassTime() (changes uint64) {
+	for _, kept := range s.states {
+		if sum, ok := kept.(*sumState); ok && sum.timed.on {
+			sum.Update()
+			sum.tellNext()
+			changes += uint64(sum.timed.passed)
+		}
+	}
+	return changes
+}
+
 // Of is what is kept of an account, as it was when it was last brought up to date.
 func (s *Accounts) Of(x *Account) Kept {
 	if s.states[x.slot] == nil {

@@ -71,7 +71,7 @@ func (w *writer) next() error {
 	name, file, err := "", (*os.File)(nil), os.ErrExist
 	for at := time.Now().UTC(); errors.Is(err, os.ErrExist); at = at.Add(1) { // two may begin at the same time by the clock
 		name = filepath.Join(w.folder, at.Format("20060102T150405.000000000Z")+suffix)
-		file, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it tells of a whole cluster
+		file, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // the file describes a whole cluster
 	}
 	if err != nil {
 		return fmt.Errorf("begin a file of a recording: %w", err)

@@ -264,12 +264,12 @@ func (s *Session) LocalFilter(e *eval.Expr) bool {
 // Token names what a step's answers rest on besides a job: the content of the cluster, that at the cycle's beginning, at which
 // some attributes settle, and what the time says.
 type Token struct {
-	content, begun uint64
-	time           string
+	content, begun, passed uint64
+	time                   string
 }
 
 // Token of this moment.
-func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.values} }
+func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.passed, s.rest.values} }
 
 // local says that what is read of a job changes only where the job does.
 func local(p *policy.Policy, read rules.Read) bool { return p.Reach(read, "job") == policy.Within }

@@ -75,6 +75,7 @@ func (s *Session) Begin(now time.Time) {
 	s.verdicts.Begin(s.Cycle)
 	s.forget()
 	s.LimitDictionaries()
+	s.rest.passed = s.accounts.PassTime()
 	for _, x := range s.p.Attributes() {
 		if x.Settle == "cycle" || x.Settle == "start" {
 			s.c.Handle(x)

@@ -18,6 +18,7 @@ type rest struct {
 	begun  uint64 // the content when the last cycle began
 	now    time.Time
 	values string      // of parts
+	passed uint64      // how often time has changed an account
 	text   []byte      // scratch for such
 	plan   *model.Plan // of the last cycle, nil where it changed the cluster's content
 }

@@ -171,3 +171,14 @@ func outcome(r ScenarioResult) string {
 	}
 	return out.String()
 }
+
+// refusals are what waits in a scenario's plans, each with the reason that its pods are given.
+func refusals(r ScenarioResult) []string {
+	var out []string
+	for i, p := range r.Plans {
+		for _, w := range p.Waits {
+			out = append(out, fmt.Sprint(i, " ", w.Job, " ", w.Task, " ", w.Reason.Reason))
+		}
+	}
+	return out
+}

@@ -300,7 +300,9 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %s: %w", r.name, c, err)
 	}
-	return wrong || outcome(r.plain) != outcome(changed), nil
+	// an attribute may say only whether nodes would help: what autoscalers go by
+	blame := c.site == "attributes" && !slices.Equal(refusals(r.plain), refusals(changed))
+	return wrong || blame || outcome(r.plain) != outcome(changed), nil
 }
 
 // TestEveryRowMatters removes each row of each shipped table, and each step of each shipped action, or

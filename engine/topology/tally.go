@@ -205,7 +205,7 @@ func (ta *Tally) bump(row int32, sign int64) {
 // note logs a domain whose watchers must look again.
 func (ta *Tally) note(d int32) { ta.Log.AddOf(d, len(ta.where.rows)) }
 
-// inclusion says which nodes spread constraints count. Constraints with the same keys, node affinity and tolerations share it.
+// inclusion states which nodes a spread constraint counts. Constraints with the same keys, node affinity and tolerations share it.
 type inclusion struct {
 	keys             []string    // labels that a node must have
 	pod              *model.Task // its node affinity and tolerations only

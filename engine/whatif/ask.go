@@ -137,7 +137,7 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	return answer(q, in, explain.New(decider.Session(), after), before)
 }
 
-// prepare has what is remembered be of that cluster and policy, and to have begun when the session did. It reports whether nothing is
+// prepare drops what is remembered of another cluster or policy, and uses the start time of s. It reports whether nothing is
 // remembered yet.
 func (a *Asker) prepare(s *session.Session) (first bool) {
 	if side := a.decider.Session(); side == nil || side.Cluster() != s.Cluster() || side.Policy() != s.Policy() {

@@ -106,7 +106,7 @@ func (a *arrival) remove(name string) error {
 	return err
 }
 
-// replace takes away what an object takes the place of.
+// replace removes the objects that an arriving object replaces.
 func (a *arrival) replace(o metav1.Object) {
 	key := model.Key(o.GetNamespace(), o.GetName())
 	var replaced []*model.Job

@@ -126,7 +126,7 @@ func (t *ticker) isTime(e ast.Expr) bool {
 func (t *ticker) walk(e ast.Expr) {
 	reads, _ := t.scope.Reads(t.ast, e)
 	switch {
-	case !slices.Contains(reads.Roots(), "now"):
+	case !t.readsNow(e):
 	case reads.Only("now") && !t.isTime(e): // its values are compared
 	case t.step(e), t.comparison(e):
 	case e.Kind() == ast.SelectKind:

@@ -207,7 +207,7 @@ func compareWays(t *testing.T, what string, theirs, ours made, may *allowed) {
 	}
 }
 
-// byControllers runs the controllers on a Job until they rest, and lets it in.
+// byControllers runs the controllers on a Job until they become idle, and admits the Job.
 func byControllers(t *testing.T, job *batchv1alpha1.Job, plugins *jobplugin.Set) made {
 	t.Helper()
 	job = job.DeepCopy()
@@ -243,7 +243,7 @@ func sampleClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: "deadline"}, Value: 10}}
 }
 
-// byManifest has a World read the Job, let it in, and play its controllers.
+// byManifest has a World read the Job, admit it, and simulate its controllers.
 func byManifest(t *testing.T, job *batchv1alpha1.Job, plugins []manifest.Uncompiled) made {
 	t.Helper()
 	return inWorld(t, objects.QueueName(job.Spec.Queue), manifest.Item{Kind: "Job", Object: job.DeepCopy()}, plugins)

@@ -384,7 +384,7 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 }
 
 // tell counts what changed, and says it to people.
-func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
+func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) { //nolint:gocyclo // one case a kind of news
 	s := job.Status
 	retries := s.RetryCount - objects.Resumes(&s)
 	if more := retries - (old.Status.RetryCount - objects.Resumes(&old.Status)); more > 0 {

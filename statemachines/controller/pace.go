@@ -26,8 +26,8 @@ const (
 	writesAtOnce  = 10
 )
 
-// tooSoon is the error of a status write that was deferred. The reconcile stops there, and starts again after the wait: it then writes the
-// state of that time, so that writes in between are merged and the last state is always written.
+// tooSoon is the error of a status write that was deferred. The reconcile stops there, and starts again after the wait. It then writes
+// the state of that time. So the writes in between are merged, and the last state is always written.
 type tooSoon struct{ wait time.Duration }
 
 // Error implements error.
@@ -164,7 +164,7 @@ func (p patient) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return result, err
 }
 
-// untilGone is when an object is looked at again whose namespace is being deleted.
+// untilGone is how long the controllers wait before they reconcile an object again whose namespace is being deleted.
 const untilGone = 30 * time.Second
 
 // isTerminating reports whether an error, and each of those that it joins, is the refusal to create something in a namespace that is being

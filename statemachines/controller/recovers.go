@@ -17,7 +17,7 @@ import (
 const (
 	// eventLeftOut is the reason of the event on an object at which its reconciler panicked. The scheduler's event has the same reason.
 	eventLeftOut = "LeftOut"
-	// leftOutFor is how long an object is left out that does not change. The cause may be another object, as a pod of a Job.
+	// leftOutFor is how long an unchanged object is left out. The cause of the panic may be another object, such as a pod of a Job.
 	leftOutFor = time.Minute
 )
 
@@ -37,7 +37,7 @@ type leftOut struct {
 	until time.Time
 }
 
-// recovering has a reconciler of a kind survive panics, and wait for status writes that were deferred.
+// recovering returns a reconciler that survives panics and waits until deferred status writes are allowed.
 func (p *parts) recovering(of client.Object, r reconcile.Reconciler) reconcile.Reconciler {
 	return &recovers{Reconciler: patient{r}, parts: p, of: of, out: map[types.NamespacedName]leftOut{}}
 }

@@ -40,7 +40,7 @@ func TestCauses(t *testing.T) {
 		want   string
 	}{
 		"misspelt scheduler": {
-			job("celsuis", "", "", time.Minute), nil, `its spec.schedulerName is "celsuis": did you mean celsius?`,
+			job("celsiu", "", "", time.Minute), nil, `its spec.schedulerName is "celsiu": did you mean celsius?`,
 		},
 		"another scheduler": {job("kueue-runner", "", "", time.Minute), nil, `its spec.schedulerName is "kueue-runner"; Celsius serves`},
 		"created just now":  {job("celsius", "", "", time.Second), nil, ""},

@@ -117,7 +117,7 @@ func (r *Reach) changePolicy(ctx context.Context, name string, dry bool,
 		if dry {
 			options = append(options, client.DryRunAll)
 		}
-		return r.WithWatch.Update(ctx, stored, options...) //nolint:wrapcheck // the API server names the object
+		return r.Update(ctx, stored, options...) //nolint:wrapcheck // the API server names the object
 	})
 	if err != nil || dry {
 		return nil, err

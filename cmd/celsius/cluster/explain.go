@@ -102,7 +102,7 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 	return c
 }
 
-// takenWithin is how long the controllers may take to write the first status of a new Job before that is worth a word.
+// takenWithin is how long the controllers may take to write the first status of a new Job before explain reports a delay.
 const takenWithin = 10 * time.Second
 
 // Leases by which the parts take turns, as deploy installs them.

@@ -124,10 +124,14 @@ func TestStatesAreReadBack(t *testing.T) {
 	}{
 		{"celsius job suspend train -n team", "job.batch.volcano.sh/train is Aborted\n", setPhase(batchv1alpha1.Aborted)},
 		{"celsius job resume train -n team", "job.batch.volcano.sh/train is Restarting\n", setPhase(batchv1alpha1.Restarting)},
-		{"celsius queue operate research --action close", "queue.scheduling.volcano.sh/research is Closing\n",
-			setState(schedulingv1beta1.QueueStateClosing)},
-		{"celsius queue operate research --action open", "queue.scheduling.volcano.sh/research is Open\n",
-			setState(schedulingv1beta1.QueueStateOpen)},
+		{
+			"celsius queue operate research --action close", "queue.scheduling.volcano.sh/research is Closing\n",
+			setState(schedulingv1beta1.QueueStateClosing),
+		},
+		{
+			"celsius queue operate research --action open", "queue.scheduling.volcano.sh/research is Open\n",
+			setState(schedulingv1beta1.QueueStateOpen),
+		},
 		{
 			"celsius job resume train -n team", "the Command is gone, and train is still Completed: the controllers do not take this action",
 			setPhase(batchv1alpha1.Completed),

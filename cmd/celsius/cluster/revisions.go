@@ -175,12 +175,12 @@ them. It is checked like any change, and served from the next cycle on.`,
 			if err != nil {
 				return err
 			}
-			was := fmt.Sprintf("as it was in revision %d (generation %s)", before.Revision, before.Labels[serving.LabelGeneration])
+			was := fmt.Sprintf("revision %d (generation %s)", before.Revision, before.Labels[serving.LabelGeneration])
 			if dry {
-				say(c.OutOrStdout(), "policy %s would be %s\n", args[0], was)
+				say(c.OutOrStdout(), "policy %s would be rolled back to %s\n", args[0], was)
 				return nil
 			}
-			say(c.OutOrStdout(), "policy %s is %s; it is generation %d now\n", args[0], was, now.GetGeneration())
+			say(c.OutOrStdout(), "policy %s is rolled back to %s; it is generation %d now\n", args[0], was, now.GetGeneration())
 			return nil
 		},
 	}

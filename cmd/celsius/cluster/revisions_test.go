@@ -88,10 +88,10 @@ celsius: there is no revision 9; the newest is 3, the oldest 1
 celsius: policy house is what it was in revision 1
 [exit code 1]
 `},
-		{"celsius policy rollback house --dry-run", "\npolicy house would be as it was in revision 2 (generation 6)\n"},
-		{"celsius policy rollback house", "\npolicy house is as it was in revision 2 (generation 6); it is generation 0 now\n"},
-		{"celsius policy rollback house", "\npolicy house is as it was in revision 3 (generation 7); it is generation 0 now\n"},
-		{"celsius policy rollback house --to-revision 2", "\npolicy house is as it was in revision 2 (generation 6); it is generation 0 now\n"},
+		{"celsius policy rollback house --dry-run", "\npolicy house would be rolled back to revision 2 (generation 6)\n"},
+		{"celsius policy rollback house", "\npolicy house is rolled back to revision 2 (generation 6); it is generation 0 now\n"},
+		{"celsius policy rollback house", "\npolicy house is rolled back to revision 3 (generation 7); it is generation 0 now\n"},
+		{"celsius policy rollback house --to-revision 2", "\npolicy house is rolled back to revision 2 (generation 6); it is generation 0 now\n"},
 	} {
 		if got := w.run(c.line); got != strings.TrimPrefix(c.want, "\n") {
 			t.Errorf("$ %s\n%s\nwant\n%s", c.line, got, c.want)

@@ -38,7 +38,7 @@ evicted for it, and by which rows; or why it would wait, and what would help.
 And what else would be decided otherwise than as things are. Nothing is changed.
 
 Jobs, PodGroups and pods of -f are filled in and checked by the API server as if
-they were made (a dry run), as you: who may not make them is told so. One that
+they were created (a dry run), with your rights; a refusal is reported. One that
 the cluster has already is replaced: the question is what would be decided if it
 were deleted, and created as the file has it. Of pods
 that run nobody knows when they end, so that of a job that would wait it is not

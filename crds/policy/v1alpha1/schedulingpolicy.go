@@ -90,7 +90,7 @@ type SchedulingPolicySpec struct {
 
 	// Which objects the messages on pods and PodGroups may name. OwnNamespace: events and
 	// conditions on an object name no pod or job of another namespace, so a tenant whose pod
-	// is evicted does not learn for whom. AllNamespaces: they do. Unset: OwnNamespace.
+	// is evicted does not learn which pod replaces it. AllNamespaces: they do. Unset: OwnNamespace.
 	// +kubebuilder:validation:Enum=OwnNamespace;AllNamespaces
 	// +optional
 	Messages string `json:"messages,omitempty"`

@@ -50,7 +50,7 @@ func (s *Server) register(ctx context.Context, port int, authority []byte) {
 		next := registerEvery
 		if err := s.write(ctx, port, authority); err != nil && ctx.Err() == nil {
 			next, wait = wait, min(2*wait, registerEvery)
-			s.Log.Info("the API server cannot be told where questions about cycles are taken; it is tried again", "after", next.String(),
+			s.Log.Info("writing the registration of the API for questions failed; it is tried again", "after", next.String(),
 				"error", err.Error())
 		} else {
 			wait = time.Second

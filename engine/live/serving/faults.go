@@ -102,7 +102,7 @@ func unfit(rev *appsv1.ControllerRevision) bool {
 	return rev.Annotations[annotationBack] != "" || rev.Annotations[annotationFaulty] != ""
 }
 
-// nextLook is when it is looked again whether what serves is to be taken back; nil: there is no need to.
+// nextLook returns when to check again whether the serving policy must be rolled back; nil: no check is needed.
 func (p *Policies) nextLook() <-chan time.Time {
 	if slices.ContainsFunc(p.guards, func(g *guard) bool { return g.watch != nil || !g.proved && g.of.faulty == "" }) {
 		return time.After(guardLook)

@@ -45,7 +45,7 @@ func (p *Policies) guarding(byChoice []*candidate) {
 	}
 }
 
-// takeBack takes back what serves, where its rows are faulty, or it is time by its own word, and says whether it took any.
+// takeBack rolls back each serving policy whose rows are faulty or whose own conditions request it. It reports whether it rolled back any.
 func (p *Policies) takeBack(ctx context.Context) (taken bool, err error) {
 	var errs []error
 	for _, g := range p.guards {

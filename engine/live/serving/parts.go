@@ -50,7 +50,7 @@ func (p *Policies) isPart(c *candidate) bool {
 	return c.ofQueues && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
 }
 
-// join adds to a choice the policies of queues that are fit to serve beside it, and what is in force of those that are not fit to serve.
+// join adds to a choice the policies of queues that are fit to serve, and the parts in force of the policies that are not.
 func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 	var fit []*candidate
 	for _, part := range all {
@@ -74,7 +74,7 @@ func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 	return x.serve(c, fit)
 }
 
-// serve tells what of the candidates serves in a choice: each that joined, as a whole or with its predicates alone.
+// serve adds the joined candidates to a choice. Each serves as a whole or with its predicates alone.
 func (x *beside) serve(c choice, of []*candidate) choice {
 	mode := v1alpha1.Mode(c.policy.Mode)
 	for _, candidate := range of {

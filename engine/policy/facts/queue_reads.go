@@ -65,7 +65,7 @@ func (out *QueueReads) add(p *policy.Policy, read rules.Read) bool {
 	}
 	x := p.Computed(policy.LastOf(read))
 	if x != nil && spelled(x) {
-		return !x.ByTime
+		return !x.Expr.Timely()
 	}
 	if read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil) { // of a tree also lists of queues are compared
 		return false
@@ -121,7 +121,7 @@ func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
 	case "queue", "cluster":
 		return read, len(read.Steps) > 0
 	case "now":
-		return rules.Read{}, !read.Through // what reads nothing but the time is compared as a whole
+		return rules.Read{}, !read.Through || read.Told // what reads nothing but the time is compared as a whole
 	case "task", "job":
 	default:
 		return rules.Read{}, slices.Contains([]string{"action", "pipeline", "params", "request"}, read.Root)
@@ -130,7 +130,7 @@ func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
 		m, last := step.Member, i == len(read.Steps)-1
 		switch x := p.Computed(m); {
 		case x != nil:
-			return rules.Read{}, last && (spelled(x) || x.Account != nil && x.Account.Function.OfMembers && !settles(x))
+			return rules.Read{}, last && (spelled(x) && !x.Expr.Timely() || x.Account != nil && x.Account.Function.OfMembers && !settles(x) && !x.ByTime)
 		case m.Get == nil:
 			return rules.Read{}, true
 		case m.Origin.Any(language.ToQueue):
@@ -159,7 +159,7 @@ func Lasting(p *policy.Policy, read rules.Read) bool {
 	case read.Root == "params", policy.OfMembers(read), read.Root == "cluster" && comparedByText(read.Type):
 		return true
 	case x != nil && spelled(x):
-		return !x.ByTime
+		return !x.Expr.Timely()
 	}
 	return len(read.Steps) > 0 && p.Reach(read, "queue") == policy.Within && nearQueue(p, read)
 }

@@ -128,7 +128,7 @@ func rowNames(rows []*policy.Rule) string {
 	return strings.Join(names, ", ")
 }
 
-// inPipeline is where the pipeline names an action.
+// inPipeline returns the place where the pipeline names an action.
 func (l *linter) inPipeline(action string) source.Value {
 	pipeline := l.spec.Get("pipeline")
 	for _, item := range l.items(pipeline) {

@@ -177,9 +177,9 @@ type ShortTask struct {
 	Min *int32 `json:"min"`
 	// Priority is the name of the pods' priority class; default the job's.
 	Priority string `json:"priority"`
-	// Labels of the pods, beside those that the controllers write.
+	// Labels of the pods, in addition to those that the controllers write.
 	Labels map[string]string `json:"labels"`
-	// Annotations of the pods, beside those that the controllers write.
+	// Annotations of the pods, in addition to those that the controllers write.
 	Annotations map[string]string `json:"annotations"`
 	ShortSpec
 }
