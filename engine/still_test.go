@@ -203,10 +203,10 @@ func TestAJobMadeAnewGoesBehind(t *testing.T) {
 func TestAPromiseEndsWithTimeAlone(t *testing.T) {
 	t.Parallel()
 	for name, table := range map[string]string{
-		"overcommit": "name: overcommit, params: {promiseShare: 1, factor: 1}",
-		"proportion": "name: proportion, params: {promiseShare: 1}",
-		"capacity":   "name: capacity, params: {promiseShare: 1}",
-		"a tree":     "name: capacity, params: {promiseShare: 1, hierarchy: true}",
+		"overcommit": "{name: overcommit, params: {promiseShare: 1, factor: 1}}",
+		"proportion": "{name: proportion, params: {promiseShare: 1}}",
+		"capacity":   "{name: capacity, params: {promiseShare: 1}}",
+		"a tree":     "{name: capacity, params: {promiseShare: 1, hierarchy: true}}",
 	} {
 		p := compile(t, "promises", policyOf("pipeline: [enqueue, allocate]", table, "name: predicates", "name: gang")).policies[0]
 		c := model.NewCluster(model.Options{Volumes: volume.New})
@@ -216,6 +216,7 @@ func TestAPromiseEndsWithTimeAlone(t *testing.T) {
 			}
 		}
 		apply(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1, Capability: list("cpu=4 memory=8Gi")}})
+		apply(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "root"}})
 		apply(stillNode("cpu=4 memory=8Gi pods=8"))
 		least := list("cpu=4")
 		for i, phase := range []v1beta1.PodGroupPhase{v1beta1.PodGroupInqueue, v1beta1.PodGroupPending} {

@@ -30,6 +30,8 @@ type Attribute struct {
 	// Tree is the quotaTree that the field is a part of; nil: it is of none.
 	Tree *QuotaTree
 	part func(at *TreePlaces, i int) ref.Val
+	// Private says that only rows of its table read it.
+	Private bool
 }
 
 // Pace is when the value of a computed field may be another, by what it reads.
@@ -97,7 +99,7 @@ func (s *TableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
 
 // field is a computed field of an attribute, on what the attribute is on.
 func (s *TableScope) field(a *rules.Attribute, name string) *Attribute {
-	return &Attribute{Table: s.entry.name, Name: name, On: a.On, Settle: a.Settle, Function: a.Function}
+	return &Attribute{Table: s.entry.name, Name: name, On: a.On, Settle: a.Settle, Function: a.Function, Private: a.Private}
 }
 
 // publish gives an attribute its place, and lets rows read it; nil: its name is taken.

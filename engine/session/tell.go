@@ -45,10 +45,10 @@ type Field struct {
 	Value string `json:"value"`
 }
 
-// Fields are what the policy computes of an object, in the order of its tables; of an owner that has none: nothing.
+// Fields are what the policy computes of an object and all rows can read, in the order of its tables; of an owner that has none: nothing.
 func Fields(s *Session, on string, view any) (out []Field) {
 	for _, x := range s.p.Attributes() {
-		if x.On != on {
+		if x.On != on || x.Private {
 			continue
 		}
 		if text, ok := words(policy.ReadAttribute(x, view)); ok {
