@@ -241,14 +241,18 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	}
 	lets, kept := x.Session.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
+	var still model.Reason // why the node refuses the task though all go
 	if !found {
+		if x.vain.tell != nil && len(lets) == len(candidates) {
+			still = x.refusal(t, row)
+		}
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
 		x.vain.node(candidates, back, func(v *report.InVain) {
 			if len(lets) == len(candidates) {
-				v.StillRefused(x.refusal(t, row))
+				v.StillRefused(still)
 				return
 			}
 			table, rule := kept.Names()

@@ -192,12 +192,13 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	start := x.Txn.Mark()
 	lets, kept := x.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
+	var why model.Reason // why the node refuses the task though all go
 	if !found {
+		why, _ = x.refusesForce(t, row)
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
-		why, _ := x.refusesForce(t, row)
 		x.Txn.Rollback(start)
 		switch enough := x.enough(t, row, candidates); {
 		case back:
