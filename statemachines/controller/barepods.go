@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,7 +56,7 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	name, named := objects.BareGroupName(pod), objects.GroupOf(pod)
 	alone := metav1.GetControllerOfNoCopy(pod) == nil
-	if !b.ours(pod) || named != "" && (!alone || named != name) {
+	if !b.ours(pod) || named != "" && (named != name || !alone && !changed(pod)) {
 		return reconcile.Result{}, nil
 	}
 	if young := aloneFor - b.now().Sub(pod.CreationTimestamp.Time); alone && young > 0 {
@@ -73,7 +74,10 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// ensure makes the PodGroup where it is missing. Where it exists, its minResources follow the pod, which is of the owner's newest template.
+// changed says that the spec of a pod was updated after the pod was created: its requests may have been resized in place.
+func changed(pod *corev1.Pod) bool { return pod.Generation > 1 }
+
+// ensure makes the PodGroup where it is missing. Where it exists, its minResources follow the pod.
 func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) error {
 	existing := &schedulingv1beta1.PodGroup{}
 	err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, existing)
@@ -107,13 +111,23 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 }
 
 // follow derives the minResources of a PodGroup again from a new pod of its owner, whose template may have changed since the PodGroup was
-// made. A pod is new until it names its PodGroup, so each pod is followed once, in the order in which the pods come. A PodGroup of
-// another maker, which only has the name, is left as it is.
+// made, or from the youngest pod, if that was resized in place. A pod is new until it names its PodGroup. A PodGroup of another maker,
+// which only has the name, is left as it is.
 func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulingv1beta1.PodGroup) error {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	ours := slices.ContainsFunc(group.OwnerReferences, func(o metav1.OwnerReference) bool { return owner != nil && o.UID == owner.UID })
-	if !ours || objects.GroupOf(pod) != "" {
+	maker := pod.UID
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		maker = owner.UID
+	}
+	if !slices.ContainsFunc(group.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == maker }) {
 		return nil
+	}
+	if objects.GroupOf(pod) != "" {
+		if !changed(pod) {
+			return nil
+		}
+		if youngest, err := b.youngest(ctx, group); err != nil || youngest != pod.UID {
+			return err
+		}
 	}
 	inherited, err := b.ownerAnnotations(ctx, pod)
 	if err != nil {
@@ -131,6 +145,21 @@ func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulin
 		return fmt.Errorf("bring minResources of PodGroup %s/%s in line with pod %s: %w", group.Namespace, group.Name, pod.Name, err)
 	}
 	return nil
+}
+
+// youngest is the UID of the pod of a PodGroup that was created last; of equals the last by name.
+func (b *barePods) youngest(ctx context.Context, group *schedulingv1beta1.PodGroup) (types.UID, error) {
+	pods := &corev1.PodList{}
+	if err := b.client.List(ctx, pods, client.InNamespace(group.Namespace), client.MatchingFields{byGroup: group.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list the pods of PodGroup %s: %w", group.Name, err)
+	}
+	if len(pods.Items) == 0 {
+		return "", nil
+	}
+	return slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}).UID, nil
 }
 
 // namespaceQueue is the queue that a namespace's annotation names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -154,6 +155,44 @@ func TestMinResourcesFollowTheOwnersTemplate(t *testing.T) {
 	s.settle()
 	if got := gpus(); got != "1 1" {
 		t.Errorf("of the new template: %s GPUs, want 1 1", got)
+	}
+}
+
+// TestMinResourcesFollowResizes resizes pods of a StatefulSet in place. The PodGroup follows the youngest pod, and no other.
+func TestMinResourcesFollowResizes(t *testing.T) {
+	s := newStage(t, Options{}, openQueue())
+	for i, name := range []string{"parameter-server-0", "parameter-server-1"} {
+		pod := owned("apps/v1", "StatefulSet", "parameter-server")
+		pod.Name, pod.UID, pod.Generation = name, types.UID(name), 1
+		pod.CreationTimestamp = metav1.NewTime(s.now.Add(time.Duration(i) * time.Second))
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Gi")}
+		s.add(pod)
+		s.settle()
+	}
+	for _, c := range []struct {
+		pod, resized, want string
+	}{
+		{"parameter-server-0", "24Gi", "16Gi"},
+		{"parameter-server-1", "20Gi", "20Gi"},
+		{"parameter-server-1", "12Gi", "12Gi"},
+	} {
+		pod := &corev1.Pod{}
+		if err := s.api.Get(t.Context(), types.NamespacedName{Namespace: s.pods()[0].Namespace, Name: c.pod}, pod); err != nil {
+			t.Fatal(err)
+		}
+		pod.Generation++
+		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse(c.resized)
+		if err := s.api.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		groups := s.groups()
+		if len(groups) != 1 {
+			t.Fatalf("%d PodGroups, want one", len(groups))
+		}
+		if got := groups[0].Spec.MinResources.Memory().String(); got != c.want {
+			t.Errorf("after %s was resized to %s: minResources of memory is %s, want %s", c.pod, c.resized, got, c.want)
+		}
 	}
 }
 
