@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -385,8 +386,10 @@ func TestKilledAtRandom(t *testing.T) {
 	w := newWorld(t)
 	random := seeded(t, 11)
 	witness := w.Witness()
-	w.Nodes(36, "cpu=10") // 360 places: fewer than the jobs want at a time
-	w.Apply(queueA)
+	w.Nodes(36, "cpu=10") // 360 places, of which the queue may hold 300: fewer than the jobs want at a time
+	w.Apply(strings.Replace(queueA, "{weight: 1}", "{weight: 1, capability: {cpu: 300}}", 1))
+	full := resource.MustParse("300")
+	witness.Limit(corev1.ResourceList{corev1.ResourceCPU: full})
 	celsiusBinary(t) // built before the load comes
 
 	all := allChaosJobs()
@@ -423,6 +426,9 @@ func TestKilledAtRandom(t *testing.T) {
 	}
 	h := witness.Report()
 	h.Check(w)
+	if most := h.most[corev1.ResourceCPU]; most != full.MilliValue() {
+		t.Errorf("the pods of the queue held at most %dm of cpu; the jobs request more than the %s that it may hold", most, full.String())
+	}
 	if n := h.bound(); n < bindings {
 		t.Errorf("%d pods were bound; the test wants %d", n, bindings)
 	}

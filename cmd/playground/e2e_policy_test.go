@@ -250,6 +250,49 @@ func TestABrokenPolicyIsRefusedWithAllItsMistakes(t *testing.T) {
 	}
 }
 
+// TestTwoManagersMixNoPolicy has two field managers apply a policy from the server's side. The API server would merge tiers and tables by
+// name into a policy that neither has written; admission refuses that, and its remedies work.
+func TestTwoManagersMixNoPolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gitops, other := zonePolicy(inZone("a")), strings.ReplaceAll(zonePolicy(inZone("b")), "house", "lab-rules")
+	apply := func(manager, policy string) ran {
+		return w.TryKubectl(policy, "apply", "--server-side", "--force-conflicts", "--field-manager="+manager, "-f", "-")
+	}
+	if r := apply("argocd-controller", gitops); r.Code != 0 {
+		t.Fatal(r.Err)
+	}
+	tables := func() (names []string) {
+		t.Helper()
+		policy := &policyv1alpha1.SchedulingPolicy{}
+		if err := w.Get(w.Policy, policy); err != nil {
+			t.Fatal(err)
+		}
+		for _, tier := range policy.Spec.Tiers {
+			for _, table := range tier.Tables {
+				names = append(names, table.Name)
+			}
+		}
+		return names
+	}
+	r := apply("kubectl", other)
+	for _, want := range []string{"spec.tiers[0].tables[2]", "only field manager argocd-controller", "--field-manager=argocd-controller",
+		"kubectl replace -f"} {
+		if r.Code == 0 || !strings.Contains(r.Err, want) {
+			t.Errorf("exit code %d, and not %q: %s", r.Code, want, r.Err)
+		}
+	}
+	if got := tables(); slices.Contains(got, "lab-rules") {
+		t.Fatalf("the policy is a mixture: %v", got)
+	}
+	if r := apply("argocd-controller", other); r.Code != 0 || slices.Contains(tables(), "house") {
+		t.Errorf("as the same manager: exit code %d, tables %v: %s", r.Code, tables(), r.Err)
+	}
+	if r := w.TryKubectl(gitops, "replace", "-f", "-"); r.Code != 0 || slices.Contains(tables(), "lab-rules") {
+		t.Errorf("by replace: exit code %d, tables %v: %s", r.Code, tables(), r.Err)
+	}
+}
+
 // exempt has the validating webhook of a resource asked only where a condition holds, as an administrator could: by one more
 // match condition, of an owner of its own.
 func (w *world) exempt(resource, condition string) {

@@ -42,6 +42,7 @@ type witness struct {
 	more   []watch.Interface
 	errors []error
 	ended  sync.WaitGroup
+	limit  corev1.ResourceList // the capability of the only queue of the world; nil: it has none
 }
 
 // sighting is one version of a pod or of a node.
@@ -81,6 +82,10 @@ func (w *world) Witness() *witness {
 
 // nameOf is an object as KIND/NAME.
 func nameOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() + "/" + o.GetName() }
+
+// Limit has the witness check that the pods of the world, which has one queue, never hold more than the capability of this: a pod counts
+// from its binding until it has finished or is gone.
+func (s *witness) Limit(capability corev1.ResourceList) { s.limit = capability }
 
 // Beside has the witness see all of these kinds in the namespace as well.
 func (s *witness) Beside(lists ...client.ObjectList) {
@@ -254,7 +259,8 @@ func (s *witness) Report() *history {
 		return nil
 	})
 	h := &history{
-		pods: map[string]*podHistory{}, nodes: map[string]*nodeHistory{}, indexes: map[string]string{},
+		pods: map[string]*podHistory{}, nodes: map[string]*nodeHistory{}, indexes: map[string]string{}, limit: s.limit,
+		held: map[corev1.ResourceName]int64{}, most: map[corev1.ResourceName]int64{},
 	}
 	for _, at := range s.inOrder() {
 		if at.pod != nil {
@@ -284,6 +290,9 @@ type history struct {
 	nodes   map[string]*nodeHistory
 	indexes map[string]string // job/task/index -> UID of the pod that has it
 	wrong   []string
+
+	limit      corev1.ResourceList           // as witness.limit
+	held, most map[corev1.ResourceName]int64 // what bound pods request, in thousandths: now, and at any time
 }
 
 // podHistory is that of one pod.
@@ -336,12 +345,31 @@ func (h *history) pod(at sighting) {
 		return
 	}
 	if at.deleted || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if n.pods[uid] != nil {
+			h.hold(p, -1)
+		}
 		delete(n.pods, uid)
 		return
 	}
 	if n.pods[uid] == nil {
 		n.pods[uid] = p
 		h.fits(n, p)
+		h.hold(p, 1)
+	}
+}
+
+// hold counts what a pod requests in the queue, and checks the capability at that moment.
+func (h *history) hold(p *corev1.Pod, sign int64) {
+	for i := range p.Spec.Containers {
+		for name, q := range p.Spec.Containers[i].Resources.Requests {
+			h.held[name] += sign * q.MilliValue()
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.limit)) {
+		limit := h.limit[name]
+		if h.most[name] = max(h.most[name], h.held[name]); sign > 0 && h.held[name] > limit.MilliValue() {
+			h.complain("the queue may hold %s %s, and its pods hold %dm since pod %s came", limit.String(), name, h.held[name], p.Name)
+		}
 	}
 }
 
