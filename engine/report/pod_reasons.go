@@ -73,6 +73,12 @@ func followsOthers(w *model.Wait) bool {
 	return false
 }
 
+// Own reports whether a wait has a reason of its own, and not one that follows from the job's other pods; limited, whether that is a limit
+// of a queue.
+func Own(w *model.Wait) (own, limited bool) {
+	return !followsOthers(w), reasonOf(&w.Reason) == reasonQueueLimited
+}
+
 // PodReasons gives the pods that wait the reasons of their conditions, by the jobs that they belong to.
 type PodReasons struct{ jobs map[string]*jobReasons }
 
