@@ -333,7 +333,8 @@ func (d *drawer) blocks() string {
 	if d.IntN(3) > 0 {
 		return ""
 	}
-	return fmt.Sprintf(", blocksQueue: %q", pick(d, "true", "job.queue.spec.dequeueStrategy == 'fifo'", d.expression(cel.BoolType, []string{"job"}, 1)))
+	own := d.expression(cel.BoolType, []string{"job"}, 1)
+	return fmt.Sprintf(", blocksQueue: %q", pick(d, "true", "job.queue.spec.dequeueStrategy == 'fifo'", own))
 }
 
 // force is a step that displaces.

@@ -116,9 +116,7 @@ func (x *force) befell() {
 
 // leave asks whether a job blocks its queue that has no promises to start with after its turn.
 func (x *force) leave(j *model.Job) {
-	if x.step.Condition(policy.KeyBlocksQueue) != nil && !x.s.IsReady(j) && !x.s.Pipelined(j).Yes {
-		x.blocks(x.step, j)
-	}
+	x.blocks(x.step, j, x.step.Condition(policy.KeyBlocksQueue) != nil && !x.s.IsReady(j) && !x.s.Pipelined(j).Yes)
 }
 
 // kind is a text that jobs share of which one fares as the other; "": the job has none.

@@ -54,9 +54,7 @@ func (x *Cycle) place(step *policy.Step) {
 			return true
 		}
 		x.await(step, j)
-		if x.result.left {
-			x.blocks(step, j)
-		}
+		x.blocks(step, j, x.result.left)
 		return false
 	}})
 }

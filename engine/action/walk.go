@@ -68,9 +68,9 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 	return false
 }
 
-// blocks asks whether a job that waits after its turn has the jobs behind it in its queue wait as well.
-func (x *Cycle) blocks(step *policy.Step, j *model.Job) {
-	if condition := step.Condition(policy.KeyBlocksQueue); condition != nil {
+// blocks asks whether a job has the jobs behind it in its queue wait as well, if it waits after its turn.
+func (x *Cycle) blocks(step *policy.Step, j *model.Job, waits bool) {
+	if waits && step.Condition(policy.KeyBlocksQueue) != nil {
 		x.result.blocks = x.jobPasses(step, policy.KeyBlocksQueue, j)
 	}
 }

@@ -239,7 +239,8 @@ func TestQueueKeepsAllocated(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settle()
-	if got := s.queue("default").Status; got.State != schedulingv1beta1.QueueStateOpen || len(got.Reservation.Nodes) != 1 || got.Reservation.Resource.Cpu().Value() != 8 {
+	got := s.queue("default").Status
+	if r := got.Reservation; got.State != schedulingv1beta1.QueueStateOpen || len(r.Nodes) != 1 || r.Resource.Cpu().Value() != 8 {
 		t.Errorf("status %+v", got)
 	}
 }
