@@ -325,7 +325,16 @@ func (d *drawer) action(name string) string {
 		text += fmt.Sprintf(", tasks: %q", "!task.gated && task.status in ['Pending', 'Pipelined'] && ("+
 			d.expression(cel.BoolType, []string{"task"}, 1)+")")
 	}
-	return text + "}\n"
+	return text + d.blocks() + "}\n"
+}
+
+// blocks has a job that waits block its queue, in some steps.
+func (d *drawer) blocks() string {
+	if d.IntN(3) > 0 {
+		return ""
+	}
+	own := d.expression(cel.BoolType, []string{"job"}, 1)
+	return fmt.Sprintf(", blocksQueue: %q", pick(d, "true", "job.queue.spec.dequeueStrategy == 'fifo'", own))
 }
 
 // force is a step that displaces.
@@ -342,17 +351,17 @@ func (d *drawer) force() string {
 		text += fmt.Sprintf(", candidates: %q", pick(d, "true", "!victim.bestEffort || preemptor.bestEffort",
 			"("+d.expression(cel.BoolType, []string{"preemptor", "victim", "job"}, 1)+") || victim.status == 'Running'"))
 	}
-	return text + "}\n"
+	return text + d.blocks() + "}\n"
 }
 
 // forceForGangs is one that makes room for gangs.
 func (d *drawer) forceForGangs() string {
 	return fmt.Sprintf("    - {verb: displace, unit: gang, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
-		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q}\n", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues"),
+		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q%s}\n", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues"),
 		pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "true", "true", "false"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", "false"),
-		pick(d, "true", "victim.status == 'Running'", "victim.job.priority <= job.priority"))
+		pick(d, "true", "victim.status == 'Running'", "victim.job.priority <= job.priority"), d.blocks())
 }
 
 // naming is a step that evicts.

@@ -24,7 +24,7 @@ const (
 
 // codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
 func codeLines() map[string]int {
-	return map[string]int{"engine/reference": 700} // it is the definition, and read from beginning to end
+	return map[string]int{"engine/reference": 740} // it is the definition, and read from beginning to end; blocked queues are a part of it
 }
 
 // exception lets something be over its bound, up to its present figure.
@@ -42,8 +42,10 @@ var exceptions = []exception{
 	{"cmd/celsius/cluster.tool", "methods", 44, "a method is a command, or what several commands share"},
 	{"crds/policy/v1alpha1.InlineTable", "fields", 27, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
-	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
-	{"engine/explain.Cycle", "methods", 42, "a method is a question about a cycle"},
+	{"crds/policy/v1alpha1.Step", "fields", 21, "a field is a parameter of a verb in the API"},
+	{"engine/action.Cycle", "methods", 42, "a method is what a verb does with a job or a task, and what it notes"},
+	{"engine/action.backlog", "fields", 16, "a field is what is remembered of jobs from one cycle to the next"},
+	{"engine/explain.Cycle", "methods", 46, "a method is a question about a cycle"},
 	{"engine/language", "lines", 5600, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live", "lines", 5550, "what runs around the core, and how it leaves out an object at which a part panics"},
 	{"engine/live.Options", "fields", 22, "a field is a flag"},
@@ -55,7 +57,7 @@ var exceptions = []exception{
 	{"engine/model.Cluster", "methods", 97, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Job", "fields", 41, rowOfTheState},
 	{"engine/model.Nodes", "fields", 22, rowOfTheState},
-	{"engine/model.Queue", "fields", 27, rowOfTheState},
+	{"engine/model.Queue", "fields", 28, rowOfTheState},
 	{"engine/model.Task", "fields", 48, rowOfTheState},
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
@@ -64,6 +66,7 @@ var exceptions = []exception{
 	{"engine/policy.Attribute", "fields", 16, "a field is a property of a computed field, as declared or as compiled"},
 	{"engine/policy.Rule", "fields", 16, "a field is a key of a row"},
 	{"engine/proof.Cycle", "methods", 41, "a method is a question about a cycle, or what it does to be answered"},
+	{"engine/reference.cycle", "methods", 41, "a method is a part of the definition of a cycle"},
 	{"engine/session.Session", "methods", 42, "a method is a question that a verb, a report or an explanation asks"},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
 	{"engine/topology.Counts", "methods", 45, "a method is a count that terms of affinity and spread need, or how it follows a delta"},
@@ -109,7 +112,7 @@ func TestOverBounds(t *testing.T) {
 
 // TestLinesOfCode shows that a package that is to stay short is held to it, and no other.
 func TestLinesOfCode(t *testing.T) {
-	long := map[figure]int{{"engine/reference", "lines of code"}: 701, {"engine/live", "lines of code"}: 4000}
+	long := map[figure]int{{"engine/reference", "lines of code"}: 741, {"engine/live", "lines of code"}: 4000}
 	if got := overBounds(long, nil); len(got) != 1 {
 		t.Errorf("%q, want one mistake", got)
 	}

@@ -18,6 +18,7 @@ func (x *Cycle) admit(step *policy.Step) {
 		}
 		if !why.Yes {
 			x.jobWait(j, why.Reason())
+			x.blocks(step, j, true)
 			return false
 		}
 		x.note(j, nil, nil)

@@ -23,6 +23,7 @@ type backlog struct {
 	cycle   uint64
 	local   bool   // a job's status is told by the job and its waits alone, and by the sizes of nodes
 	sizes   uint64 // Session.NodeSizes at the last statuses
+	ordered bool   // some job blocked its queue in the last cycle, so that the order of jobs made a difference
 	steps   []*stepBacklog
 	bySteps map[*policy.Step]*stepBacklog
 	records map[*model.Job]*record
@@ -92,6 +93,7 @@ func (b *backlog) of(step *policy.Step) attempts { return b.bySteps[step] }
 // begin brings records of jobs that changed since up to date, and each step is to look at them again.
 func (b *backlog) begin(x *Cycle) {
 	b.x = x
+	b.ordered = false
 	b.cycle++
 	b.cursor.Follow(&b.c.JobLog, b.sync, b.reset)
 	for _, l := range b.steps {
@@ -273,6 +275,8 @@ func (b *backlog) befell(j *model.Job) {
 		b.refresh(r)
 	}
 }
+
+func (b *backlog) blocked() { b.ordered = true }
 
 // look has a job's waits told anew at the end of the cycle.
 func (b *backlog) look(r *record) {

@@ -76,7 +76,7 @@ func (b *backlog) reorder(plan *model.Plan) bool {
 	switch {
 	case !moved:
 		return true
-	case len(b.fresh) > 0: // their places are not known here
+	case b.ordered, len(b.fresh) > 0: // another job may come first and be placed; places of fresh jobs are not known here
 		return false
 	}
 	b.renumber()

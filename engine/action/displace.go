@@ -76,8 +76,11 @@ func (x *Cycle) displace(step *policy.Step) {
 			todo = &taskQueue{}
 			x.tasksOf(step, j, todo)
 		}
+		some := !todo.empty()
 		if todo, again = f.turns(j, todo); again {
 			left[j] = todo
+		} else if some {
+			f.leave(j)
 		}
 		if kind != "" && x.c.Content() == content {
 			f.jobsInVain[kind] = jobInVain{content, x.result.outcome(j)}
@@ -111,6 +114,11 @@ func (x *force) befell() {
 	}
 }
 
+// leave asks whether a job blocks its queue that has no promises to start with after its turn.
+func (x *force) leave(j *model.Job) {
+	x.blocks(x.step, j, x.step.Condition(policy.KeyBlocksQueue) != nil && !x.s.IsReady(j) && !x.s.Pipelined(j).Yes)
+}
+
 // kind is a text that jobs share of which one fares as the other; "": the job has none.
 func (x *force) kind(j *model.Job) string {
 	kind, _ := x.memory.jobs.of(x.step).alike(j)
@@ -124,6 +132,7 @@ func (x *force) inVain(j *model.Job, kind string, content uint64) bool {
 		return false
 	}
 	x.tell(j, was.out)
+	x.result.blocks = was.out.blocks
 	return true
 }
 

@@ -23,6 +23,8 @@ func (m *forgetful) of(*policy.Step) attempts {
 
 func (m *forgetful) befell(*model.Job) {}
 
+func (m *forgetful) blocked() {}
+
 func (m *forgetful) statuses(told func(*model.Job) model.JobStatus) (out []*model.JobStatus) {
 	for _, j := range m.x.c.JobsByKey() {
 		if report.MayWait(j) {
@@ -99,10 +101,10 @@ func (a *eachJob) dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) 
 	return ask(q)
 }
 
-func (a *eachJob) drop(q *model.Queue, why model.Reason) {
+func (a *eachJob) drop(q *model.Queue, why func(*model.Job) model.Reason) {
 	for j := a.next(q); j != nil; j = a.next(q) {
-		if j.Counts[model.Pending] > 0 {
-			a.m.x.jobWait(j, why)
+		if report.Dropped(j) {
+			a.m.x.jobWait(j, why(j))
 		}
 	}
 }

@@ -14,6 +14,8 @@ type jobMemory interface {
 	begin(x *Cycle)
 	// of is what is known of the attempts of a step.
 	of(step *policy.Step) attempts
+	// blocked says that a job blocked its queue in this cycle, so that the order of jobs made a difference.
+	blocked()
 	// befell says that something of a job changed in a turn that was not its own.
 	befell(j *model.Job)
 	// statuses are those of all jobs with a queue in the order of their keys, each as told says. Before that, each pending task of ours gets
@@ -43,8 +45,8 @@ type attempts interface {
 	alikeInTurn(t *model.Task) (string, bool)
 	// dropped asks whether the rest of a queue is to be left, and why.
 	dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) policy.Answer
-	// drop leaves the rest of a queue for a reason.
-	drop(q *model.Queue, why model.Reason)
+	// drop leaves the rest of a queue, each job for a reason.
+	drop(q *model.Queue, why func(*model.Job) model.Reason)
 	// end closes the walk.
 	end()
 }
@@ -63,5 +65,6 @@ func NewMemory(s *session.Session) *Memory { return &Memory{jobs: newBacklog(s)}
 func Forgetful() *Memory { return &Memory{jobs: &forgetful{}} }
 
 // Reorder brings the places in a plan that is still that of the last cycle up to date, as jobs may go before others by nothing but the
-// passing of time; false: it takes a cycle to tell. Who comes first makes no other difference to a cycle in which no attempt had an effect.
+// passing of time; false: it takes a cycle to tell. Who comes first makes no other difference to a cycle in which no attempt had an effect
+// and no job blocked its queue.
 func (m *Memory) Reorder(plan *model.Plan) bool { return m.jobs.reorder(plan) }

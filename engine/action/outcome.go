@@ -12,7 +12,8 @@ import (
 // told by their place among those that wait, in key order.
 type outcome struct {
 	notes  []note
-	undone int // tasks that were placed, and undone again; none: -1
+	undone int  // tasks that were placed, and undone again; none: -1
+	blocks bool // the jobs behind it in its queue wait as well
 }
 
 // note is a wait of a job or a task, or that what an earlier step had said is no more, or why nobody goes for it.
@@ -32,7 +33,7 @@ type noted struct {
 }
 
 func (o *outcome) equal(p *outcome) bool {
-	return o.undone == p.undone && slices.EqualFunc(o.notes, p.notes, func(a, b note) bool {
+	return o.undone == p.undone && o.blocks == p.blocks && slices.EqualFunc(o.notes, p.notes, func(a, b note) bool {
 		if a.task != b.task || (a.wait == nil) != (b.wait == nil) || (a.inVain == nil) != (b.inVain == nil) {
 			return false
 		}
@@ -53,16 +54,19 @@ type turnResult struct {
 	refused []*model.Task
 	open    bool
 	erred   bool // so did some row, of which each cycle is to be told
+	left    bool // the job had tasks to place, and is not ready
+	blocks  bool // the jobs behind it in its queue wait as well
 }
 
 // reset begins a turn.
 func (r *turnResult) reset() {
 	r.notes, r.undone, r.unsettled, r.refused, r.open, r.erred = r.notes[:0], -1, false, r.refused[:0], false, false
+	r.left, r.blocks = false, false
 }
 
 // outcome is what it comes to for every job of the kind: of several notes on one thing the last.
 func (r *turnResult) outcome(j *model.Job) *outcome {
-	out := &outcome{undone: r.undone}
+	out := &outcome{undone: r.undone, blocks: r.blocks}
 	last := make(map[*model.Task]*model.Wait, len(r.notes))
 	vain := map[*model.Task]*model.InVain{}
 	for _, x := range r.notes {

@@ -31,7 +31,11 @@ func (x *Cycle) place(step *policy.Step) {
 			todo = &room
 			x.tasksOf(step, j, todo)
 		}
-		if todo.empty() || step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
+		if todo.empty() {
+			return false
+		}
+		if step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
+			x.result.left = !x.s.IsReady(j)
 			return false
 		}
 		again = x.turn(step, j, todo)
@@ -50,6 +54,7 @@ func (x *Cycle) place(step *policy.Step) {
 			return true
 		}
 		x.await(step, j)
+		x.blocks(step, j, x.result.left)
 		return false
 	}})
 }
@@ -239,9 +244,11 @@ func (x *Cycle) finish(
 	step *policy.Step, j *model.Job, start model.Savepoint, before *kept.Places, done []placed,
 ) (keep bool) {
 	if step.Word(policy.KeyCommit) == "task" {
+		x.result.left = step.Condition(policy.KeyBlocksQueue) != nil && !x.s.IsReady(j)
 		return true
 	}
 	ready := x.s.Ready(j)
+	x.result.left = !ready.Yes
 	if ready.Yes {
 		x.keep(done)
 		x.note(j, nil, nil)

@@ -2,9 +2,11 @@ package action
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
@@ -209,6 +211,9 @@ func (l *stepBacklog) next(q *model.Queue) *model.Job {
 			return c.rec.job
 		}
 		l.pass(c, p, p.kind.out)
+		if p.kind.out.blocks {
+			l.drop(q, l.b.x.behind(p.rec.job))
+		}
 	}
 	return nil
 }
@@ -308,21 +313,32 @@ func (l *stepBacklog) alikeInTurn(t *model.Task) (string, bool) {
 	return l.fates.OfTask(t)
 }
 
+// because is what comes of a job that is left out for a reason: what came of one in the last walk, if the reason is the same.
+func (l *leaving) because(action string, reason model.Reason) *outcome {
+	why := &outcome{undone: -1, notes: []note{{task: ofJob, wait: &model.Wait{Action: action, Reason: reason}}}}
+	if i := slices.IndexFunc(l.outs, why.equal); i >= 0 {
+		return l.outs[i]
+	}
+	if len(l.outs) == mostReasons {
+		l.outs = nil
+	}
+	l.outs = append(l.outs, why)
+	return why
+}
+
+// mostReasons is how many reasons are remembered for which the jobs of a queue were left out: in one walk there are at most two.
+const mostReasons = 4
+
 // drop notes for every job of a queue that is left out why.
-func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
+func (l *stepBacklog) drop(q *model.Queue, why func(*model.Job) model.Reason) {
 	x := l.b.x
 	x.result.reset()
-	why := &outcome{undone: -1, notes: []note{{task: ofJob, wait: &model.Wait{Action: x.waits.Action, Reason: reason}}}}
 	c := l.queues.at(q)
-	if c.left.out != nil && c.left.out.equal(why) {
-		why = c.left.out
-	}
-	c.left.out = why
 	nothing := &outcome{undone: -1}
 	for c.advance(l.b) {
 		out := nothing
-		if c.rec.job.Counts[model.Pending] > 0 {
-			out = why
+		if j := c.rec.job; report.Dropped(j) {
+			out = c.left.because(x.waits.Action, why(j))
 		}
 		p := c.parked
 		if p == nil && x.awaited(l.step, c.rank.Of).IsZero() { // else the step may have nothing to do for it in a while

@@ -42,7 +42,8 @@ func (x *Cycle) walk(step *policy.Step, v visit) {
 			break
 		}
 		if why := jobs.dropped(q, v.drop); why.Yes {
-			jobs.drop(q, why.Reason())
+			reason := why.Reason()
+			jobs.drop(q, func(*model.Job) model.Reason { return reason })
 		} else if x.tryJobs(q, jobs, v) {
 			queues.Put(q)
 		}
@@ -50,16 +51,36 @@ func (x *Cycle) walk(step *policy.Step, v visit) {
 	jobs.end()
 }
 
-// tryJobs gives turns to the jobs of a queue until one has an effect; false: none had.
+// tryJobs gives turns to the jobs of a queue until one has an effect, or blocks the queue; false: there are no more turns in the queue.
 func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 	for j := jobs.next(q); j != nil; j = jobs.next(q) {
 		again, effect := x.try(j, v)
+		blocks := x.result.blocks
 		jobs.tried(j, again, effect)
+		if blocks {
+			jobs.drop(q, x.behind(j))
+			return false
+		}
 		if effect {
 			return true
 		}
 	}
 	return false
+}
+
+// blocks asks whether a job has the jobs behind it in its queue wait as well, if it waits after its turn.
+func (x *Cycle) blocks(step *policy.Step, j *model.Job, waits bool) {
+	if waits && step.Condition(policy.KeyBlocksQueue) != nil {
+		x.result.blocks = x.jobPasses(step, policy.KeyBlocksQueue, j)
+	}
+}
+
+// behind is why other jobs wait behind a job that blocks their queue.
+func (x *Cycle) behind(first *model.Job) func(*model.Job) model.Reason {
+	x.memory.jobs.blocked()
+	return func(j *model.Job) model.Reason {
+		return report.Behind(first, x.s.Policy().MayName(j.Namespace, first.Namespace))
+	}
 }
 
 // try gives a job a turn, which has an effect if anything of it is left.

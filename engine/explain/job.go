@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -77,7 +78,67 @@ func (x *Cycle) rootCause(j *model.Job) string {
 	if why := x.foreignCause(j); why != "" || !report.MayWait(j) || j.Orphan {
 		return why
 	}
-	return cmp.Or(x.Session.NeverStarts(j), x.volumeCause(j))
+	return cmp.Or(x.Session.NeverStarts(j), x.queueCause(j), x.volumeCause(j))
+}
+
+// queueCause states which queue has a job wait: its own, which is closed or has no more to give, or one above it. It is "" where some pod
+// has another reason, and where the reason of the job as a whole states it already.
+func (x *Cycle) queueCause(j *model.Job) string {
+	first := x.queueLimit(j)
+	admitted := j.Phase != model.PhasePending
+	if !admitted {
+		first = x.decisions().waits[j.Key]
+	}
+	if first == nil || j.Queue == nil {
+		return ""
+	}
+	if !j.Queue.Open && x.readsOpen(first.Reason) {
+		return fmt.Sprintf("queue %s is %s and starts no jobs; open it (celsius queue operate %s --action open), or use another queue",
+			j.QueueName, j.Queue.State, j.QueueName)
+	}
+	for _, above := range x.above(j.Queue) {
+		if _, rest, ok := strings.Cut(first.Reason.Text, "queue "+above+" lacks "); ok {
+			return fmt.Sprintf("queue %s, above the job's queue %s, is full: it lacks %s", above, j.QueueName, rest)
+		}
+	}
+	if admitted {
+		return first.Reason.Text
+	}
+	return ""
+}
+
+// queueLimit is the first wait of the pods of a job that wait for a limit of a queue; nil: some wait for something else, or none waits.
+func (x *Cycle) queueLimit(j *model.Job) (first *model.Wait) {
+	for _, t := range j.Tasks {
+		of := x.decisions().of[t.Key]
+		if of == nil || t.Status != model.Pending {
+			continue
+		}
+		for _, w := range of.waits {
+			own, limited := report.Own(w)
+			if own && !limited {
+				return nil
+			}
+			if own && first == nil {
+				first = w
+			}
+		}
+	}
+	return first
+}
+
+// readsOpen reports whether the row of a reason depends on whether the queue is open.
+func (x *Cycle) readsOpen(why model.Reason) bool {
+	r := ruleOf(x.Session.Policy(), why)
+	return r != nil && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.String() == "queue.open" })
+}
+
+// above lists the queues above a queue, the nearest first.
+func (x *Cycle) above(q *model.Queue) (names []string) {
+	for parent := x.cluster.Queues[q.Parent]; parent != nil && !slices.Contains(names, parent.Name); parent = x.cluster.Queues[parent.Parent] {
+		names = append(names, parent.Name)
+	}
+	return names
 }
 
 // foreignCause states that waiting pods of a job name another scheduler, and which of ours was probably meant. It is "" for a job that has

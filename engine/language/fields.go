@@ -322,6 +322,8 @@ func queueSpecFields() []*rules.Member {
 		boolField("reclaimable", FromSpec, rules.ByObject, "may others take back from it; unset true",
 			func(q v) bool { return q.Of.Reclaimable }),
 		stringField("parent", FromSpec, rules.ByObject, "parent queue, \"\" if none", func(q v) string { return q.Of.Parent }),
+		stringField("dequeueStrategy", FromSpec, rules.ByObject,
+			"fifo: jobs wait behind one that cannot start; traverse, also if unset: they pass it", func(q v) string { return q.Of.DequeueStrategy }),
 	}
 }
 

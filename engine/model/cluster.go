@@ -327,8 +327,10 @@ type Queue struct {
 	Deserved    Resources
 	Reclaimable bool
 	Parent      string
-	Open        bool
-	State       string
+	// DequeueStrategy is what happens to the jobs behind one that cannot start: fifo or traverse.
+	DequeueStrategy string
+	Open            bool
+	State           string
 	// NodeGroups is nil where the queue says nothing of groups of nodes.
 	NodeGroups *NodeGroups
 	// NodeGroupLimits are limits of use by node group. Where what they are written in is wrong they are nil, and

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"strings"
@@ -131,26 +132,27 @@ func normalImage(name string) string {
 // readQueue is what a Queue object says.
 func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 	q := &Queue{
-		Name:        o.Name,
-		UID:         string(o.UID),
-		CreatedAt:   o.CreationTimestamp.Time,
-		Labels:      o.Labels,
-		Annotations: o.Annotations,
-		Weight:      int64(o.Spec.Weight),
-		Priority:    int64(o.Spec.Priority),
-		Capability:  d.Offers(o.Spec.Capability),
-		Guarantee:   d.Offers(o.Spec.Guarantee.Resource),
-		Deserved:    d.Offers(o.Spec.Deserved),
-		Reclaimable: o.Spec.Reclaimable == nil || *o.Spec.Reclaimable,
-		Parent:      o.Spec.Parent,
-		State:       string(o.Status.State),
-		NodeGroups:  readNodeGroups(o.Spec.Affinity),
-		Jobs:        map[string]*Job{},
-		Phases:      map[string]int64{},
-		Allocated:   emptySum(),
-		Occupied:    emptySum(),
-		Request:     emptySum(),
-		Object:      o,
+		Name:            o.Name,
+		UID:             string(o.UID),
+		CreatedAt:       o.CreationTimestamp.Time,
+		Labels:          o.Labels,
+		Annotations:     o.Annotations,
+		Weight:          int64(o.Spec.Weight),
+		Priority:        int64(o.Spec.Priority),
+		Capability:      d.Offers(o.Spec.Capability),
+		Guarantee:       d.Offers(o.Spec.Guarantee.Resource),
+		Deserved:        d.Offers(o.Spec.Deserved),
+		Reclaimable:     o.Spec.Reclaimable == nil || *o.Spec.Reclaimable,
+		Parent:          o.Spec.Parent,
+		DequeueStrategy: cmp.Or(string(o.Spec.DequeueStrategy), string(v1beta1.DequeueStrategyTraverse)),
+		State:           string(o.Status.State),
+		NodeGroups:      readNodeGroups(o.Spec.Affinity),
+		Jobs:            map[string]*Job{},
+		Phases:          map[string]int64{},
+		Allocated:       emptySum(),
+		Occupied:        emptySum(),
+		Request:         emptySum(),
+		Object:          o,
 	}
 	q.NodeGroupLimits, q.NodeGroupLimitsError = readNodeGroupLimits(d, o.Annotations)
 	if q.UID == "" {

@@ -21,6 +21,7 @@ func admitVerb() Verb {
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),
 			{KeyVote, "Whether jobEnqueueable is asked, which is about what a job reserves.", kinds.Flag{Default: true}},
+			blocksQueueParameter("it is refused"),
 		},
 		Sites: []string{QueueOrder, JobOrder, JobEnqueueable},
 		Reads: []string{"job.hasMinResources"},

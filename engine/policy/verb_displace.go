@@ -154,6 +154,7 @@ func displaceVerb() Verb {
 			},
 			{KeyOnNoNode, "Where a task found no node: whether to go on with the job's other tasks. `role.failed` says which roles " +
 				"have failed in this turn.", kinds.Condition{Roots: []string{"job"}, Default: "false"}},
+			blocksQueueParameter("its turn is over, it had tasks to place, and neither jobReady nor jobPipelined holds"),
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,

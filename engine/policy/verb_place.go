@@ -17,6 +17,8 @@ const (
 	KeyTurn      = "turn"
 	KeyOnNoNode  = "onNoNode"
 	KeyAwaitPods = "awaitPods"
+	// KeyBlocksQueue is a parameter of admit, place and displace.
+	KeyBlocksQueue = "blocksQueue"
 )
 
 func placeVerb() Verb {
@@ -68,6 +70,7 @@ func placeVerb() Verb {
 					"is room for. Who comes after it in the order is placed only where there is room for both, " +
 					"on the nodes and by the gate `allocatable`.", kinds.Period{Most: time.Minute},
 			},
+			blocksQueueParameter("its turn is over, it had tasks to place, and jobReady does not hold"),
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Bindable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving,

@@ -74,30 +74,31 @@ func (x *cycle) run(a *policy.Action) {
 }
 
 // walk gives turns to jobs: always to the first job of the first queue. turn does one turn, and says whether the job comes back for
-// another. Where drop says so of a queue, the rest of its jobs are left.
+// another, or else blocks its queue. Where drop says so of a queue, or a job blocks it, the rest of its jobs are left.
 func (x *cycle) walk(
-	jobs map[*model.Queue][]*model.Job, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again bool),
+	jobs map[*model.Queue][]*model.Job, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again, blocks bool),
 ) {
 	places := map[*model.Queue]int{}
 	for len(jobs) > 0 {
 		q := x.FirstQueue(jobs)
 		x.SortJobs(jobs[q])
-		why, taken := drop(q), jobs[q][:1]
-		if why.Yes {
-			taken = jobs[q]
+		if why := drop(q); why.Yes {
+			x.drop(jobs[q], places, func(*model.Job) model.Reason { return why.Reason() })
+			delete(jobs, q)
+			continue
 		}
-		jobs[q] = jobs[q][len(taken):]
-		for _, j := range taken {
-			if x.places[j] == 0 { // the first step that comes to a job gives it its place
-				places[q]++
-				x.places[j] = places[q]
-			}
-			switch {
-			case !why.Yes && turn(j):
-				jobs[q] = append(jobs[q], j)
-			case why.Yes && j.Counts[model.Pending] > 0:
-				x.jobWait(j, why.Reason())
-			}
+		j := jobs[q][0]
+		jobs[q] = jobs[q][1:]
+		x.numbered(j, places)
+		switch again, blocks := turn(j); {
+		case again:
+			jobs[q] = append(jobs[q], j)
+		case blocks:
+			x.SortJobs(jobs[q])
+			x.drop(jobs[q], places, func(other *model.Job) model.Reason {
+				return report.Behind(j, x.p.MayName(other.Namespace, j.Namespace))
+			})
+			jobs[q] = nil
 		}
 		if len(jobs[q]) == 0 {
 			delete(jobs, q)
@@ -105,12 +106,35 @@ func (x *cycle) walk(
 	}
 }
 
+// numbered gives a job its place in its queue: the first step that comes to it does.
+func (x *cycle) numbered(j *model.Job, places map[*model.Queue]int) {
+	if x.places[j] == 0 {
+		places[j.Queue]++
+		x.places[j] = places[j.Queue]
+	}
+}
+
+// drop leaves jobs of a queue, each for a reason.
+func (x *cycle) drop(jobs []*model.Job, places map[*model.Queue]int, why func(*model.Job) model.Reason) {
+	for _, j := range jobs {
+		x.numbered(j, places)
+		if report.Dropped(j) {
+			x.jobWait(j, why(j))
+		}
+	}
+}
+
+// blocks asks whether a job that waits after its turn has the jobs behind it in its queue wait as well.
+func (x *cycle) blocks(step *policy.Step, j *model.Job) bool {
+	return x.Condition(step.Condition(policy.KeyBlocksQueue), x.Frame().OfJob(j), "job "+j.Key+": ")
+}
+
 // admit lets jobs in, in order. A job without minResources is never put to the vote; one that is refused is not tried again in the
 // cycle.
 func (x *cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
 	never := func(*model.Queue) policy.Answer { return policy.Answer{} }
-	x.walk(x.JobsOf(step, in), never, func(j *model.Job) bool {
+	x.walk(x.JobsOf(step, in), never, func(j *model.Job) (again, blocks bool) {
 		answer := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
 			answer = x.Vote(policy.JobEnqueueable, x.Frame().OfJob(j))
@@ -118,12 +142,12 @@ func (x *cycle) admit(step *policy.Step) {
 		why := answer.Reason()
 		if !answer.Yes {
 			x.jobWait(j, why)
-			return false
+			return false, x.blocks(step, j)
 		}
 		x.waits.Set(j, nil, nil)
 		x.txn.Admit(j, x.plan.Now)
 		why.Reason = "" // that of a refusal
 		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: why})
-		return false
+		return false, false
 	})
 }

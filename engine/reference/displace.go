@@ -24,23 +24,24 @@ func (x *cycle) displace(step *policy.Step) {
 	})
 	x.rooms, x.kept = force.Kept, nil
 	before := len(force.Kept)
-	x.walk(jobs, x.overused(step), func(j *model.Job) (again bool) {
+	x.walk(jobs, x.overused(step), func(j *model.Job) (again, blocks bool) {
 		tasks, known := left[j]
 		if !known {
 			if !x.All(policy.JobValid, x.Frame().OfJob(j)).Yes {
-				return false
+				return false, false
 			}
 			tasks = x.tasksOf(step, j)
 		}
 		if step.Word(policy.KeyUnit) == policy.UnitGang {
 			again, left[j] = x.takeTogether(gangs, j, tasks)
-			return again
+		} else {
+			force.TakeTurn(func() (t eviction.Turn) {
+				t, again, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
+				return t
+			})
 		}
-		force.TakeTurn(func() (t eviction.Turn) {
-			t, again, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
-			return t
-		})
-		return again
+		waits := !again && len(tasks) > 0 && !x.ready(j) && !x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes
+		return again, waits && x.blocks(step, j)
 	})
 	if len(force.Kept) > before {
 		x.rooms = force.GiveBack(force.Kept)

@@ -25,17 +25,18 @@ func (x *cycle) place(step *policy.Step) {
 			x.awaited(step, j).IsZero()
 	}
 	x.kept = nil
-	x.walk(x.JobsOf(step, settled), x.overused(step), func(j *model.Job) (again bool) {
+	x.walk(x.JobsOf(step, settled), x.overused(step), func(j *model.Job) (again, blocks bool) {
 		before := j.PlacedNow
-		if x.take(step, j, left) {
-			return true
+		again, waits := x.take(step, j, left)
+		if again {
+			return true, false
 		}
 		if j.PlacedNow > before && !x.awaited(step, j).IsZero() {
 			left[j] = []*model.Task{} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
-			return true
+			return true, false
 		}
 		x.await(step, j)
-		return false
+		return false, waits && x.blocks(step, j)
 	})
 }
 
@@ -60,23 +61,29 @@ func (x *cycle) tasksOf(step *policy.Step, j *model.Job) (tasks []*model.Task) {
 	return tasks
 }
 
-// take gives one job the floor, if it may have it.
-func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*model.Task) (again bool) {
+// take gives one job the floor, if it may have it. waits says that it had tasks to place, and is not ready.
+func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*model.Task) (again, waits bool) {
 	tasks, known := left[j]
 	if !known {
 		if x.refused(j, policy.JobValid, x.Frame().OfJob(j)) {
-			return false
+			return false, false
 		}
 		tasks = x.tasksOf(step, j)
 	}
-	if len(tasks) == 0 || step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)) {
-		return false
+	switch {
+	case len(tasks) == 0:
+		return false, false
+	case step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)):
+		return false, !x.ready(j)
 	}
-	if again, tasks = x.turn(step, j, tasks); again {
+	if again, waits, tasks = x.turn(step, j, tasks); again {
 		left[j] = tasks
 	}
-	return again
+	return again, waits
 }
+
+// ready asks whether a job may start.
+func (x *cycle) ready(j *model.Job) bool { return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes }
 
 // refused asks a gate about a job, and notes why it does not hold.
 func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
@@ -88,8 +95,9 @@ func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
 }
 
 // turn places a job's tasks, one after the other, until the step's turn is over or a task finds no node, and gives those that are left.
-// The placements are kept, held or undone together, or, where the step commits per task, each kept at once.
-func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
+// waits says that the job is not ready at its end. The placements are kept, held or undone together, or, where the step commits per task,
+// each kept at once.
+func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (again, waits bool, left []*model.Task) {
 	start, before := x.txn.Mark(), x.kept.Clone()
 	var done []placed
 	failed := map[string]bool{}
@@ -126,11 +134,16 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := step.Word(policy.KeyCommit) == "task" || x.finish(j, start, before, done)
+	kept, ready := true, false
+	if step.Word(policy.KeyCommit) == "task" {
+		ready = x.ready(j)
+	} else {
+		kept, ready = x.finish(j, start, before, done)
+	}
 	for _, t := range j.Tasks { // one that asks for nothing counts for its gang while it waits, but in a turn from which it got no place
 		x.c.SetVain(t, false)
 	}
-	return kept && again, tasks
+	return kept && again, !ready, tasks
 }
 
 // turnOver says whether a job yields the floor after a placement.
@@ -206,24 +219,25 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	return placed{t, b}, true
 }
 
-// finish ends a turn: kept where jobReady holds, held until the cycle ends where jobPipelined does, else undone.
-func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places, done []placed) (keep bool) {
-	ready := x.All(policy.JobReady, x.Frame().OfJob(j))
-	if ready.Yes {
+// finish ends a turn: kept where jobReady holds, held until the cycle ends where jobPipelined does, else undone. ready is what jobReady
+// gives.
+func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places, done []placed) (keep, ready bool) {
+	answer := x.All(policy.JobReady, x.Frame().OfJob(j))
+	if answer.Yes {
 		x.keep(done)
 		x.waits.Set(j, nil, nil)
-		return true
+		return true, true
 	}
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if pipelined.Yes && (len(done) > 0 || slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })) {
 		x.hold(done)
-		x.jobWait(j, report.Unready(j, policy.JobPipelined, pipelined.Reason(), ready.Reason()))
-		return false
+		x.jobWait(j, report.Unready(j, policy.JobPipelined, pipelined.Reason(), answer.Reason()))
+		return false, false
 	}
 	x.txn.Rollback(start)
 	x.kept = before
 	x.waits.SetUndone(j, len(done))
-	wait := x.waits.ForJob(j, report.RolledBack(ready.Reason(), len(done)))
+	wait := x.waits.ForJob(j, report.RolledBack(answer.Reason(), len(done)))
 	wait.Tried = report.Tried(j, len(done), func(t *model.Task) string {
 		i := slices.IndexFunc(done, func(p placed) bool { return p.task == t })
 		if i < 0 {
@@ -232,7 +246,7 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places,
 		return done[i].bind.Node
 	})
 	x.waits.Set(j, nil, wait)
-	return false
+	return false, false
 }
 
 // keep makes what is allocated binds, and what was held of a job that is ready now; what is pipelined stays promised.

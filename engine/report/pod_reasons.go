@@ -22,6 +22,7 @@ const (
 	reasonPolicyPaused   = "PolicyPaused"
 	reasonQueueUnusable  = "QueueUnusable"
 	reasonNoPodGroup     = "PodGroupMissing"
+	reasonFIFOBlocked    = "FIFOBlocked"
 )
 
 // ofSite is the reason of a row that has none of its own, by the site that it belongs to.
@@ -44,7 +45,11 @@ var ofBuiltin = map[string]string{ //nolint:gochecknoglobals // read only
 	"pipeline": reasonNotTried,
 	"podgroup": reasonNoPodGroup,
 	"turn":     reasonNotTried,
+	ruleFIFO:   reasonFIFOBlocked,
 }
+
+// ruleFIFO is the name of what has jobs wait behind others of their queue.
+const ruleFIFO = "fifo"
 
 // reasonOf is the reason of a pod that waits for this alone.
 func reasonOf(why *model.Reason) string {
@@ -66,6 +71,12 @@ func followsOthers(w *model.Wait) bool {
 		return true
 	}
 	return false
+}
+
+// Own reports whether a wait has a reason of its own, and not one that follows from the job's other pods; limited, whether that is a limit
+// of a queue.
+func Own(w *model.Wait) (own, limited bool) {
+	return !followsOthers(w), reasonOf(&w.Reason) == reasonQueueLimited
 }
 
 // PodReasons gives the pods that wait the reasons of their conditions, by the jobs that they belong to.

@@ -27,6 +27,16 @@ func KeptFor(first *model.Job, named bool) model.Reason {
 	return Builtin("await-pods", "the place is kept for "+job+", which comes first and whose pods are being made")
 }
 
+// Behind is why a job is not tried: another job of its queue comes first, waits, and blocks the queue. The job's owner may or may not see
+// the other job by its name.
+func Behind(first *model.Job, named bool) model.Reason {
+	job := "a job of another namespace"
+	if named {
+		job = "job " + first.Title
+	}
+	return Builtin(ruleFIFO, job+" comes first in queue "+first.QueueName+" and still waits; the queue starts its jobs in order (fifo)")
+}
+
 // Unasked is why no action comes to a job as a whole, under a policy that is paused or has so many actions; without a rule: some may.
 func Unasked(j *model.Job, policy string, paused bool, actions int) model.Reason {
 	switch {

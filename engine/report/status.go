@@ -61,7 +61,15 @@ func (w *Waits) condition(j *model.Job, whole func(*model.Job) (why model.Reason
 	}
 	missing := max(j.MinMember-j.Ready()-int64(w.undone[j]), 0)
 	what := fmt.Sprintf("%d/%d tasks in gang unschedulable: ", missing, max(j.TaskCount(), j.MinMember))
-	return waitsFor(&why, answer.Reason, what)
+	return waitsFor(&why, cmp.Or(blocked(&why), answer.Reason), what)
+}
+
+// blocked is the reason of a job that waits behind another of its queue; "" of any other.
+func blocked(w *model.Wait) string {
+	if w.Reason.Site == "" && w.Reason.Table == "builtin" && w.Reason.Rule == ruleFIFO {
+		return reasonFIFOBlocked
+	}
+	return ""
 }
 
 // notLetIn says why a job that has no tasks yet was not let in: until it is, it gets none that could say so.
@@ -70,7 +78,7 @@ func (w *Waits) notLetIn(j *model.Job) *model.Condition {
 	if why == nil || j.Phase != model.PhasePending {
 		return nil
 	}
-	return waitsFor(why, why.Reason.Reason, "not let into queue "+j.QueueName+": ")
+	return waitsFor(why, cmp.Or(blocked(why), why.Reason.Reason), "not let into queue "+j.QueueName+": ")
 }
 
 func waitsFor(why *model.Wait, reason, what string) *model.Condition {

@@ -271,12 +271,15 @@ func TestQueueKeepsAllocated(t *testing.T) {
 	queue.Status.Allocated = schedulingv1beta1.Queue{}.Status.Allocated
 	s := newStage(t, Options{}, queue)
 	q := s.queue("default")
-	q.Status.Reservation.Nodes = []string{"n1"}
+	q.Status.Reservation = schedulingv1beta1.Reservation{
+		Nodes: []string{"n1"}, Resource: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
+	}
 	if err := s.api.Status().Update(context.Background(), q); err != nil {
 		t.Fatal(err)
 	}
 	s.settle()
-	if got := s.queue("default").Status; got.State != schedulingv1beta1.QueueStateOpen || len(got.Reservation.Nodes) != 1 {
+	got := s.queue("default").Status
+	if r := got.Reservation; got.State != schedulingv1beta1.QueueStateOpen || len(r.Nodes) != 1 || r.Resource.Cpu().Value() != 8 {
 		t.Errorf("status %+v", got)
 	}
 }

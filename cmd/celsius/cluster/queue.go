@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -146,7 +147,22 @@ func (t *tool) queuesShown() []column[*schedulingv1beta1.Queue] {
 		col{name: "AGE", of: func(q *schedulingv1beta1.Queue) string { return age(t.Now(), q.CreationTimestamp) }},
 		col{name: "ALLOCATED", wide: true, of: func(q *schedulingv1beta1.Queue) string { return amounts(q.Status.Allocated) }},
 		col{name: "DESERVED", wide: true, of: func(q *schedulingv1beta1.Queue) string { return amounts(q.Spec.Deserved) }},
-		col{name: "CAPABILITY", wide: true, of: func(q *schedulingv1beta1.Queue) string { return amounts(q.Spec.Capability) }})
+		col{name: "CAPABILITY", wide: true, of: func(q *schedulingv1beta1.Queue) string { return amounts(q.Spec.Capability) }},
+		col{name: "GUARANTEE", wide: true, of: func(q *schedulingv1beta1.Queue) string { return amounts(q.Spec.Guarantee.Resource) }},
+		col{name: "RESERVED", wide: true, of: reserved})
+}
+
+// reserved is what the status of a queue lists as reserved: amounts, and the nodes.
+func reserved(q *schedulingv1beta1.Queue) string {
+	r := q.Status.Reservation
+	if len(r.Nodes) == 0 {
+		return amounts(r.Resource)
+	}
+	nodes := "on " + strings.Join(r.Nodes, ",")
+	if len(r.Resource) == 0 {
+		return nodes
+	}
+	return amounts(r.Resource) + " " + nodes
 }
 
 func (t *tool) listQueuesCommand() *cobra.Command {

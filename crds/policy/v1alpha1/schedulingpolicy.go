@@ -237,6 +237,11 @@ type Step struct {
 	// +optional
 	AwaitPods string `json:"awaitPods,omitempty"`
 
+	// admit, place, displace: CEL over job; whether a job that waits after its turn blocks
+	// the jobs that come after it in its queue (false).
+	// +optional
+	BlocksQueue string `json:"blocksQueue,omitempty"`
+
 	// displace: from whom room is taken: queue (other jobs of the same), job (itself) or
 	// otherQueues.
 	// +optional

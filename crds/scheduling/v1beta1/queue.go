@@ -88,7 +88,7 @@ type QueueSpec struct {
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Whether a job that cannot start holds up those behind it (fifo) or is passed over
+	// Whether a job that cannot start blocks the jobs behind it (fifo) or is passed
 	// (traverse).
 	// +kubebuilder:default:=traverse
 	// +optional

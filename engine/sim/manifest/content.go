@@ -49,6 +49,8 @@ func GroupPhases() []string {
 
 func queueStates() []string { return []string{"Open", "Closed", "Closing", "Unknown"} }
 
+func dequeueStrategies() []string { return []string{"fifo", "traverse"} }
+
 func podPhases() []string {
 	return []string{"Pending", "Running", "Succeeded", "Failed", "Unknown"}
 }

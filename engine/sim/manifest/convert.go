@@ -215,6 +215,8 @@ func (c *converter) queue(v source.Value, name string, s *ShortQueue) {
 	}
 	q.Spec.Priority, q.Spec.Parent, q.Spec.Reclaimable = s.Priority, s.Parent, s.Reclaimable
 	q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource = list(s.Capability), list(s.Deserved), list(s.Guarantee)
+	c.oneOf(At(v, "dequeueStrategy"), s.DequeueStrategy, dequeueStrategies())
+	q.Spec.DequeueStrategy = schedulingv1beta1.DequeueStrategy(s.DequeueStrategy)
 	if g := s.NodeGroups; g != nil {
 		q.Spec.Affinity = &schedulingv1beta1.Affinity{
 			NodeGroupAffinity: &schedulingv1beta1.NodeGroupAffinity{

@@ -95,6 +95,8 @@ type ShortQueue struct {
 	Guarantee map[string]resource.Quantity `json:"guarantee"`
 	// Reclaimable says whether others may reclaim from it; default true.
 	Reclaimable *bool `json:"reclaimable"`
+	// DequeueStrategy is fifo or traverse; default traverse.
+	DequeueStrategy string `json:"dequeueStrategy"`
 	// NodeGroups is spec.affinity: the groups of nodes that the queue is for or against.
 	NodeGroups *ShortNodeGroups `json:"nodeGroups"`
 	// State is Open, Closing or Closed; default Open.
