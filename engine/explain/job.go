@@ -9,7 +9,6 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
-	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -130,7 +129,15 @@ func (x *Cycle) queueLimit(j *model.Job) (first *model.Wait) {
 // readsOpen reports whether the row of a reason depends on whether the queue is open.
 func (x *Cycle) readsOpen(why model.Reason) bool {
 	r := ruleOf(x.Session.Policy(), why)
-	return r != nil && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.String() == "queue.open" })
+	if r == nil {
+		return false
+	}
+	for i := range r.Reads.All {
+		if r.Reads.All[i].String() == "queue.open" {
+			return true
+		}
+	}
+	return false
 }
 
 // above lists the queues above a queue, the nearest first.
