@@ -276,8 +276,10 @@ func TestTwoManagersMixNoPolicy(t *testing.T) {
 		return names
 	}
 	r := apply("kubectl", other)
-	for _, want := range []string{"spec.tiers[0].tables[2]", "only field manager argocd-controller", "--field-manager=argocd-controller",
-		"kubectl replace -f"} {
+	for _, want := range []string{
+		"spec.tiers[0].tables[2]", "only field manager argocd-controller", "--field-manager=argocd-controller",
+		"kubectl replace -f",
+	} {
 		if r.Code == 0 || !strings.Contains(r.Err, want) {
 			t.Errorf("exit code %d, and not %q: %s", r.Code, want, r.Err)
 		}

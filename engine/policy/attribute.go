@@ -201,7 +201,7 @@ func (s *TableScope) declare(x *Attribute, private bool, doc, typeName string, r
 	m := &rules.Member{
 		Name: x.Name, Type: x.Type, Doc: doc, Changes: x.Changes, Cost: costAnew(x.ByTime, x.Expr), Reads: reads, Own: own,
 		Tells: x.Account != nil && x.Account.Timed,
-		Get: func(o any) ref.Val { return ReadAttribute(x, o) },
+		Get:   func(o any) ref.Val { return ReadAttribute(x, o) },
 	}
 	if x.Expr != nil {
 		m.Size = x.Expr.Size

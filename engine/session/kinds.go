@@ -269,7 +269,9 @@ type Token struct {
 }
 
 // Token of this moment.
-func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.passed, s.rest.values} }
+func (s *Session) Token() Token {
+	return Token{s.c.Content(), s.rest.begun, s.rest.passed, s.rest.values}
+}
 
 // local says that what is read of a job changes only where the job does.
 func local(p *policy.Policy, read rules.Read) bool { return p.Reach(read, "job") == policy.Within }

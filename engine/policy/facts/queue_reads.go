@@ -104,6 +104,14 @@ func settles(x *policy.Attribute) bool { return x.Settle == "cycle" || x.Settle 
 // spelled says that a computed field is told by what its expression reads, which is among the reads as well.
 func spelled(x *policy.Attribute) bool { return x.Account == nil && !settles(x) }
 
+// ofItself says that a computed field of a job, or of a task, is told by the job itself, whatever the time is.
+func ofItself(x *policy.Attribute) bool {
+	if spelled(x) {
+		return !x.Expr.Timely()
+	}
+	return x.Account != nil && x.Account.Function.OfMembers && !settles(x) && !x.ByTime
+}
+
 // comparedByText says that values of a type are equal where their encodings are.
 func comparedByText(t *cel.Type) bool {
 	switch t.Kind() {
@@ -130,7 +138,7 @@ func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
 		m, last := step.Member, i == len(read.Steps)-1
 		switch x := p.Computed(m); {
 		case x != nil:
-			return rules.Read{}, last && (spelled(x) && !x.Expr.Timely() || x.Account != nil && x.Account.Function.OfMembers && !settles(x) && !x.ByTime)
+			return rules.Read{}, last && ofItself(x)
 		case m.Get == nil:
 			return rules.Read{}, true
 		case m.Origin.Any(language.ToQueue):
