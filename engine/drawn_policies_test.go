@@ -328,7 +328,7 @@ func (d *drawer) action(name string) string {
 	return text + d.blocks() + "}\n"
 }
 
-// blocks has a job that waits block its queue, in some steps.
+// blocks draws the parameter blocksQueue, for one of three steps.
 func (d *drawer) blocks() string {
 	if d.IntN(3) > 0 {
 		return ""

@@ -199,7 +199,7 @@ func TestAJobMadeAnewGoesBehind(t *testing.T) {
 	step(52, map[string]int{"a/j1": 1, "a/j0": 2, "a/j2": 3})
 }
 
-// A promise of a PodGroup without pods ends by nothing but time: until then cycles rest, and then the job that waited is let in.
+// TestAPromiseEndsWithTimeAlone shows that time alone ends the promise of a PodGroup without pods. Until then the plan stays the same.
 func TestAPromiseEndsWithTimeAlone(t *testing.T) {
 	t.Parallel()
 	for name, table := range map[string]string{

@@ -87,7 +87,7 @@ type Member struct {
 	Has func(object any) bool
 	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
 	Reads *Reads
-	// Tells says that the client reports when time changes the member, so that who reads it does not read the time.
+	// Tells states that the client reports when time changes the member, so that reading the member does not read the time.
 	Tells bool
 	// Own is the root under which Reads names the owner.
 	Own string

@@ -31,7 +31,7 @@ type Read struct {
 	Type *cel.Type
 	// Through says that it is read only on the way to a computed member, which is itself in the set.
 	Through bool
-	// Told, of the time, says that only computed members read it that report themselves when it changes them (Member.Tells).
+	// Told is set on a read of the time if only computed members read it that report when it changes them (Member.Tells).
 	Told bool
 }
 

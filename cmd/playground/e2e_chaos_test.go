@@ -386,7 +386,7 @@ func TestKilledAtRandom(t *testing.T) {
 	w := newWorld(t)
 	random := seeded(t, 11)
 	witness := w.Witness()
-	w.Nodes(36, "cpu=10") // 360 places, of which the queue may hold 300: fewer than the jobs want at a time
+	w.Nodes(36, "cpu=10") // the nodes fit 360 pods, and the queue may hold 300: fewer than the jobs request at a time
 	w.Apply(strings.Replace(queueA, "{weight: 1}", "{weight: 1, capability: {cpu: 300}}", 1))
 	full := resource.MustParse("300")
 	witness.Limit(corev1.ResourceList{corev1.ResourceCPU: full})

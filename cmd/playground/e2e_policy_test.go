@@ -250,8 +250,8 @@ func TestABrokenPolicyIsRefusedWithAllItsMistakes(t *testing.T) {
 	}
 }
 
-// TestTwoManagersMixNoPolicy has two field managers apply a policy from the server's side. The API server would merge tiers and tables by
-// name into a policy that neither has written; admission refuses that, and its remedies work.
+// TestTwoManagersMixNoPolicy applies a policy server-side as two field managers. The API server would merge tiers and tables by name into a
+// policy that neither manager wrote. Admission refuses that, and the remedies in its message work.
 func TestTwoManagersMixNoPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

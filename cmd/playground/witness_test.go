@@ -42,7 +42,7 @@ type witness struct {
 	more   []watch.Interface
 	errors []error
 	ended  sync.WaitGroup
-	limit  corev1.ResourceList // the capability of the only queue of the world; nil: it has none
+	limit  corev1.ResourceList // the capability of the only queue of the world; nil: the queue has none
 }
 
 // sighting is one version of a pod or of a node.
@@ -83,8 +83,8 @@ func (w *world) Witness() *witness {
 // nameOf is an object as KIND/NAME.
 func nameOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() + "/" + o.GetName() }
 
-// Limit has the witness check that the pods of the world, which has one queue, never hold more than the capability of this: a pod counts
-// from its binding until it has finished or is gone.
+// Limit sets the capability of the only queue of the world. Report then checks that bound pods never request more. A pod counts from its
+// binding until it has finished or is deleted.
 func (s *witness) Limit(capability corev1.ResourceList) { s.limit = capability }
 
 // Beside has the witness see all of these kinds in the namespace as well.
@@ -291,8 +291,8 @@ type history struct {
 	indexes map[string]string // job/task/index -> UID of the pod that has it
 	wrong   []string
 
-	limit      corev1.ResourceList           // as witness.limit
-	held, most map[corev1.ResourceName]int64 // what bound pods request, in thousandths: now, and at any time
+	limit      corev1.ResourceList           // the same as witness.limit
+	held, most map[corev1.ResourceName]int64 // what bound pods request, in thousandths: now, and the maximum so far
 }
 
 // podHistory is that of one pod.
@@ -358,7 +358,7 @@ func (h *history) pod(at sighting) {
 	}
 }
 
-// hold counts what a pod requests in the queue, and checks the capability at that moment.
+// hold adds the requests of a pod to those of the queue (sign 1), or subtracts them (-1). It checks the capability after an addition.
 func (h *history) hold(p *corev1.Pod, sign int64) {
 	for i := range p.Spec.Containers {
 		for name, q := range p.Spec.Containers[i].Resources.Requests {

@@ -23,7 +23,7 @@ type backlog struct {
 	cycle   uint64
 	local   bool   // a job's status is told by the job and its waits alone, and by the sizes of nodes
 	sizes   uint64 // Session.NodeSizes at the last statuses
-	ordered bool   // some job blocked its queue in the last cycle, so that the order of jobs made a difference
+	ordered bool   // a job blocked its queue in the last cycle, so the plan depends on the order of jobs
 	steps   []*stepBacklog
 	bySteps map[*policy.Step]*stepBacklog
 	records map[*model.Job]*record

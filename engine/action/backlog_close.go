@@ -76,7 +76,7 @@ func (b *backlog) reorder(plan *model.Plan) bool {
 	switch {
 	case !moved:
 		return true
-	case b.ordered, len(b.fresh) > 0: // another job may come first and be placed; places of fresh jobs are not known here
+	case b.ordered, len(b.fresh) > 0: // a new first job may be placed; the places of fresh jobs in the order are unknown here
 		return false
 	}
 	b.renumber()

@@ -114,7 +114,7 @@ func (x *force) befell() {
 	}
 }
 
-// leave asks whether a job blocks its queue that has no promises to start with after its turn.
+// leave decides whether a job blocks its queue after its last turn. A job that is ready or pipelined does not block it.
 func (x *force) leave(j *model.Job) {
 	x.blocks(x.step, j, x.step.Condition(policy.KeyBlocksQueue) != nil && !x.s.IsReady(j) && !x.s.Pipelined(j).Yes)
 }

@@ -14,7 +14,7 @@ type jobMemory interface {
 	begin(x *Cycle)
 	// of is what is known of the attempts of a step.
 	of(step *policy.Step) attempts
-	// blocked says that a job blocked its queue in this cycle, so that the order of jobs made a difference.
+	// blocked records that a job blocked its queue in this cycle, so that the plan depends on the order of jobs.
 	blocked()
 	// befell says that something of a job changed in a turn that was not its own.
 	befell(j *model.Job)
@@ -45,7 +45,7 @@ type attempts interface {
 	alikeInTurn(t *model.Task) (string, bool)
 	// dropped asks whether the rest of a queue is to be left, and why.
 	dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) policy.Answer
-	// drop leaves the rest of a queue, each job for a reason.
+	// drop leaves out the remaining jobs of a queue. why returns the reason of each job.
 	drop(q *model.Queue, why func(*model.Job) model.Reason)
 	// end closes the walk.
 	end()
@@ -64,7 +64,7 @@ func NewMemory(s *session.Session) *Memory { return &Memory{jobs: newBacklog(s)}
 // Forgetful remembers nothing of jobs: each is tried in each cycle.
 func Forgetful() *Memory { return &Memory{jobs: &forgetful{}} }
 
-// Reorder brings the places in a plan that is still that of the last cycle up to date, as jobs may go before others by nothing but the
-// passing of time; false: it takes a cycle to tell. Who comes first makes no other difference to a cycle in which no attempt had an effect
-// and no job blocked its queue.
+// Reorder updates the places of jobs in the plan of the last cycle, because the passing of time alone can change the order of jobs. It
+// returns false if a new cycle must decide. The order affects nothing else in a plan if no attempt had an effect and no job blocked its
+// queue.
 func (m *Memory) Reorder(plan *model.Plan) bool { return m.jobs.reorder(plan) }

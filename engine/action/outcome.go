@@ -12,8 +12,8 @@ import (
 // told by their place among those that wait, in key order.
 type outcome struct {
 	notes  []note
-	undone int  // tasks that were placed, and undone again; none: -1
-	blocks bool // the jobs behind it in its queue wait as well
+	undone int  // tasks that were placed and rolled back; none: -1
+	blocks bool // the job blocks its queue: the jobs behind it wait as well
 }
 
 // note is a wait of a job or a task, or that what an earlier step had said is no more, or why nobody goes for it.
@@ -54,8 +54,8 @@ type turnResult struct {
 	refused []*model.Task
 	open    bool
 	erred   bool // so did some row, of which each cycle is to be told
-	left    bool // the job had tasks to place, and is not ready
-	blocks  bool // the jobs behind it in its queue wait as well
+	left    bool // after its turn: the job had tasks to place, and is not ready
+	blocks  bool // the job blocks its queue: the jobs behind it wait as well
 }
 
 // reset begins a turn.

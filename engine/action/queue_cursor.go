@@ -21,7 +21,7 @@ type leaving struct {
 	known  bool
 	sight  session.Sight
 	answer policy.Answer
-	outs   []*outcome // of its jobs, when it was left last
+	outs   []*outcome // outcomes of jobs that were left out, one for each reason, at most mostReasons
 }
 
 // queueCursor goes through the jobs of one queue in a walk: those that are parked and those that are not, in one order.

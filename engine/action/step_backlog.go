@@ -313,7 +313,7 @@ func (l *stepBacklog) alikeInTurn(t *model.Task) (string, bool) {
 	return l.fates.OfTask(t)
 }
 
-// because is what comes of a job that is left out for a reason: what came of one in the last walk, if the reason is the same.
+// because returns the outcome of a job that is left out for a reason. An equal outcome that is remembered is returned again.
 func (l *leaving) because(action string, reason model.Reason) *outcome {
 	why := &outcome{undone: -1, notes: []note{{task: ofJob, wait: &model.Wait{Action: action, Reason: reason}}}}
 	if i := slices.IndexFunc(l.outs, why.equal); i >= 0 {
@@ -326,7 +326,7 @@ func (l *leaving) because(action string, reason model.Reason) *outcome {
 	return why
 }
 
-// mostReasons is how many reasons are remembered for which the jobs of a queue were left out: in one walk there are at most two.
+// mostReasons limits the outcomes that leaving remembers. One walk leaves out the jobs of a queue for at most two reasons.
 const mostReasons = 4
 
 // drop notes for every job of a queue that is left out why.

@@ -51,7 +51,7 @@ func (x *Cycle) walk(step *policy.Step, v visit) {
 	jobs.end()
 }
 
-// tryJobs gives turns to the jobs of a queue until one has an effect, or blocks the queue; false: there are no more turns in the queue.
+// tryJobs gives turns to the jobs of a queue until a turn has an effect or a job blocks the queue. It returns false if no turns are left.
 func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 	for j := jobs.next(q); j != nil; j = jobs.next(q) {
 		again, effect := x.try(j, v)
@@ -68,14 +68,14 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 	return false
 }
 
-// blocks asks whether a job has the jobs behind it in its queue wait as well, if it waits after its turn.
+// blocks asks the step whether a job that waits after its turn blocks its queue, so that the jobs behind it wait as well.
 func (x *Cycle) blocks(step *policy.Step, j *model.Job, waits bool) {
 	if waits && step.Condition(policy.KeyBlocksQueue) != nil {
 		x.result.blocks = x.jobPasses(step, policy.KeyBlocksQueue, j)
 	}
 }
 
-// behind is why other jobs wait behind a job that blocks their queue.
+// behind records that a job blocks its queue, and returns the reason of the jobs behind it.
 func (x *Cycle) behind(first *model.Job) func(*model.Job) model.Reason {
 	x.memory.jobs.blocked()
 	return func(j *model.Job) model.Reason {

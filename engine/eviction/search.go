@@ -241,7 +241,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	}
 	lets, kept := x.Session.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
-	var still model.Reason // why the node refuses the task though all go
+	var still model.Reason // why the node refuses the task although all candidates are evicted
 	if !found {
 		if x.vain.tell != nil && len(lets) == len(candidates) {
 			still = x.refusal(t, row)

@@ -80,8 +80,8 @@ func (x *Cycle) rootCause(j *model.Job) string {
 	return cmp.Or(x.Session.NeverStarts(j), x.queueCause(j), x.volumeCause(j))
 }
 
-// queueCause states which queue has a job wait: its own, which is closed or has no more to give, or one above it. It is "" where some pod
-// has another reason, and where the reason of the job as a whole states it already.
+// queueCause states which queue makes a job wait: its own queue, which is closed or full, or a queue above it. It is "" if a pod has
+// another reason, or if the reason of the job as a whole states the cause already.
 func (x *Cycle) queueCause(j *model.Job) string {
 	first := x.queueLimit(j)
 	admitted := j.Phase != model.PhasePending
@@ -106,7 +106,7 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	return ""
 }
 
-// queueLimit is the first wait of the pods of a job that wait for a limit of a queue; nil: some wait for something else, or none waits.
+// queueLimit returns the first wait of a job's pods for a limit of a queue. It is nil if a pod waits for anything else, or no pod waits.
 func (x *Cycle) queueLimit(j *model.Job) (first *model.Wait) {
 	for _, t := range j.Tasks {
 		of := x.decisions().of[t.Key]

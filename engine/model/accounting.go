@@ -196,7 +196,7 @@ func (c *Cluster) touchQueue(q *Queue) {
 	c.QueueLog.Add(q)
 }
 
-// total sums up what the ready nodes have and use, what the others use, and what is usable.
+// total computes Total, Used, UsedElsewhere, Usable and ReadyNodes from all nodes.
 func (c *Cluster) total() {
 	c.Total, c.Used, c.UsedElsewhere, c.ReadyNodes = emptySum(), emptySum(), emptySum(), 0
 	c.books.usedRest, c.books.elsewhere, c.books.closed = nil, nil, c.books.closed[:0]
@@ -219,7 +219,7 @@ func (c *Cluster) total() {
 			}
 			c.Total.AddExactly(&totalRest, i, v)
 			if !node.accepts() {
-				v = 0 // what no other node offers is there, and used up
+				v = 0 // a resource that no other node offers is listed, with 0
 			}
 			c.books.open.AddExactly(&c.books.openRest, i, v)
 		}
@@ -238,8 +238,8 @@ func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
 	}
 }
 
-// usable adds what pods use on nodes that accept none to what the other nodes offer. It is the same for a whole cycle: a pod that tolerates
-// the cordon of a node, and is placed there, counts from the next Apply on.
+// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes. It does not change within a cycle: a pod
+// that tolerates the cordon of a node, and is placed there, counts from the next Apply on.
 func (c *Cluster) usable() {
 	sum, rest := c.books.open.Clone(), c.books.openRest.Clone()
 	for _, row := range c.books.closed {
@@ -248,10 +248,10 @@ func (c *Cluster) usable() {
 	c.Usable = sum
 }
 
-// accepts says whether new pods may go to a node: it is ready and not cordoned.
+// accepts reports whether a node accepts new pods: it is ready and not cordoned.
 func (n *Node) accepts() bool { return n.Ready && !n.Unschedulable }
 
-// Taken is what pods use on all nodes, now.
+// Taken returns what pods use on all nodes, now.
 func (c *Cluster) Taken() Resources {
 	if len(c.books.closed) == 0 {
 		return c.Used

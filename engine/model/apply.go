@@ -102,10 +102,10 @@ type bookkeeping struct {
 	templates map[string]*Template
 	terms     termBooks
 	broken    error     // the first promise that a caller broke
-	usedRest  Resources // what Used lacks of the exact sum
-	elsewhere Resources // what UsedElsewhere lacks of the exact sum
-	open      Resources // the part of Usable that nodes which accept pods offer
-	openRest  Resources // what open lacks of the exact sum
+	usedRest  Resources // what rounding lost of Used
+	elsewhere Resources // what rounding lost of UsedElsewhere
+	open      Resources // the part of Usable on nodes that accept pods
+	openRest  Resources // what rounding lost of open
 	closed    []int32   // rows of the nodes that accept no pods
 	trial     *Trial    // that goes on; nil: none does
 

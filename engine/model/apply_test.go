@@ -117,7 +117,7 @@ func TestReadyNodes(t *testing.T) {
 	}
 }
 
-// TestUsable: nodes that accept pods count with what they offer, all others with what pods use there.
+// TestUsable checks that nodes that accept pods count with what they offer, and all other nodes with what pods use there.
 func TestUsable(t *testing.T) {
 	closed := func(n *corev1.Node) { n.Spec.Unschedulable = true }
 	lost := func(n *corev1.Node) {

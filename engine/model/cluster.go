@@ -327,7 +327,7 @@ type Queue struct {
 	Deserved    Resources
 	Reclaimable bool
 	Parent      string
-	// DequeueStrategy is what happens to the jobs behind one that cannot start: fifo or traverse.
+	// DequeueStrategy states whether the jobs behind a job that cannot start wait (fifo) or pass it (traverse).
 	DequeueStrategy string
 	Open            bool
 	State           string

@@ -79,9 +79,9 @@ type Account struct {
 	Args     map[string]*eval.Expr
 	Function *Accounting
 	Fields   []accountField
-	// Timed says that it reads the time, and tells itself when nothing but time changes it.
+	// Timed states that the account reads the time, and reports when time alone changes it.
 	Timed bool
-	slot  int // of what a session keeps of it
+	slot  int // the index of its state in Accounts.states
 	Keep  func(s *Accounts) Kept
 }
 
@@ -257,7 +257,7 @@ type Evaluator interface {
 	Done()
 	FaultOf(x *Attribute, f *language.Frame, err ref.Val)
 	Errors() uint64
-	Until(moment time.Time) // notes that something may be another from then on though nothing but time moves
+	Until(moment time.Time) // notes that time alone may change a value from this moment on
 	StampOf(byAction bool) language.Stamp
 }
 
@@ -266,7 +266,7 @@ func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
 	return &Accounts{World: w, c: w.Cluster(), Ask: ask, states: make([]Kept, len(p.Accounts))}
 }
 
-// PassTime brings the accounts that follow the time up to now, notes when time changes them next, and gives how often it has changed one.
+// PassTime updates the accounts that follow the time, notes when time changes them next, and returns how often time has changed one.
 func (s *Accounts) PassTime() (changes uint64) {
 	for _, kept := range s.states {
 		if sum, ok := kept.(*sumState); ok && sum.timed.on {

@@ -30,7 +30,7 @@ type Attribute struct {
 	// Tree is the quotaTree that the field is a part of; nil: it is of none.
 	Tree *QuotaTree
 	part func(at *TreePlaces, i int) ref.Val
-	// Private says that only rows of its table read it.
+	// Private states that only rows of its own table may read it.
 	Private bool
 }
 

@@ -28,7 +28,7 @@ func jobsParameter() Parameter {
 	return Parameter{KeyJobs, "The jobs that it is about.", kinds.Condition{Roots: []string{"job"}, Default: "true"}}
 }
 
-// blocksQueueParameter states whether a job that waits after its turn blocks the jobs behind it.
+// blocksQueueParameter declares the parameter that states whether a job that waits after its turn blocks the jobs behind it.
 func blocksQueueParameter(waits string) Parameter {
 	return Parameter{
 		KeyBlocksQueue, "Whether a job blocks its queue if " + waits + ". The step then leaves all jobs that come after it in the queue, " +

@@ -209,7 +209,7 @@ func (s *TableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 func (p *Policy) keepReads(t *QuotaTree, e *eval.Expr) {
 	for _, r := range e.Reads.All {
 		if r.Root == "now" && len(e.NowParts) == 0 {
-			continue // computed fields read it, which are looked at below
+			continue // only computed fields read the time; they are checked below
 		}
 		t.kept = t.kept && p.lasting(r, "queue")
 		for _, step := range r.Steps {
@@ -279,7 +279,7 @@ type TreeState struct {
 
 	*TreePlaces
 	dims   int // how many resources were known
-	passed int // how often time had changed what is added up
+	passed int // how often time had changed the sums at the last update
 	cursor follow.Cursor[*model.Queue]
 	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
 	parties []quota.Party
@@ -362,7 +362,7 @@ func (st *TreeState) sharedNow() []byte {
 	return out
 }
 
-// timedSums are the sums that it adds up and that time changes.
+// timedSums returns those sums of the tree that time changes.
 func (st *TreeState) timedSums() (out []*sumState) {
 	for _, x := range st.t.sums {
 		if sum, ok := st.Accounts.Of(x).(*sumState); ok && x.Timed {
@@ -372,7 +372,7 @@ func (st *TreeState) timedSums() (out []*sumState) {
 	return out
 }
 
-// passedNow is how often time has changed them: no queue is touched by that.
+// passedNow returns how often time has changed these sums. QueueLog does not record such changes.
 func (st *TreeState) passedNow() (n int) {
 	for _, sum := range st.timedSums() {
 		n += sum.timed.passed

@@ -74,7 +74,7 @@ func compileSum(s *TableScope, a *rules.Attribute, x *Account) bool {
 	for _, e := range x.Args {
 		for _, r := range e.Reads.All {
 			if r.Root == "now" && x.Timed {
-				continue // members are asked again when it changes what they bring
+				continue // a member is evaluated again when time changes its amount
 			}
 			lasting = lasting && s.p.lasting(r, f.Over)
 			own = own && (r.Changes <= rules.ByCycle || s.p.Reach(r, f.Over) == Within || r.Root == f.Over && ofItsNode(r))
@@ -181,7 +181,7 @@ func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
 
-// tellNext notes when time changes it next.
+// tellNext notes when time changes the sum next.
 func (st *sumState) tellNext() {
 	if next, ok := st.timed.next(); ok {
 		st.Accounts.Ask.Until(next)

@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// followsTime says that arguments read the time, and only in comparisons and steps of which the next moment is known.
+// followsTime reports whether arguments read the time, and only in comparisons and steps with a known next change.
 func followsTime(args map[string]*eval.Expr) bool {
 	timely := false
 	for _, e := range args {
@@ -28,20 +28,20 @@ func followsTime(args map[string]*eval.Expr) bool {
 	return timely
 }
 
-// timed knows when members of a sum bring something else though nothing but time moves.
+// timed tracks when time alone changes what members add to a sum.
 type timed struct {
 	on     bool
 	now    time.Time         // when the sum was last brought up to date
-	due    map[any]time.Time // of the members that will change
-	queue  moments           // of due, and of what was due and is not any more
-	passed int               // how often time changed a member
-	first  time.Time         // when the member that is asked is due; zero: never, so far
+	due    map[any]time.Time // when each member changes next
+	queue  moments           // the moments of due, and moments that no longer apply
+	passed int               // how often time has changed a member
+	first  time.Time         // when the member under evaluation changes next; zero: never, so far
 }
 
-// restart forgets all members.
+// restart forgets all members, and begins at now.
 func (t *timed) restart(now time.Time) { t.now, t.due, t.queue = now, map[any]time.Time{}, nil }
 
-// begin is called before a member is asked, end after it, and watch after each of its arguments.
+// begin is called before a member is evaluated, watch after each of its arguments, and end after the member.
 func (t *timed) begin() { t.first = time.Time{} }
 
 func (t *timed) watch(e *eval.Expr, f *language.Frame) {
@@ -58,13 +58,13 @@ func (t *timed) end(of any) {
 	case !t.on:
 	case t.first.IsZero():
 		delete(t.due, of)
-	case !t.due[of].Equal(t.first): // else it is in the queue already
+	case !t.due[of].Equal(t.first): // otherwise the queue contains it already
 		t.due[of] = t.first
 		heap.Push(&t.queue, moment{t.first, of})
 	}
 }
 
-// pass goes on to a moment, and asks the members again whose time has come; false: the moment lies in the past.
+// pass advances to now, and calls ask for each member that time changes by then. It returns false if now is in the past.
 func (t *timed) pass(now time.Time, ask func(of any)) bool {
 	if !t.on {
 		return true
@@ -79,11 +79,11 @@ func (t *timed) pass(now time.Time, ask func(of any)) bool {
 			return true
 		}
 		t.passed++
-		ask(heap.Pop(&t.queue).(moment).of) //nolint:forcetypeassert // it holds nothing else
+		ask(heap.Pop(&t.queue).(moment).of) //nolint:forcetypeassert // the queue contains only moments
 	}
 }
 
-// next is the first moment at which a member may bring something else; false: there is none.
+// next returns the first moment at which time may change a member. It returns false if time changes no member.
 func (t *timed) next() (time.Time, bool) {
 	for len(t.queue) > 0 {
 		if first := t.queue[0]; t.due[first.of].Equal(first.at) {
@@ -94,13 +94,13 @@ func (t *timed) next() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// moment is when a member is due.
+// moment is the time at which a member changes next.
 type moment struct {
 	at time.Time
 	of any
 }
 
-// moments is a heap: the first is at the top.
+// moments is a heap with the earliest moment at the top.
 type moments []moment
 
 func (m moments) Len() int           { return len(m) }

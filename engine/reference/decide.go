@@ -73,8 +73,8 @@ func (x *cycle) run(a *policy.Action) {
 	}
 }
 
-// walk gives turns to jobs: always to the first job of the first queue. turn does one turn, and says whether the job comes back for
-// another, or else blocks its queue. Where drop says so of a queue, or a job blocks it, the rest of its jobs are left.
+// walk gives turns to jobs: always to the first job of the first queue. turn does one turn, and returns whether the job comes back
+// for another turn, or else blocks its queue. walk leaves out the remaining jobs of a queue if drop requires it, or if a job blocks it.
 func (x *cycle) walk(
 	jobs map[*model.Queue][]*model.Job, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again, blocks bool),
 ) {
@@ -106,7 +106,7 @@ func (x *cycle) walk(
 	}
 }
 
-// numbered gives a job its place in its queue: the first step that comes to it does.
+// numbered gives a job its place in its queue, unless an earlier step has done so.
 func (x *cycle) numbered(j *model.Job, places map[*model.Queue]int) {
 	if x.places[j] == 0 {
 		places[j.Queue]++
@@ -114,7 +114,7 @@ func (x *cycle) numbered(j *model.Job, places map[*model.Queue]int) {
 	}
 }
 
-// drop leaves jobs of a queue, each for a reason.
+// drop leaves out jobs of a queue. why returns the reason of each job.
 func (x *cycle) drop(jobs []*model.Job, places map[*model.Queue]int, why func(*model.Job) model.Reason) {
 	for _, j := range jobs {
 		x.numbered(j, places)
@@ -124,7 +124,7 @@ func (x *cycle) drop(jobs []*model.Job, places map[*model.Queue]int, why func(*m
 	}
 }
 
-// blocks asks whether a job that waits after its turn has the jobs behind it in its queue wait as well.
+// blocks asks the step whether a job that waits after its turn blocks its queue, so that the jobs behind it wait as well.
 func (x *cycle) blocks(step *policy.Step, j *model.Job) bool {
 	return x.Condition(step.Condition(policy.KeyBlocksQueue), x.Frame().OfJob(j), "job "+j.Key+": ")
 }

@@ -61,7 +61,7 @@ func (x *cycle) tasksOf(step *policy.Step, j *model.Job) (tasks []*model.Task) {
 	return tasks
 }
 
-// take gives one job the floor, if it may have it. waits says that it had tasks to place, and is not ready.
+// take gives one job a turn, if jobValid and the gates permit it. waits states that the job had tasks to place, and is not ready.
 func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*model.Task) (again, waits bool) {
 	tasks, known := left[j]
 	if !known {
@@ -82,7 +82,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	return again, waits
 }
 
-// ready asks whether a job may start.
+// ready reports whether a job may start.
 func (x *cycle) ready(j *model.Job) bool { return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes }
 
 // refused asks a gate about a job, and notes why it does not hold.
@@ -94,9 +94,9 @@ func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
 	return !a.Yes
 }
 
-// turn places a job's tasks, one after the other, until the step's turn is over or a task finds no node, and gives those that are left.
-// waits says that the job is not ready at its end. The placements are kept, held or undone together, or, where the step commits per task,
-// each kept at once.
+// turn places a job's tasks, one after the other, until the step's turn is over or a task finds no node. It returns the remaining tasks.
+// waits states that the job is not ready afterwards. The placements are kept, held or rolled back together. If the step commits per task,
+// each placement is kept at once.
 func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (again, waits bool, left []*model.Task) {
 	start, before := x.txn.Mark(), x.kept.Clone()
 	var done []placed
@@ -219,8 +219,8 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	return placed{t, b}, true
 }
 
-// finish ends a turn: kept where jobReady holds, held until the cycle ends where jobPipelined does, else undone. ready is what jobReady
-// gives.
+// finish ends a turn. It keeps the placements if jobReady is true, holds them until the cycle ends if jobPipelined is true, and otherwise
+// rolls them back. ready is the answer of jobReady.
 func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places, done []placed) (keep, ready bool) {
 	answer := x.All(policy.JobReady, x.Frame().OfJob(j))
 	if answer.Yes {

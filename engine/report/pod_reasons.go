@@ -48,7 +48,7 @@ var ofBuiltin = map[string]string{ //nolint:gochecknoglobals // read only
 	ruleFIFO:   reasonFIFOBlocked,
 }
 
-// ruleFIFO is the name of what has jobs wait behind others of their queue.
+// ruleFIFO is the rule in the reason of a job that waits behind another job of its queue.
 const ruleFIFO = "fifo"
 
 // reasonOf is the reason of a pod that waits for this alone.
@@ -73,8 +73,8 @@ func followsOthers(w *model.Wait) bool {
 	return false
 }
 
-// Own reports whether a wait has a reason of its own, and not one that follows from the job's other pods; limited, whether that is a limit
-// of a queue.
+// Own reports whether a wait has a reason of its own, and not one that follows from the job's other pods. limited reports whether the
+// reason is a limit of a queue.
 func Own(w *model.Wait) (own, limited bool) {
 	return !followsOthers(w), reasonOf(&w.Reason) == reasonQueueLimited
 }

@@ -27,8 +27,8 @@ func KeptFor(first *model.Job, named bool) model.Reason {
 	return Builtin("await-pods", "the place is kept for "+job+", which comes first and whose pods are being made")
 }
 
-// Behind is why a job is not tried: another job of its queue comes first, waits, and blocks the queue. The job's owner may or may not see
-// the other job by its name.
+// Behind is the reason of a job that is not tried because another job comes first in its queue, waits, and blocks the queue. named states
+// whether the owner of the job may see the name of the first job.
 func Behind(first *model.Job, named bool) model.Reason {
 	job := "a job of another namespace"
 	if named {

@@ -64,7 +64,7 @@ func (w *Waits) condition(j *model.Job, whole func(*model.Job) (why model.Reason
 	return waitsFor(&why, cmp.Or(blocked(&why), answer.Reason), what)
 }
 
-// blocked is the reason of a job that waits behind another of its queue; "" of any other.
+// blocked returns FIFOBlocked for a job that waits behind another job of its queue, and "" for any other job.
 func blocked(w *model.Wait) string {
 	if w.Reason.Site == "" && w.Reason.Table == "builtin" && w.Reason.Rule == ruleFIFO {
 		return reasonFIFOBlocked

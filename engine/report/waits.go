@@ -200,7 +200,7 @@ func Unplaced(j *model.Job) bool {
 	return j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
 }
 
-// Dropped reports whether a job waits for something that a step could give it, and so has to know why the step left it out.
+// Dropped reports whether a job needs a reason if a step leaves it out: it waits for something that the step could give it.
 func Dropped(j *model.Job) bool { return j.Counts[model.Pending] > 0 || j.Phase == model.PhasePending }
 
 // MayWait says whether a job can have something to wait for: to be let in, for nodes, or for what is being released.

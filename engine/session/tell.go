@@ -45,7 +45,7 @@ type Field struct {
 	Value string `json:"value"`
 }
 
-// Fields are what the policy computes of an object and all rows can read, in the order of its tables; of an owner that has none: nothing.
+// Fields returns the computed fields of an object that all rows can read, in the order of the policy's tables. There may be none.
 func Fields(s *Session, on string, view any) (out []Field) {
 	for _, x := range s.p.Attributes() {
 		if x.On != on || x.Private {

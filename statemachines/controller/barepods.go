@@ -74,10 +74,10 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// changed says that the spec of a pod was updated after the pod was created: its requests may have been resized in place.
+// changed reports whether the spec of a pod was updated after its creation: its requests may have been resized in place.
 func changed(pod *corev1.Pod) bool { return pod.Generation > 1 }
 
-// ensure makes the PodGroup where it is missing. Where it exists, its minResources follow the pod.
+// ensure creates the PodGroup of a pod if it does not exist. If it exists, its minResources follow the pod.
 func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) error {
 	existing := &schedulingv1beta1.PodGroup{}
 	err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, existing)
@@ -110,9 +110,9 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 	return nil
 }
 
-// follow derives the minResources of a PodGroup again from a new pod of its owner, whose template may have changed since the PodGroup was
-// made, or from the youngest pod, if that was resized in place. A pod is new until it names its PodGroup. A PodGroup of another maker,
-// which only has the name, is left as it is.
+// follow derives the minResources of a PodGroup again from a new pod of its owner, because the template of the owner may have changed. It
+// does the same from the youngest pod if that pod was resized in place. A pod is new until it names its PodGroup. follow does not change a
+// PodGroup that these controllers did not create for the owner.
 func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulingv1beta1.PodGroup) error {
 	maker := pod.UID
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
@@ -147,7 +147,7 @@ func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulin
 	return nil
 }
 
-// youngest is the UID of the pod of a PodGroup that was created last; of equals the last by name.
+// youngest returns the UID of the pod of a PodGroup that was created last. If several were created at the same time, the last name counts.
 func (b *barePods) youngest(ctx context.Context, group *schedulingv1beta1.PodGroup) (types.UID, error) {
 	pods := &corev1.PodList{}
 	if err := b.client.List(ctx, pods, client.InNamespace(group.Namespace), client.MatchingFields{byGroup: group.Name},

@@ -152,7 +152,7 @@ func (t *tool) queuesShown() []column[*schedulingv1beta1.Queue] {
 		col{name: "RESERVED", wide: true, of: reserved})
 }
 
-// reserved is what the status of a queue lists as reserved: amounts, and the nodes.
+// reserved formats status.reservation of a queue: the amounts, then the names of the nodes.
 func reserved(q *schedulingv1beta1.Queue) string {
 	r := q.Status.Reservation
 	if len(r.Nodes) == 0 {

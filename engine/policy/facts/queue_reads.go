@@ -104,7 +104,7 @@ func settles(x *policy.Attribute) bool { return x.Settle == "cycle" || x.Settle 
 // spelled says that a computed field is told by what its expression reads, which is among the reads as well.
 func spelled(x *policy.Attribute) bool { return x.Account == nil && !settles(x) }
 
-// ofItself says that a computed field of a job, or of a task, is told by the job itself, whatever the time is.
+// ofItself reports whether the job alone determines a computed field of the job or of its tasks, at any time.
 func ofItself(x *policy.Attribute) bool {
 	if spelled(x) {
 		return !x.Expr.Timely()
@@ -129,7 +129,7 @@ func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
 	case "queue", "cluster":
 		return read, len(read.Steps) > 0
 	case "now":
-		return rules.Read{}, !read.Through || read.Told // what reads nothing but the time is compared as a whole
+		return rules.Read{}, !read.Through || read.Told // an expression that reads only the time is compared as a whole
 	case "task", "job":
 	default:
 		return rules.Read{}, slices.Contains([]string{"action", "pipeline", "params", "request"}, read.Root)

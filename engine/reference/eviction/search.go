@@ -192,7 +192,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	start := x.Txn.Mark()
 	lets, kept := x.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
-	var why model.Reason // why the node refuses the task though all go
+	var why model.Reason // why the node refuses the task although all candidates are evicted
 	if !found {
 		why, _ = x.refusesForce(t, row)
 		x.Txn.Rollback(start)
