@@ -62,6 +62,23 @@ func (t *timed) end(of any) {
 		t.due[of] = t.first
 		heap.Push(&t.queue, moment{t.first, of})
 	}
+	t.shrink()
+}
+
+// shrink removes what is not due any more, so that the queue stays in proportion to the members, and keeps none that is gone.
+func (t *timed) shrink() {
+	const few = 64
+	if len(t.queue) <= few+2*len(t.due) {
+		return
+	}
+	kept := make(moments, 0, len(t.due))
+	for _, m := range t.queue {
+		if t.due[m.of].Equal(m.at) {
+			kept = append(kept, m)
+		}
+	}
+	heap.Init(&kept)
+	t.queue = kept
 }
 
 // pass advances to now, and calls ask for each member that time changes by then. It returns false if now is in the past.
