@@ -16,25 +16,27 @@ import (
 // combined returns where a server-side apply of a policy leaves tiers, tables, rows or settings of them that only another field manager
 // wrote. The API server merges such lists by name, so that the result is a policy that no author wrote. nil: it does not.
 //
-// An apply of fields of the specification alone, such as its mode, is no such merge.
+// An apply of fields of the specification alone, such as its mode, is no such merge. The API server gives the options of an update to
+// admission, whatever the request is. So the entries of the field manager decide whether it applied.
 func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal after the other
 	if req.Operation != admissionv1.Update || req.Options.Raw == nil {
 		return nil
 	}
-	var options metav1.PatchOptions
-	if json.Unmarshal(req.Options.Raw, &options) != nil || options.Kind != "PatchOptions" || options.FieldManager == "" {
+	var options metav1.UpdateOptions
+	if json.Unmarshal(req.Options.Raw, &options) != nil || options.FieldManager == "" {
 		return nil
 	}
 	var old, now unstructured.Unstructured
 	if old.UnmarshalJSON(req.OldObject.Raw) != nil || now.UnmarshalJSON(req.Object.Raw) != nil {
 		return nil
 	}
-	applied := appliedBy(&now, options.FieldManager)
-	if applied == nil {
-		return nil
+	applied := entryOf(&now, options.FieldManager, metav1.ManagedFieldsOperationApply)
+	if applied == nil || sameFields(applied, entryOf(&old, options.FieldManager, applied.Operation)) {
+		return nil // it has what it had before
 	}
-	if before := appliedBy(&old, options.FieldManager); before != nil && before.FieldsV1.String() == applied.FieldsV1.String() {
-		return nil // it has what it had before, or the request is another kind of patch
+	const update = metav1.ManagedFieldsOperationUpdate
+	if !sameFields(entryOf(&now, options.FieldManager, update), entryOf(&old, options.FieldManager, update)) {
+		return nil // it updated, and took over what it had applied
 	}
 	m := merge{own: managedFieldsOf(applied)}
 	for _, e := range now.GetManagedFields() {
@@ -60,14 +62,21 @@ func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal 
 	return nil
 }
 
-// appliedBy is what a field manager has applied to an object; nil: nothing.
-func appliedBy(o *unstructured.Unstructured, manager string) *metav1.ManagedFieldsEntry {
+// entryOf is what a field manager has written to an object by applies, or by updates; nil: nothing.
+func entryOf(o *unstructured.Unstructured, manager string, by metav1.ManagedFieldsOperationType) *metav1.ManagedFieldsEntry {
 	for _, e := range o.GetManagedFields() {
-		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.FieldsV1 != nil {
+		if e.Manager == manager && e.Operation == by && e.Subresource == "" && e.FieldsV1 != nil {
 			return &e
 		}
 	}
 	return nil
+}
+
+func sameFields(a, b *metav1.ManagedFieldsEntry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.FieldsV1.String() == b.FieldsV1.String()
 }
 
 func managedFieldsOf(e *metav1.ManagedFieldsEntry) (out map[string]any) {

@@ -54,6 +54,10 @@ func TestCombined(t *testing.T) {
 			"it has what it had", "argocd", withTier, managed("argocd", "Apply", `{`+pipeline+otherTier+`}`),
 			managed("argocd", "Apply", `{`+pipeline+otherTier+`}`), "",
 		},
+		{
+			"an update takes over what was applied", "house-operator", withTier, managed("house-operator", "Apply", `{`+house+`}`),
+			managed("house-operator", "Apply", `{`+gangOnly+`}`) + "," + managed("house-operator", "Update", `{`+otherTier+`}`), "",
+		},
 		{"an update", "", withTier, "", managed("kubectl-replace", "Update", `{`+otherTier+`}`), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,7 +77,7 @@ func TestCombined(t *testing.T) {
 			}
 			options := `{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}`
 			if c.options != "" {
-				options = `{"kind":"PatchOptions","apiVersion":"meta.k8s.io/v1","force":true,"fieldManager":"` + c.options + `"}`
+				options = `{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1","fieldManager":"` + c.options + `","fieldValidation":"Strict"}`
 			}
 			got := newPolicyHandler().Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Update, Name: "default", Options: runtime.RawExtension{Raw: []byte(options)},

@@ -238,12 +238,29 @@ func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
 	}
 }
 
-// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes. It does not change within a cycle: a pod
-// that tolerates the cordon of a node, and is placed there, counts from the next Apply on.
+// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes, up to what these offer: whoever may create
+// a pod with a nodeName must not make the cluster larger. It does not change within a cycle: a pod that tolerates the cordon of a node, and
+// is placed there, counts from the next Apply on.
 func (c *Cluster) usable() {
 	sum, rest := c.books.open.Clone(), c.books.openRest.Clone()
+	c.books.beyond = c.books.beyond[:0]
 	for _, row := range c.books.closed {
-		c.addUsed(&sum, &rest, row)
+		for _, i := range c.Nodes.Columns() {
+			uses := c.Nodes.Used[i][row] + c.Nodes.rest(used, i, row)
+			if uses == 0 {
+				continue
+			}
+			counts := uses
+			if has := c.Nodes.Allocatable[i][row]; has != has {
+				counts = 0
+			} else if counts = min(uses, has); counts == uses {
+				sum.AddExactly(&rest, i, c.Nodes.Used[i][row])
+				sum.AddExactly(&rest, i, c.Nodes.rest(used, i, row))
+				continue
+			}
+			sum.AddExactly(&rest, i, counts)
+			c.books.beyond.Set(i, c.books.beyond.Get(i)+uses-counts)
+		}
 	}
 	c.Usable = sum
 }
@@ -251,12 +268,16 @@ func (c *Cluster) usable() {
 // accepts reports whether a node accepts new pods: it is ready and not cordoned.
 func (n *Node) accepts() bool { return n.Ready && !n.Unschedulable }
 
-// Taken returns what pods use on all nodes, now.
+// Taken returns what pods use on all nodes, now; on those that accept no pods, up to what they offer.
 func (c *Cluster) Taken() Resources {
 	if len(c.books.closed) == 0 {
 		return c.Used
 	}
-	return c.Used.Add(c.UsedElsewhere)
+	taken := c.Used.Add(c.UsedElsewhere)
+	if len(c.books.beyond) == 0 {
+		return taken
+	}
+	return taken.Sub(c.books.beyond)
 }
 
 // setPhase is the door of a job's phase.

@@ -104,6 +104,7 @@ type bookkeeping struct {
 	broken    error     // the first promise that a caller broke
 	usedRest  Resources // what rounding lost of Used
 	elsewhere Resources // what rounding lost of UsedElsewhere
+	beyond    Resources // what pods use on nodes that accept none, beyond what these offer
 	open      Resources // the part of Usable on nodes that accept pods
 	openRest  Resources // what rounding lost of open
 	closed    []int32   // rows of the nodes that accept no pods

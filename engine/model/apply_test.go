@@ -123,7 +123,7 @@ func TestUsable(t *testing.T) {
 	lost := func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: "Unknown"}}
 	}
-	c := cluster(t, node("open", "cpu=8"), node("full", "cpu=4 example.com/card=2", closed), node("lost", "cpu=16", lost),
+	c := cluster(t, node("open", "cpu=8"), node("full", "cpu=4 pods=10 example.com/card=2", closed), node("lost", "cpu=16 pods=10", lost),
 		pod("p", "cpu=3", on("full")), pod("q", "cpu=2", on("lost")), pod("r", "cpu=1", on("open")))
 	is := func(when, usable, taken string) {
 		t.Helper()
@@ -140,8 +140,11 @@ func TestUsable(t *testing.T) {
 	is("at first", "cpu=13000 memory=0 pods=2000 example.com/card=0", "cpu=6000 memory=0 pods=3000")
 	apply(t, c, Delta{Op: Delete, Object: pod("p", "cpu=3", on("full"))})
 	is("after the pod on the cordoned node is deleted", "cpu=10000 memory=0 pods=1000 example.com/card=0", "cpu=3000 memory=0 pods=2000")
-	apply(t, c, upserts(node("full", "cpu=4 example.com/card=2"), node("lost", "cpu=16"))...)
-	is("after both accept pods again", "cpu=28000 memory=0 example.com/card=2000", "cpu=3000 memory=0 pods=2000")
+	apply(t, c, upserts(pod("forged", "cpu=1000", on("lost")))...)
+	is("with more on a lost node than it offers", "cpu=24000 memory=0 pods=2000 example.com/card=0", "cpu=17000 memory=0 pods=3000")
+	apply(t, c, Delta{Op: Delete, Object: pod("forged", "cpu=1000", on("lost"))})
+	apply(t, c, upserts(node("full", "cpu=4 pods=10 example.com/card=2"), node("lost", "cpu=16 pods=10"))...)
+	is("after both accept pods again", "cpu=28000 memory=0 pods=20000 example.com/card=2000", "cpu=3000 memory=0 pods=2000")
 }
 
 func TestNodeFields(t *testing.T) {

@@ -62,7 +62,7 @@ type Cluster struct {
 	// UsedElsewhere is the sum of node use over nodes that are not ready, now.
 	UsedElsewhere Resources
 	// Usable is the sum of Allocatable over nodes that accept pods (ready and not cordoned), and of what pods used on all other nodes at the
-	// last Apply.
+	// last Apply, up to what these offer.
 	Usable Resources
 	// ReadyNodes counts the nodes that are ready.
 	ReadyNodes int

@@ -200,7 +200,7 @@ func (s *TableScope) declare(x *Attribute, private bool, doc, typeName string, r
 	own := x.On
 	m := &rules.Member{
 		Name: x.Name, Type: x.Type, Doc: doc, Changes: x.Changes, Cost: costAnew(x.ByTime, x.Expr), Reads: reads, Own: own,
-		Tells: x.Account != nil && x.Account.Timed,
+		Tells: x.Account != nil && x.Account.Timed && (x.When == nil || !ReadsNow(x.When.Reads)),
 		Get:   func(o any) ref.Val { return ReadAttribute(x, o) },
 	}
 	if x.Expr != nil {

@@ -25,7 +25,6 @@ const (
 func oneTable() map[string][2]string {
 	return map[string][2]string{
 		"waterFill":                   {accounting, "an iteration over all queues"},
-		"cap":                         {general, "the algebra of Resources: as min, but a missing dimension is no limit"},
 		"exceedsAny":                  {general, "the algebra of Resources: > in some dimension"},
 		"overlaps":                    {general, "the algebra of Resources: something in common"},
 		"hdrf":                        {accounting, "shares along a tree, each level of which depends on the ones below"},
@@ -41,7 +40,6 @@ func oneTable() map[string][2]string {
 		"rankOf":                      {accounting, "those buckets"},
 		"bucketFit":                   {accounting, "how many of those that wait have room together"},
 		"quotaTree":                   {accounting, "amounts along a tree of queues, whose depth an expression does not know"},
-		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
 		"cooldown":                    {general, "a time that an annotation or a label may hold, and may fail to be"},
 		"inWindow":                    {general, "a moment and a window of the day, which may go over midnight"},

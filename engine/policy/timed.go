@@ -38,8 +38,13 @@ type timed struct {
 	first  time.Time         // when the member under evaluation changes next; zero: never, so far
 }
 
-// restart forgets all members, and begins at now.
-func (t *timed) restart(now time.Time) { t.now, t.due, t.queue = now, map[any]time.Time{}, nil }
+// restart forgets all members, and begins at now. It counts what time has changed since.
+func (t *timed) restart(now time.Time) {
+	if next, ok := t.next(); now.Before(t.now) || ok && !next.After(now) {
+		t.passed++
+	}
+	t.now, t.due, t.queue = now, map[any]time.Time{}, nil
+}
 
 // begin is called before a member is evaluated, watch after each of its arguments, and end after the member.
 func (t *timed) begin() { t.first = time.Time{} }

@@ -121,13 +121,9 @@ func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulin
 	if !slices.ContainsFunc(group.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == maker }) {
 		return nil
 	}
-	if objects.GroupOf(pod) != "" {
-		if !changed(pod) {
-			return nil
-		}
-		if youngest, err := b.youngest(ctx, group); err != nil || youngest != pod.UID {
-			return err
-		}
+	known := objects.GroupOf(pod) != ""
+	if known && !changed(pod) {
+		return nil
 	}
 	inherited, err := b.ownerAnnotations(ctx, pod)
 	if err != nil {
@@ -136,6 +132,11 @@ func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulin
 	want, _ := objects.BareGroup(pod, group.Name, inherited)
 	if apiequality.Semantic.DeepEqual(group.Spec.MinResources, want.Spec.MinResources) {
 		return nil
+	}
+	if known {
+		if youngest, err := b.youngest(ctx, group); err != nil || youngest != pod.UID {
+			return err
+		}
 	}
 	old := group
 	group = group.DeepCopy()
@@ -147,17 +148,18 @@ func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulin
 	return nil
 }
 
-// youngest returns the UID of the pod of a PodGroup that was created last. If several were created at the same time, the last name counts.
+// youngest returns the UID of the pod of a PodGroup that was created last, of those that have not ended. If several were created at the same time, the last name counts.
 func (b *barePods) youngest(ctx context.Context, group *schedulingv1beta1.PodGroup) (types.UID, error) {
 	pods := &corev1.PodList{}
 	if err := b.client.List(ctx, pods, client.InNamespace(group.Namespace), client.MatchingFields{byGroup: group.Name},
 		client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("list the pods of PodGroup %s: %w", group.Name, err)
 	}
-	if len(pods.Items) == 0 {
+	alive := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return finished(&p) || deleting(&p) })
+	if len(alive) == 0 {
 		return "", nil
 	}
-	return slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int {
+	return slices.MaxFunc(alive, func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}).UID, nil
 }
