@@ -238,8 +238,8 @@ func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
 	}
 }
 
-// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes, up to what these offer: whoever may create
-// a pod with a nodeName must not make the cluster larger. It does not change within a cycle: a pod that tolerates the cordon of a node, and
+// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes, up to what these offer. Whoever may
+// create a pod with a nodeName must not make the cluster larger. It does not change within a cycle: a pod that tolerates the cordon of a node, and
 // is placed there, counts from the next Apply on.
 func (c *Cluster) usable() {
 	sum, rest := c.books.open.Clone(), c.books.openRest.Clone()
@@ -250,16 +250,17 @@ func (c *Cluster) usable() {
 			if uses == 0 {
 				continue
 			}
-			counts := uses
-			if has := c.Nodes.Allocatable[i][row]; has != has {
-				counts = 0
-			} else if counts = min(uses, has); counts == uses {
+			has := c.Nodes.Allocatable[i][row]
+			if uses <= has {
 				sum.AddExactly(&rest, i, c.Nodes.Used[i][row])
 				sum.AddExactly(&rest, i, c.Nodes.rest(used, i, row))
 				continue
 			}
-			sum.AddExactly(&rest, i, counts)
-			c.books.beyond.Set(i, c.books.beyond.Get(i)+uses-counts)
+			if has != has {
+				has = 0
+			}
+			sum.AddExactly(&rest, i, has)
+			c.books.beyond.Set(i, c.books.beyond.Get(i)+uses-has)
 		}
 	}
 	c.Usable = sum

@@ -148,7 +148,8 @@ func (b *barePods) follow(ctx context.Context, pod *corev1.Pod, group *schedulin
 	return nil
 }
 
-// youngest returns the UID of the pod of a PodGroup that was created last, of those that have not ended. If several were created at the same time, the last name counts.
+// youngest returns the UID of the pod of a PodGroup that was created last, of those that have not ended. If several were created at the
+// same time, the last name counts.
 func (b *barePods) youngest(ctx context.Context, group *schedulingv1beta1.PodGroup) (types.UID, error) {
 	pods := &corev1.PodList{}
 	if err := b.client.List(ctx, pods, client.InNamespace(group.Namespace), client.MatchingFields{byGroup: group.Name},
