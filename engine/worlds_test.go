@@ -53,7 +53,7 @@ func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
 	q.Spec.Weight = int32(rapid.IntRange(1, 3).Draw(t, "weight"))
 	q.Spec.Capability = list(one(t, "capability", "", "", "cpu=3", "cpu=6 memory=4Gi", "nvidia.com/gpu=1", "cpu=6 pods=2"))
 	q.Spec.Guarantee.Resource = list(one(t, "guarantee", "", "", "cpu=1", "cpu=2 memory=1Gi"))
-	q.Spec.DequeueStrategy = v1beta1.DequeueStrategy(one(t, "dequeue strategy", "", "", "", "", "", "", "", "traverse", "fifo"))
+	q.Spec.DequeueStrategy = v1beta1.DequeueStrategy(one(t, "dequeue strategy", "", "", "traverse", "fifo"))
 	q.Status.State = v1beta1.QueueStateOpen
 	if seldom(t, "closed") {
 		q.Status.State = v1beta1.QueueStateClosed
