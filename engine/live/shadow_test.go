@@ -12,13 +12,12 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/live/shadow"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // shadowOf is a policy of a test's own, with the rows of one table.
 func shadowOf(t testing.TB, name, table string) *policy.Policy {
 	t.Helper()
-	docs, issues := source.Parse(name+".yaml", fmt.Appendf(nil, `apiVersion: scheduling.celsius.dev/v1alpha1
+	return policyFrom(t, fmt.Sprintf(`apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: %s}
 spec:
@@ -31,14 +30,6 @@ spec:
     - {name: predicates}
     - %s
 `, name, table))
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	p, issues := policy.Load(docs[0])
-	if issues.Err() != nil {
-		t.Fatal(issues.Err())
-	}
-	return p
 }
 
 // decidingBeside has policies decide beside a loop, each time that there is a cycle; told has what was told last of each.
