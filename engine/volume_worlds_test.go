@@ -12,7 +12,6 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"pgregory.net/rapid"
 
-	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -28,11 +27,6 @@ const (
 // volumes a node can attach; some of its pods use the claims, and all of it may change between cycles.
 func withVolumes(t *rapid.T, w *world) {
 	w.volumes = true
-	for _, o := range w.objects {
-		if q, ok := o.(*v1beta1.Queue); ok {
-			q.Spec.DequeueStrategy = "" // most pods with volumes are to be tried, whoever comes first
-		}
-	}
 	for _, o := range w.objects {
 		useVolumes(t, o)
 	}
