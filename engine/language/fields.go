@@ -388,9 +388,11 @@ func clusterFields() []*rules.Member {
 		amountField("allocatable", FromCluster, rules.ByObject, "sum over ready nodes",
 			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Total, &c.allocatable, c.World }),
 		amountField("usable", FromCluster, rules.ByObject,
-			"sum of node.allocatable over the nodes that accept pods (ready, not cordoned), and of what pods use on all other nodes, up to what these offer",
+			"sum of node.allocatable over the nodes that accept pods (ready, not cordoned), "+
+				"and of what pods use on all other nodes, up to what these offer",
 			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Usable, &c.usable, c.World }),
-		amountField("taken", FromCluster, rules.ByStep, "sum of node.used over all nodes, now; on nodes that accept no pods, up to what these offer",
+		amountField("taken", FromCluster, rules.ByStep,
+			"sum of node.used over all nodes, now; on nodes that accept no pods, up to what these offer",
 			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Taken(), nil, c.World }),
 		amountField("used", FromCluster, rules.ByStep, "sum of node.used over ready nodes, now",
 			func(c v) (model.Resources, *Amounts, *World) { return c.Of.Used, &c.used, c.World }),
