@@ -59,6 +59,8 @@ Only jobs and pods of the given scheduler names are touched.`,
 	plugins.register(flags, "; celsius webhook needs the same")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
+	flags.StringVar(&o.SchedulerLeaseName, "scheduler-lease-name", controller.DefaultSchedulerLeaseName,
+		"the lease of the scheduler: where nothing holds it, Jobs and pods that wait say so")
 	leaseFlags(flags, &o.LeaseTimes)
 	flags.StringVar(&o.Namespace, "namespace", controller.DefaultNamespace, "the namespace of the lease")
 	servedFlags(flags, &o.Served)

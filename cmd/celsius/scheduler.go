@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
@@ -92,18 +93,7 @@ where the flags say no others.`,
 		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,
 		"how often the measured load of nodes is read, if the policy reads it; 0: never")
-	flags.StringVar(&o.Prometheus.URL, "prometheus-url", "",
-		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus:9090")
-	flags.StringVar(&o.Prometheus.CAFile, "prometheus-ca-file", "",
-		"certificates, as PEM, of who may vouch for Prometheus; default: as the system has it")
-	flags.StringVar(&o.Prometheus.TokenFile, "prometheus-token-file", "",
-		"a file with a bearer token for Prometheus, which is read for each query")
-	flags.StringVar(&o.Prometheus.Label, "prometheus-node-label", nodeload.DefaultLabel,
-		"the label of Prometheus' answers that has the name of the node; a port behind it is taken off")
-	flags.StringVar(&o.Prometheus.CPU, "prometheus-cpu-query", "", "what gives the cores that are used of each node")
-	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", "",
-		"what gives the bytes of memory that are used of each node")
-	flags.StringVar(&o.Prometheus.Time, "prometheus-time-query", "", "what gives the second at which that was measured")
+	prometheusFlags(flags, &o.Prometheus)
 	flags.StringToStringVar(&o.Extenders.TLS, "extender-tls", nil,
 		"HOST:PORT=FOLDER: what TLS with an extender at that address needs, in files as a Secret of the type kubernetes.io/tls has them: ca.crt "+
 			"(who may vouch for it), and tls.crt with tls.key (who the scheduler is); one may do without the other; repeatable")
@@ -112,13 +102,36 @@ where the flags say no others.`,
 	flags.StringVar(&o.Recording.Folder, "record-cycles", "", "keep in this folder what cycles are decided from, for celsius replay: "+
 		"the objects that the scheduler reads, with no Secrets, commands or environments; \"\": nowhere")
 	flags.Var(&size, "record-size", "how many bytes are kept of that, at most: of the newest cycles")
+	takingPartFlags(flags, &o)
+	servedFlags(flags, &o.Served)
+	return cmd
+}
+
+// prometheusFlags say how the measured load of nodes is read from Prometheus.
+func prometheusFlags(flags *pflag.FlagSet, o *nodeload.Options) {
+	flags.StringVar(&o.URL, "prometheus-url", "",
+		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus:9090")
+	flags.StringVar(&o.CAFile, "prometheus-ca-file", "",
+		"certificates, as PEM, of who may vouch for Prometheus; default: as the system has it")
+	flags.StringVar(&o.TokenFile, "prometheus-token-file", "",
+		"a file with a bearer token for Prometheus, which is read for each query")
+	flags.StringVar(&o.Label, "prometheus-node-label", nodeload.DefaultLabel,
+		"the label of Prometheus' answers that has the name of the node; a port behind it is taken off")
+	flags.StringVar(&o.CPU, "prometheus-cpu-query", "", "what gives the cores that are used of each node")
+	flags.StringVar(&o.Memory, "prometheus-memory-query", "",
+		"what gives the bytes of memory that are used of each node")
+	flags.StringVar(&o.Time, "prometheus-time-query", "", "what gives the second at which that was measured")
+}
+
+// takingPartFlags say by which names the scheduler meets the API server, its replicas and the controllers.
+func takingPartFlags(flags *pflag.FlagSet, o *live.Options) {
 	flags.StringVar(&o.Explain.Address, "explain-address", "0",
 		"where questions about the last cycle are taken (celsius explain), as an API behind the API server: say :8443; 0: nowhere")
 	flags.StringVar(&o.Explain.Host, "explain-host", "", "where the API server finds that address: the IP of this pod, or, outside of a "+
 		"cluster, a name; the leader writes it into the Service "+questions.ServiceName+", and the APIService "+questions.APIServiceName)
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
+	flags.StringVar(&o.ControllersLeaseName, "controllers-lease-name", live.DefaultControllersLease,
+		"the lease of the controllers: where nothing holds it, Jobs and pods that wait for them say so")
 	leaseFlags(flags, &o.LeaseTimes)
-	servedFlags(flags, &o.Served)
-	return cmd
 }

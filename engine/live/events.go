@@ -28,6 +28,7 @@ const (
 	eventEvictInDoubt     = "EvictInDoubt"     // of pods that go, or for which others do, where a check of that finds something wrong
 	eventPodGroupError    = "PodGroupError"    // of pods that say what their PodGroup cannot
 	eventInvalid          = "Invalid"          // of whatever cannot be read
+	eventNoControllers    = "NoControllers"    // of Jobs and pods that wait for controllers
 	eventLeftOut          = "LeftOut"          // of whatever the scheduler failed at
 	eventNotYetHonoured   = "NotYetHonoured"   // of PodGroups that ask for what is not heeded
 )

@@ -26,6 +26,8 @@ const (
 	DefaultNamespace = "celsius-system"
 	// DefaultLease is the lease that the leading scheduler holds.
 	DefaultLease = "celsius-scheduler"
+	// DefaultControllersLease is the lease of the controllers, as package controller names it.
+	DefaultControllersLease = "celsius-controllers"
 	// DefaultPolicy is the SchedulingPolicy that is obeyed.
 	DefaultPolicy = "default"
 )
@@ -90,6 +92,9 @@ type Options struct {
 	LeaderElect bool
 	// LeaseName is the lease that they take turns by. "": celsius-scheduler.
 	LeaseName string
+	// ControllersLeaseName is the lease of the controllers, in the same namespace: where nothing holds it, Jobs and pods that wait for them
+	// say so. "": celsius-controllers.
+	ControllersLeaseName string
 	// LeaseTimes say how long it holds.
 	LeaseTimes lease.Times
 
@@ -107,6 +112,7 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.Policy, DefaultPolicy)
 	orElse(&o.Namespace, DefaultNamespace)
 	orElse(&o.LeaseName, DefaultLease)
+	orElse(&o.ControllersLeaseName, DefaultControllersLease)
 	orElse(&o.BindingEvents, BindingsOfGangs)
 	if known := []string{BindingsOfGangs, BindingsOfPods, BindingsOfNone}; !slices.Contains(known, o.BindingEvents) {
 		return o, fmt.Errorf("binding events of %q: give one of %s", o.BindingEvents, strings.Join(known, ", "))

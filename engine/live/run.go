@@ -244,6 +244,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	if !synced(ctx) {
 		return ended(ctx, nil)
 	}
+	all.Go(func() { s.newControllersWatch(objects, said).run(ctx) })
 	select {
 	case <-ctx.Done():
 		return ended(ctx, nil)
@@ -380,21 +381,9 @@ func (s *scheduler) warnOfVolcano(ctx context.Context) {
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: "volcano-system", Name: name}, found); err != nil {
 			continue // most have none, and not all let us look
 		}
-		if held(found, time.Now()) {
+		if lease.VacancyOf(found, time.Now()) == nil {
 			s.log.Info("WARNING: Volcano's scheduler is alive, and this one serves the name volcano too; both would place the same pods. "+
 				"Stop it, or start this one with --scheduler-name celsius alone", "lease", "volcano-system/"+name, "holder", *found.Spec.HolderIdentity)
 		}
 	}
-}
-
-// held says whether somebody holds a lease now.
-func held(l *coordinationv1.Lease, now time.Time) bool {
-	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
-		return false
-	}
-	seconds := int32(15)
-	if l.Spec.LeaseDurationSeconds != nil {
-		seconds = *l.Spec.LeaseDurationSeconds
-	}
-	return now.Before(l.Spec.RenewTime.Add(time.Duration(seconds) * time.Second))
 }

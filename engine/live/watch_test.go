@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -158,30 +157,6 @@ func TestServesByJob(t *testing.T) {
 			in.object(nil, change{object: o}, time.Now())
 		}
 		if got := in.groups["default/g"].served; got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-}
-
-func TestHeld(t *testing.T) {
-	now := time.Now()
-	lease := func(holder string, renewed time.Duration) *coordinationv1.Lease {
-		l := &coordinationv1.Lease{}
-		l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &holder, new(int32(15))
-		l.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-renewed)}
-		return l
-	}
-	for _, c := range []struct {
-		name  string
-		lease *coordinationv1.Lease
-		want  bool
-	}{
-		{"alive", lease("a", 5*time.Second), true},
-		{"dead", lease("a", time.Minute), false},
-		{"given back", lease("", time.Second), false},
-		{"never held", &coordinationv1.Lease{}, false},
-	} {
-		if got := held(c.lease, now); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,12 +53,14 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultNamespace  = "celsius-system"
-	DefaultLeaseName  = "celsius-controllers"
-	DefaultWorkers    = 10
-	DefaultMaxRequeue = 15
-	DefaultMaxPods    = 100_000
-	DefaultMaxJobs    = 500
+	DefaultNamespace = "celsius-system"
+	DefaultLeaseName = "celsius-controllers"
+	// DefaultSchedulerLeaseName is the Lease of the scheduler, as package live names it.
+	DefaultSchedulerLeaseName = "celsius-scheduler"
+	DefaultWorkers            = 10
+	DefaultMaxRequeue         = 15
+	DefaultMaxPods            = 100_000
+	DefaultMaxJobs            = 500
 )
 
 // fieldManager is under which name the controllers write.
@@ -77,6 +81,9 @@ type Options struct {
 	Namespace string
 	// LeaseName is the lease that the leader holds. Default: celsius-controllers.
 	LeaseName string
+	// SchedulerLeaseName is the lease of the scheduler, in the same namespace: where nothing holds it, Jobs and pods that wait say so.
+	// Default: celsius-scheduler.
+	SchedulerLeaseName string
 	// LeaseTimes say how long it holds. Default: as package lease has it.
 	LeaseTimes lease.Times
 	// LeaderElect has this instance wait until it holds the lease. Default: it does not wait.
@@ -108,6 +115,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.LeaseName = cmp.Or(o.LeaseName, DefaultLeaseName)
+	o.SchedulerLeaseName = cmp.Or(o.SchedulerLeaseName, DefaultSchedulerLeaseName)
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
 	}
@@ -181,7 +189,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme,
 		busv1alpha1.AddToScheme, flowv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -279,6 +287,8 @@ type parts struct {
 	metrics  *metrics
 	options  Options
 	now      func() time.Time
+	// absent is the Lease of the scheduler where no process holds it.
+	absent atomic.Pointer[lease.Vacancy]
 }
 
 // realNames reads what can have been stored: of a name that none can have there is nothing, instead of an error of the
@@ -337,6 +347,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 	wakeJob, wakeQueue := make(wake, wakeBuffer), make(wake, wakeBuffer)
 	return errors.Join(
 		mgr.Add(tell),
+		mgr.Add(newSchedulerWatch(p, wakeJob)),
 		addJobs(mgr, p, wakeJob),
 		addCronJobs(mgr, p),
 		addQueues(mgr, p, wakeQueue),

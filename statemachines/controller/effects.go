@@ -218,6 +218,9 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	}
 	switch {
 	case r.waits(w.job):
+		if wait := r.withoutScheduler(w); wait != nil {
+			return wait, nil
+		}
 		return w.waitsFor(r.options.SchedulerNames), nil
 	case w.dependents.Waiting() != "":
 		stuck := w.stuckContainer()

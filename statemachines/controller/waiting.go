@@ -29,6 +29,7 @@ const (
 	tasksWait      = "TasksWait"
 	otherScheduler = "OtherScheduler"
 	containerWaits = "ContainerWaits"
+	noScheduler    = "NoScheduler"
 	pvcError       = string(batchv1alpha1.PVCError)
 	pluginError    = string(batchv1alpha1.PluginError)
 )
@@ -43,7 +44,7 @@ type waiting struct {
 func isWaiting(reason string) bool {
 	switch reason {
 	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
-		failedCreate, outOfBounds, pluginError, tasksWait, pvcError, otherScheduler, containerWaits:
+		failedCreate, outOfBounds, pluginError, tasksWait, pvcError, otherScheduler, containerWaits, noScheduler:
 		return true
 	default:
 		return false

@@ -20,6 +20,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -113,25 +114,16 @@ const (
 
 // idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease.
 func idle(ctx context.Context, r *Reach, name string, now time.Time) string {
-	lease := &coordinationv1.Lease{}
+	l := &coordinationv1.Lease{}
 	part := map[string]string{schedulerLease: "no scheduler runs", controllersLease: "no controllers run"}[name]
-	if err := r.Get(ctx, types.NamespacedName{Namespace: partsNamespace, Name: name}, lease); err != nil {
+	if err := r.Get(ctx, types.NamespacedName{Namespace: partsNamespace, Name: name}, l); err != nil {
 		return "" // a part that runs without --leader-elect, or under another name, has no such Lease
 	}
-	spec := lease.Spec
-	if spec.RenewTime == nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
-		return fmt.Sprintf("%s: nothing holds Lease %s/%s", part, partsNamespace, name)
-	}
-	holds := leaseHolds
-	if spec.LeaseDurationSeconds != nil {
-		holds = time.Duration(*spec.LeaseDurationSeconds) * time.Second
-	}
-	since := metav1.NewTime(spec.RenewTime.Time)
-	if !now.After(since.Add(holds)) {
+	v := lease.VacancyOf(l, now)
+	if v == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s: Lease %s/%s was last renewed %s ago, by %s", part, partsNamespace, name, age(now, since),
-		*spec.HolderIdentity)
+	return part + ": " + v.Ago(func(since metav1.Time) string { return age(now, since) })
 }
 
 // jobCause states what the controllers know of why a Job has no running pods, and the Job's phase. The cause is "" where the Job runs, does
@@ -172,12 +164,8 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 	return why
 }
 
-const (
-	// partsNamespace is where the parts keep their Leases.
-	partsNamespace = "celsius-system"
-	// leaseHolds is how long a Lease holds that does not state it.
-	leaseHolds = 15 * time.Second
-)
+// partsNamespace is where the parts keep their Leases.
+const partsNamespace = "celsius-system"
 
 // acceptFor is the form in which an answer is asked for.
 func acceptFor(output string) (accept string, err error) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -497,5 +498,44 @@ func TestManyFits(t *testing.T) {
 	again := func() { s.changed = true; s.draw(p, overview{}, noon().Add(2*time.Second)) }
 	if got := int(testing.AllocsPerRun(1, again)); got > 2*nodes+2*pods {
 		t.Errorf("a picture takes %d allocations", got)
+	}
+}
+
+// TestJobsWithoutPodGroup shows Jobs that wait for controllers, for a queue or for a scheduler, with the cause and in their queue.
+func TestJobsWithoutPodGroup(t *testing.T) {
+	s := newState()
+	job := func(name, queue string, phase batchv1alpha1.JobPhase, message string, ago time.Duration) *batchv1alpha1.Job {
+		j := aJob("nlp", name, queue, phase, ago)
+		j.Status.State.Message = message
+		return j
+	}
+	const none = "no scheduler runs: Lease celsius-system/celsius-scheduler was last renewed at 2026-11-27T09:00:00Z, by celsius-scheduler-7c9d_1"
+	fill(t, s,
+		aQueue("research", "", "", ""), aQueue("batch", "", "", ""),
+		job("bert-large", "research", "", "", time.Hour),
+		job("resnet-50", "vision-gpu", batchv1alpha1.Pending, "there is no queue vision-gpu; create it", 30*time.Minute),
+		job("etl-nightly", "batch", batchv1alpha1.Pending, none, 20*time.Minute),
+		aGroup("nlp", "etl-nightly", "batch", schedulingv1beta1.PodGroupPending, "", 20*time.Minute),
+		job("ended", "batch", batchv1alpha1.Failed, "refused", 10*time.Minute),
+	)
+	_, sections := drawn(t, s, &picture{}, noon())
+	line := section[lineView](t, sections, "line")
+	var got []string
+	for _, j := range line.Jobs {
+		got = append(got, j.Name+" in "+j.Queue+": "+j.Why)
+	}
+	if diff := cmp.Diff([]string{
+		"bert-large in research: no controllers have written to the Job since it was created; see its events",
+		"resnet-50 in vision-gpu: there is no queue vision-gpu; create it",
+		"etl-nightly in batch: " + none,
+	}, got); diff != "" {
+		t.Errorf("the jobs that wait: -want +got\n%s", diff)
+	}
+	if n := s.line(s.sum(), "research").Total; n != 1 {
+		t.Errorf("%d jobs wait in research, want 1", n)
+	}
+	v, _, ok := s.story("nlp", "resnet-50")
+	if !ok || v.Job.Why != "there is no queue vision-gpu; create it" {
+		t.Errorf("its own page says %q", v.Job.Why)
 	}
 }

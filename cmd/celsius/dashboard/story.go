@@ -90,9 +90,8 @@ func (s *state) story(namespace, name string) (v storyView, asks []string, ok bo
 		asks = append(asks, g.Name)
 		v.Entries = append(v.Entries, g.entries()...)
 	} else {
-		v.Job = jobView{
-			Namespace: namespace, Name: name, Queue: j.queue, Since: j.CreationTimestamp.Time, Min: j.min, Pods: sum.pods, Placed: sum.placed,
-		}
+		v.Job = j.withoutGroup()
+		v.Job.Pods, v.Job.Placed = sum.pods, sum.placed
 	}
 	if j != nil {
 		v.Job.Phase, v.Retries = cmp.Or(string(j.state.Phase), v.Job.Phase), j.retries

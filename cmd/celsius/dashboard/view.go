@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/policy/parts"
@@ -356,24 +357,60 @@ func (s *state) job(g *group, x *gang) jobView {
 	return v
 }
 
+// begun reports whether a Job had a phase in which it does not wait for its PodGroup.
+func (j *job) begun() bool {
+	return !slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, j.state.Phase)
+}
+
+// why states why a Job without a PodGroup waits: as the controllers wrote it, or what can be seen.
+func (j *job) why() string {
+	if j.state.Phase == "" {
+		return "no controllers have written to the Job since it was created; see its events"
+	}
+	return cmp.Or(j.state.Message, j.state.Reason, "its PodGroup does not exist yet")
+}
+
+// withoutGroup is a Job whose PodGroup does not exist.
+func (j *job) withoutGroup() jobView {
+	v := jobView{
+		Namespace: j.Namespace, Name: j.Name, Queue: j.queue, Phase: string(j.state.Phase), Since: j.CreationTimestamp.Time, Min: j.min,
+	}
+	if !j.begun() {
+		v.Why = j.why()
+	}
+	return v
+}
+
 func byAge(a, b *group) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Namespace, b.Namespace),
 		strings.Compare(a.Name, b.Name))
 }
 
-// line are the jobs that wait; in is the queue in which they do, "": any.
+// line are the jobs that wait; in is the queue in which they do, "": any. A Job that has no PodGroup yet is one of them.
 func (s *state) line(x sums, in string) lineView {
-	var all []*group
+	type waiting struct {
+		since time.Time
+		name  string
+		view  func() jobView
+	}
+	var all []waiting
+	owned := map[string]bool{}
 	for _, g := range s.groups {
+		owned[g.Namespace+"/"+g.job] = true
 		if g.waits() && (in == "" || g.queue == in) {
-			all = append(all, g)
+			all = append(all, waiting{g.CreationTimestamp.Time, g.key(), func() jobView { return s.job(g, x.gangs[g.key()]) }})
 		}
 	}
-	slices.SortFunc(all, byAge)
+	for key, j := range s.jobs {
+		if !j.begun() && !owned[key] && (in == "" || j.queue == in) {
+			all = append(all, waiting{j.CreationTimestamp.Time, key, j.withoutGroup})
+		}
+	}
+	slices.SortFunc(all, func(a, b waiting) int { return cmp.Or(a.since.Compare(b.since), strings.Compare(a.name, b.name)) })
 	out := lineView{Jobs: []jobView{}, Total: len(all), Reasons: []reasonView{}}
 	reasons := map[string]int{}
-	for i, g := range all {
-		v := s.job(g, x.gangs[g.key()])
+	for i, w := range all {
+		v := w.view()
 		if i < mostInLine {
 			out.Jobs = append(out.Jobs, v)
 		}

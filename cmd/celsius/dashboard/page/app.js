@@ -96,7 +96,7 @@ function drawLine() {
   const {jobs, total, reasons} = view.line;
   text($("line-title"), total ? `Waiting jobs: ${total.toLocaleString("en")}` : "No job waits");
   keyed($("reasons"), total > 1 ? reasons.slice(0, 6) : [], r => r.why, r => h("li", {}, h("b"), " ", h("span", {}, r.why)), (e, r) => text(e.firstChild, r.jobs));
-  keyed($("line-table").tBodies[0], jobs, j => j.namespace + "/" + j.group, j => h("tr", {},
+  keyed($("line-table").tBodies[0], jobs, j => j.namespace + "/" + (j.group || "job/" + j.name), j => h("tr", {},
     h("th", {scope: "row"}, h("a", {href: `#job/${j.namespace}/${j.name}`, tabindex: -1}, j.name), h("span", {class: "soft small"}, j.namespace)),
     h("td", {"data-label": "queue"}, h("a", {href: "#queue/" + j.queue, tabindex: -1, class: "plain"}, j.queue)), h("td", {class: "n", "data-label": "waits"}),
     h("td", {class: "n", "data-label": "placed"}), h("td", {class: "why"}, h("div", {class: "clamp"}))), (row, j) => {

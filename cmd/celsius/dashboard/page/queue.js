@@ -20,7 +20,7 @@ export function queue(d, view) {
   curve($("curve"), d, r, view.resource);
   text($("in-line"), d.line.total ? `${count(d.line.total, "job")} ${d.line.total === 1 ? "waits" : "wait"} in it, the oldest first` : "No job waits in it");
   $("queue-line").hidden = !d.line.total;
-  keyed($("queue-line").tBodies[0], d.line.jobs, j => j.namespace + "/" + j.group, j => h("tr", {},
+  keyed($("queue-line").tBodies[0], d.line.jobs, j => j.namespace + "/" + (j.group || "job/" + j.name), j => h("tr", {},
     h("th", {scope: "row"}, h("a", {href: `#job/${j.namespace}/${j.name}`}, `${j.namespace}/${j.name}`)), h("td", {class: "n"}), h("td", {class: "why"})), (row, j) => {
     text(row.cells[1], ago(j.since));
     text(row.cells[2], j.why || "");

@@ -1,0 +1,110 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+const (
+	// looksAtControllers is the time between two looks at the Lease of the controllers.
+	looksAtControllers = 15 * time.Second
+	// untouchedFor is the age from which an object that the controllers did not write to waits for them.
+	untouchedFor = 30 * time.Second
+	// mostReports is how many objects one look reports on.
+	mostReports = 100
+)
+
+// controllersWatch reports, where no controllers run, on Jobs without a status and on pods without a PodGroup: by an event, one per outage.
+type controllersWatch struct {
+	lease    lease.Watch
+	names    []string
+	server   client.Reader // of the Lease
+	objects  client.Reader // of a cache
+	tell     func(on client.Object, v *lease.Vacancy)
+	reported sets.Set[types.UID]
+	log      logr.Logger
+}
+
+func (s *scheduler) newControllersWatch(objects client.Reader, said *recorder) *controllersWatch {
+	return &controllersWatch{
+		lease: lease.Watch{Name: types.NamespacedName{Namespace: s.o.Namespace, Name: s.o.ControllersLeaseName}},
+		names: s.o.SchedulerNames, server: s.client, objects: objects, reported: sets.New[types.UID](), log: s.log,
+		tell: func(on client.Object, v *lease.Vacancy) {
+			said.Eventf(on, corev1.EventTypeWarning, eventNoControllers, "no controllers run: %s", v)
+		},
+	}
+}
+
+func (w *controllersWatch) run(ctx context.Context) {
+	ticker := time.NewTicker(looksAtControllers)
+	defer ticker.Stop()
+	for {
+		if err := w.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			w.log.V(1).Info("cannot see whether controllers run", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look reads the Lease of the controllers, and reports where nothing holds it. Controllers may run without a Lease: only objects are reported on
+// that none of them has written to.
+func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
+	v, err := w.lease.Look(ctx, w.server, now)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		clear(w.reported)
+		return nil
+	}
+	jobs, pods := &batchv1alpha1.JobList{}, &corev1.PodList{}
+	if err := w.objects.List(ctx, jobs, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	if err := w.objects.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	reports := 0
+	report := func(on client.Object) {
+		if reports < mostReports && !w.reported.Has(on.GetUID()) && now.Sub(on.GetCreationTimestamp().Time) >= untouchedFor {
+			reports++
+			w.reported.Insert(on.GetUID())
+			w.tell(on, v)
+		}
+	}
+	for i := range jobs.Items {
+		job := &jobs.Items[i]
+		if job.Status.State.Phase == "" && (job.Spec.SchedulerName == "" || slices.Contains(w.names, job.Spec.SchedulerName)) {
+			report(job)
+		}
+	}
+	for i := range pods.Items {
+		if w.waits(&pods.Items[i]) {
+			report(&pods.Items[i])
+		}
+	}
+	return nil
+}
+
+// waits reports whether the controllers are to create the PodGroup of a pod. The scheduler does so for a pod without an owner.
+func (w *controllersWatch) waits(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && slices.Contains(w.names, pod.Spec.SchedulerName) &&
+		model.GroupOf(pod) == "" && metav1.GetControllerOfNoCopy(pod) != nil
+}

@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+const (
+	// looksAtScheduler is the time between two looks at the Lease of the scheduler.
+	looksAtScheduler = 15 * time.Second
+	// untouchedFor is the age from which an object that no scheduler wrote to is evidence that none runs.
+	untouchedFor = 30 * time.Second
+	// mostReports is how many objects one look reports on: a cluster may have more waiting pods than events can be written.
+	mostReports = 100
+)
+
+// schedulerWatch reports that no scheduler runs: on Jobs that wait by their state, and on pods that wait by an event, one per outage.
+type schedulerWatch struct {
+	*parts
+	lease    lease.Watch
+	wake     wake
+	reported sets.Set[types.UID]
+}
+
+func newSchedulerWatch(p *parts, wakeJob wake) *schedulerWatch {
+	name := types.NamespacedName{Namespace: p.options.Namespace, Name: p.options.SchedulerLeaseName}
+	return &schedulerWatch{parts: p, lease: lease.Watch{Name: name}, wake: wakeJob, reported: sets.New[types.UID]()}
+}
+
+// Start implements manager.Runnable. The leader alone runs it.
+func (s *schedulerWatch) Start(ctx context.Context) error {
+	ticker := time.NewTicker(looksAtScheduler)
+	defer ticker.Stop()
+	for {
+		if err := s.look(ctx); err != nil && ctx.Err() == nil {
+			logOf(ctx).V(1).Info("cannot see whether a scheduler runs", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// look reads the Lease of the scheduler. Jobs that wait are reconciled when a scheduler was lost or came back.
+func (s *schedulerWatch) look(ctx context.Context) error {
+	is, err := s.lease.Look(ctx, s.live, s.now())
+	if err != nil {
+		return err
+	}
+	was := s.absent.Swap(is)
+	if is == nil {
+		clear(s.reported)
+	}
+	if (is == nil) != (was == nil) || is != nil && *is != *was {
+		if err := s.wakeJobs(ctx); err != nil {
+			return err
+		}
+	}
+	if is == nil {
+		return nil
+	}
+	return s.report(ctx, is)
+}
+
+func (s *schedulerWatch) wakeJobs(ctx context.Context) error {
+	jobs := &batchv1alpha1.JobList{}
+	if err := s.client.List(ctx, jobs, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	for i := range jobs.Items {
+		if job := &jobs.Items[i]; s.serves(job) && string(jobPhase(job)) == s.options.StateMachines["job"].Initial {
+			select {
+			case s.wake <- event.GenericEvent{Object: job.DeepCopy()}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// report writes an event on the pods that wait for a scheduler, the oldest first.
+func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
+	pods := &corev1.PodList{}
+	if err := s.client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	var waiting []*corev1.Pod
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; !s.reported.Has(pod.UID) && slices.Contains(s.options.SchedulerNames, pod.Spec.SchedulerName) &&
+			waitsForScheduler(pod) && s.provenBy(v, pod, scheduledCondition(pod) == nil) {
+			waiting = append(waiting, pod)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	for _, pod := range waiting[:min(len(waiting), mostReports)] {
+		s.reported.Insert(pod.UID)
+		s.event(pod, corev1.EventTypeWarning, noScheduler, "Wait", "no scheduler runs: %s", v)
+	}
+	return nil
+}
+
+// provenBy reports whether a vacancy explains why an object waits. If the Lease does not exist, a scheduler may run without one: then only an
+// object that no scheduler wrote to since it was created is evidence.
+func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool) bool {
+	if v == nil {
+		return false
+	}
+	return !v.Missing || untouched && p.now().Sub(o.GetCreationTimestamp().Time) >= untouchedFor
+}
+
+// waitsForScheduler reports whether a pod can be bound. A pod with gates waits for who removes them.
+func waitsForScheduler(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) == 0 && !deleting(pod) && !finished(pod)
+}
+
+func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c
+		}
+	}
+	return nil
+}
+
+// withoutScheduler states that no scheduler runs, where the PodGroup of a job or one of its pods waits for one; nil: that is not the cause.
+func (p *parts) withoutScheduler(w *world) *waiting {
+	v := p.absent.Load()
+	if v == nil || objects.Admitted(w.group) && !slices.ContainsFunc(w.pods, waitsForScheduler) {
+		return nil
+	}
+	untouched := !objects.Admitted(w.group) && len(w.group.Status.Conditions) == 0
+	if young := untouchedFor - w.now.Sub(w.group.CreationTimestamp.Time); v.Missing && untouched && young > 0 {
+		w.again = sooner(w.again, young)
+	}
+	if !p.provenBy(v, w.group, untouched) {
+		return nil
+	}
+	return &waiting{noScheduler, fmt.Sprintf("no scheduler runs: %s", v), true}
+}
