@@ -19,6 +19,9 @@ import (
 // groupsKind opens a file of resource groups: which pods go to which nodes. Its list has the form of Volcano's.
 const groupsKind = "ResourceGroups"
 
+// volcanosGroups is the name of the table that Volcano's own file makes.
+const volcanosGroups = "volcano-resource-groups"
+
 // resourceGroupKey is the annotation by which a pod names its group, where the group does not say otherwise.
 const resourceGroupKey = "volcano.sh/resource-group"
 
@@ -53,7 +56,12 @@ type writes struct {
 // isGroups says whether a document is one of resource groups.
 func isGroups(root source.Value) bool {
 	var ignored source.Issues // told by who reads the document
-	return root.Get("kind").String(&ignored) == groupsKind
+	return root.Get("kind").String(&ignored) == groupsKind || isVolcanos(root)
+}
+
+// isVolcanos reports whether a document is Volcano's own configuration, as its chart mounts it: the list, without a kind.
+func isVolcanos(root source.Value) bool {
+	return !root.Get("kind").Exists() && !root.Get("apiVersion").Exists() && root.Get("resourceGroups").Exists()
 }
 
 // loadGroups compiles a file of resource groups, as a table of Pods that has nothing else.
@@ -61,7 +69,11 @@ func loadGroups(doc *source.Document) (*Table, source.Issues) {
 	c := &compiler{table: &Table{}, names: map[string]source.Value{}}
 	root := doc.Root
 	root.Fields(keysOf("groups"), &c.issues)
-	c.header(root, groupsKind)
+	if isVolcanos(root) {
+		c.table.Name = volcanosGroups
+	} else {
+		c.header(root, groupsKind)
+	}
 	if err := c.about(podKind, root); err != nil {
 		return nil, append(c.issues, root.Issuef("", "%v", err))
 	}

@@ -298,3 +298,31 @@ func TestRelatedStaysInItsNamespace(t *testing.T) {
 		}
 	}
 }
+
+// TestVolcanosResourceGroups reads the file as Volcano's chart mounts it, without a kind.
+func TestVolcanosResourceGroups(t *testing.T) {
+	const list = `
+- resourceGroup: management
+  object: {key: namespace, value: [mng-ns-1]}
+  schedulerName: default-scheduler
+  labels: {volcano.sh/nodetype: management}
+- resourceGroup: cpu
+  object: {key: annotation, value: ["volcano.sh/resource-group: cpu"]}
+  tolerations: [{effect: NoSchedule, key: taint, operator: Exists}]
+`
+	tables, issues := LoadFile("volcano-admission.conf", []byte("resourceGroups:"+list))
+	if issues.Err() != nil {
+		t.Fatal(issues.Error())
+	}
+	if len(tables) != 1 || tables[0].Kind != podKind || tables[0].Rows() != 2 || tables[0].Name != volcanosGroups {
+		t.Errorf("tables: %+v", tables)
+	}
+	for text, want := range map[string]string{
+		"apiVersion: v1\nresourceGroups:" + list:          "rules.celsius.dev/v1alpha1",
+		"resourceGroups:" + list + "  labelss: {pool: a}": `did you mean "labels"`,
+	} {
+		if _, issues := LoadFile("volcano-admission.conf", []byte(text)); !strings.Contains(issues.Error(), want) {
+			t.Errorf("%s: %q, want %q", text, issues.Error(), want)
+		}
+	}
+}

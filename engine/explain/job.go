@@ -92,8 +92,7 @@ func (x *Cycle) queueCause(j *model.Job) string {
 		return ""
 	}
 	if !j.Queue.Open && x.readsOpen(first.Reason) {
-		return fmt.Sprintf("queue %s is %s and starts no jobs; open it (celsius queue operate %s --action open), or use another queue",
-			j.QueueName, j.Queue.State, j.QueueName)
+		return x.closedCause(j)
 	}
 	for _, above := range x.above(j.Queue) {
 		if _, rest, ok := strings.Cut(first.Reason.Text, "queue "+above+" lacks "); ok {
@@ -104,6 +103,27 @@ func (x *Cycle) queueCause(j *model.Job) string {
 		return first.Reason.Text
 	}
 	return ""
+}
+
+// closedCause states how the closed queue of a job is opened: not before each queue above it is open, the highest first.
+func (x *Cycle) closedCause(j *model.Job) string {
+	command := func(queue string) string { return "celsius queue operate " + queue + " --action open" }
+	why := fmt.Sprintf("queue %s is %s and starts no jobs", j.QueueName, j.Queue.State)
+	var closed []string // the highest first
+	for _, above := range x.above(j.Queue) {
+		if q := x.cluster.Queues[above]; !q.Open {
+			closed = slices.Insert(closed, 0, above)
+		}
+	}
+	if len(closed) == 0 {
+		return fmt.Sprintf("%s; open it (%s), or use another queue", why, command(j.QueueName))
+	}
+	top := closed[0]
+	why += fmt.Sprintf(", and queue %s above it is %s; open %s (%s)", top, x.cluster.Queues[top].State, top, command(top))
+	for _, next := range append(closed[1:], j.QueueName) {
+		why += fmt.Sprintf(", then %s if it stays closed (%s)", next, command(next))
+	}
+	return why + ", or use another queue"
 }
 
 // queueLimit returns the first wait of a job's pods for a limit of a queue. It is nil if a pod waits for anything else, or no pod waits.
@@ -197,7 +217,7 @@ func (x *Cycle) volumeCause(j *model.Job) string {
 		case reached == 0:
 			return fmt.Sprintf("no node reaches the volumes of pod %s: %s; add a node there, or use another claim", t.Key, places)
 		case reached < len(all):
-			return fmt.Sprintf("%s, so %d of %s can run pod %s; free resources there, or use another claim", places, reached,
+			return fmt.Sprintf("%s, so %d of %s can run pod %s; free resources or add a node there, or use another claim", places, reached,
 				Count(len(all), "node"), t.Key)
 		}
 	}

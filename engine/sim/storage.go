@@ -57,6 +57,9 @@ func (c *completion) completeStorage(object metav1.Object) {
 		if o.Status.Phase == "" {
 			o.Status.Phase = corev1.ClaimPending
 		}
+		if o.Status.Phase == corev1.ClaimBound && o.Spec.VolumeName != "" {
+			metav1.SetMetaDataAnnotation(&o.ObjectMeta, annBindCompleted, "yes") // the volume controller writes it with the phase
+		}
 		pv, ok := c.find(model.PersistentVolume, "", o.Spec.VolumeName).(*corev1.PersistentVolume)
 		if ok && o.Status.Phase == corev1.ClaimPending && (pv.Spec.ClaimRef == nil || isMeantFor(pv, o)) {
 			bound := pv.DeepCopy()

@@ -52,6 +52,7 @@ func otherArguments() map[string]map[string]argument {
 				"copies the table under inline, and leaves the row out"},
 			"predicate.GPUSharingEnable": {lost, fmt.Sprintf(moved, "GPUSharingEnable")},
 			"predicate.GPUNumberEnable":  {lost, fmt.Sprintf(moved, "GPUNumberEnable")},
+			"predicate.VGPUEnable":       {lost, fmt.Sprintf(moved, "VGPUEnable")},
 			"volumebinding.weight":       {lost, "nodes are not scored by how well their volumes fit what is claimed"},
 		},
 		"capacity": {
