@@ -82,13 +82,7 @@ where the flags say no others.`,
 		"after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
 	flags.DurationVar(&o.CycleTimeout, "cycle-timeout", time.Minute, "for how long no cycle may end while changes wait, before the leader's "+
 		"/healthz fails, so that the kubelet restarts it; at least two schedule periods")
-	limits := model.DefaultLimits()
-	const over = "; a pod above the limit is not scheduled"
-	flags.IntVar(&o.Limits.PodTerms, "max-pod-terms", limits.PodTerms, "most terms of pod affinity and topology spread of a pod"+over)
-	flags.IntVar(&o.Limits.JobTerms, "max-job-terms", limits.JobTerms, "most different terms that the pods of a PodGroup have together"+over)
-	flags.IntVar(&o.Limits.Tolerations, "max-tolerations", limits.Tolerations, "most tolerations of a pod"+over)
-	flags.IntVar(&o.Limits.Metadata, "max-metadata-bytes", limits.Metadata, "most bytes of the labels and annotations of a pod or PodGroup, "+
-		"without the annotation of kubectl apply"+over)
+	limitFlags(flags, &o.Limits)
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute,
 		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,
@@ -105,6 +99,22 @@ where the flags say no others.`,
 	takingPartFlags(flags, &o)
 	servedFlags(flags, &o.Served)
 	return cmd
+}
+
+// limitFlags say how large the objects of users may be.
+func limitFlags(flags *pflag.FlagSet, o *model.Limits) {
+	limits := model.DefaultLimits()
+	const over = "; a pod above the limit is not scheduled"
+	flags.IntVar(&o.PodTerms, "max-pod-terms", limits.PodTerms, "most terms of pod affinity and topology spread of a pod"+over)
+	flags.IntVar(&o.JobTerms, "max-job-terms", limits.JobTerms, "most different terms that the pods of a PodGroup have together"+over)
+	flags.IntVar(&o.Tolerations, "max-tolerations", limits.Tolerations, "most tolerations of a pod"+over)
+	flags.IntVar(&o.Expressions, "max-expressions", limits.Expressions, "most terms, labels, expressions and values of node affinity, "+
+		"pod affinity and topology spread of a pod, all together"+over)
+	flags.IntVar(&o.HostPorts, "max-host-ports", limits.HostPorts, "most host ports of a pod"+over)
+	flags.IntVar(&o.Resources, "max-resource-names", limits.Resources, "most resource names of a pod, a PodGroup or a task of a Job; "+
+		"all of them together may bring 16 times as many names that no node offers"+over)
+	flags.IntVar(&o.Metadata, "max-metadata-bytes", limits.Metadata, "most bytes of the labels and annotations of a pod or PodGroup, "+
+		"without the annotation of kubectl apply"+over)
 }
 
 // prometheusFlags say how the measured load of nodes is read from Prometheus.

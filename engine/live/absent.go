@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -29,19 +28,19 @@ const (
 
 // controllersWatch reports, where no controllers run, on Jobs without a status and on pods without a PodGroup: by an event, one per outage.
 type controllersWatch struct {
-	lease    lease.Watch
-	names    []string
-	server   client.Reader // of the Lease
-	objects  client.Reader // of a cache
-	tell     func(on client.Object, v *lease.Vacancy)
-	reported sets.Set[types.UID]
-	log      logr.Logger
+	lease   lease.Watch
+	names   []string
+	server  client.Reader // of the Lease
+	objects client.Reader // of a cache
+	tell    func(on client.Object, v *lease.Vacancy)
+	reports lease.Reports
+	log     logr.Logger
 }
 
 func (s *scheduler) newControllersWatch(objects client.Reader, said *recorder) *controllersWatch {
 	return &controllersWatch{
 		lease: lease.Watch{Name: types.NamespacedName{Namespace: s.o.Namespace, Name: s.o.ControllersLeaseName}},
-		names: s.o.SchedulerNames, server: s.client, objects: objects, reported: sets.New[types.UID](), log: s.log,
+		names: s.o.SchedulerNames, server: s.client, objects: objects, log: s.log,
 		tell: func(on client.Object, v *lease.Vacancy) {
 			said.Eventf(on, corev1.EventTypeWarning, eventNoControllers, "no controllers run: %s", v)
 		},
@@ -71,7 +70,7 @@ func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if v == nil {
-		clear(w.reported)
+		w.reports = lease.Reports{}
 		return nil
 	}
 	jobs, pods := &batchv1alpha1.JobList{}, &corev1.PodList{}
@@ -81,24 +80,21 @@ func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
 	if err := w.objects.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	reports := 0
-	report := func(on client.Object) {
-		if reports < mostReports && !w.reported.Has(on.GetUID()) && now.Sub(on.GetCreationTimestamp().Time) >= untouchedFor {
-			reports++
-			w.reported.Insert(on.GetUID())
-			w.tell(on, v)
-		}
-	}
+	var waiting []client.Object
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
 		if job.Status.State.Phase == "" && (job.Spec.SchedulerName == "" || slices.Contains(w.names, job.Spec.SchedulerName)) {
-			report(job)
+			waiting = append(waiting, job)
 		}
 	}
 	for i := range pods.Items {
 		if w.waits(&pods.Items[i]) {
-			report(&pods.Items[i])
+			waiting = append(waiting, &pods.Items[i])
 		}
+	}
+	waiting = slices.DeleteFunc(waiting, func(o client.Object) bool { return now.Sub(o.GetCreationTimestamp().Time) < untouchedFor })
+	for _, o := range w.reports.Next(waiting, mostReports) {
+		w.tell(o, v)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -31,7 +30,9 @@ func TestNoControllers(t *testing.T) {
 	owned := func(m *metav1.ObjectMeta) {
 		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: new(true)}}
 	}
-	grouped := func(m *metav1.ObjectMeta) { m.Annotations = map[string]string{v1beta1.KubeGroupNameAnnotationKey: "podgroup-web"} }
+	grouped := func(m *metav1.ObjectMeta) {
+		m.Annotations = map[string]string{v1beta1.KubeGroupNameAnnotationKey: "podgroup-web"}
+	}
 	job := func(m metav1.ObjectMeta, scheduler string, phase batchv1alpha1.JobPhase) client.Object {
 		j := &batchv1alpha1.Job{ObjectMeta: m}
 		j.Spec.SchedulerName, j.Status.State.Phase = scheduler, phase
@@ -56,7 +57,7 @@ func TestNoControllers(t *testing.T) {
 	var told []string
 	w := &controllersWatch{
 		lease: lease.Watch{Name: types.NamespacedName{Namespace: "celsius-system", Name: "celsius-controllers"}},
-		names: []string{"celsius", "volcano"}, server: objects, objects: objects, reported: sets.New[types.UID](), log: logr.Discard(),
+		names: []string{"celsius", "volcano"}, server: objects, objects: objects, log: logr.Discard(),
 		tell: func(on client.Object, v *lease.Vacancy) {
 			if got := v.String(); got != "Lease celsius-system/celsius-controllers does not exist" {
 				t.Errorf("%s: %s", on.GetName(), got)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // reasonBindRefused is the reason of a PodGroup's condition while a refused binding keeps it from being whole.
@@ -35,7 +36,7 @@ func (g *group) explained(st *model.JobStatus) *model.JobStatus {
 	}
 	with, condition := *st, *st.Condition // the plan may be asked again
 	condition.Reason = reasonBindRefused
-	condition.Message += "; " + g.broken.text
+	condition.Message = report.Short(condition.Message + "; " + g.broken.text)
 	with.Condition = &condition
 	return &with
 }

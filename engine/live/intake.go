@@ -276,10 +276,10 @@ func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) 
 		g = &group{}
 		in.groups[key] = g
 	}
-	if g.object != nil && g.object.UID != o.UID {
-		in.disown(key, g.object)
-	}
-	if g.object == nil || g.object.UID != o.UID {
+	if g.object == nil || ownerJob(g.object) != ownerJob(o) { // of one object, too: whoever may write it may change its owner
+		if g.object != nil {
+			in.disown(key, g.object)
+		}
 		if job := ownerJob(o); job != "" {
 			in.owned[job] = append(in.owned[job], key)
 		}

@@ -56,7 +56,8 @@ func (c *cause) of(o *cause) bool {
 }
 
 func (c *cause) saying() saying {
-	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes, Fared: c.fared, InVain: c.inVain}).String(), c.node}
+	text := c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes, Fared: c.fared, InVain: c.inVain}).String()
+	return saying{c.reason, report.Short(text), c.node}
 }
 
 // wait says on a pod why it waits, if it is time to. g is its group, nil for none. An event says it of one pod for all of

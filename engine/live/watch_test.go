@@ -9,10 +9,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // changed is an object in a later version.
@@ -158,6 +160,40 @@ func TestServesByJob(t *testing.T) {
 		}
 		if got := in.groups["default/g"].served; got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestAPodGroupChangesItsOwner has the owner of a PodGroup change and go, in each order: what intake knows of owners follows the object.
+func TestAPodGroupChangesItsOwner(t *testing.T) {
+	in := newIntake([]string{"celsius"}, &nodeBook{}, func(string) string { return "" })
+	job := func(name string) *batchv1alpha1.Job {
+		j := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "nlp", Name: name, UID: types.UID("uid-" + name)}}
+		j.Spec.SchedulerName = "celsius"
+		return j
+	}
+	group := func(owner string) *v1beta1.PodGroup {
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "nlp", Name: "bert-large", UID: "uid-group"}}
+		if owner != "" {
+			g.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: owner, UID: types.UID("uid-" + owner), Controller: new(true),
+			}}
+		}
+		return g
+	}
+	owners := []string{"", "train", "evaluate"}
+	for _, first := range owners {
+		for _, second := range owners {
+			in.job(nil, model.Upsert, job("train"))
+			in.job(nil, model.Upsert, job("evaluate"))
+			in.podGroup(nil, model.Upsert, group(first))
+			in.podGroup(nil, model.Upsert, group(second))
+			in.podGroup(nil, model.Delete, group(second))
+			if len(in.owned) > 0 || len(in.groups) > 0 {
+				t.Errorf("owned by %q, then by %q: intake keeps %v of a PodGroup that is gone", first, second, in.owned)
+			}
+			in.job(nil, model.Delete, job("train"))
+			in.job(nil, model.Delete, job("evaluate"))
 		}
 	}
 }

@@ -72,6 +72,7 @@ func NewCluster(o Options) *Cluster {
 			terms:     newTermBooks(),
 		},
 	}
+	c.Dims.perObject = c.Limits.Resources
 	c.Storage.Library = o.Volumes
 	for _, slots := range []*follow.Slots{&c.Slots.Tasks, &c.Slots.Jobs, &c.Slots.Queues} {
 		slots.Take() // that of objects which no cluster has

@@ -18,13 +18,23 @@ type Limits struct {
 	JobTerms int
 	// Tolerations is the number of tolerations of one pod. Default: 256.
 	Tolerations int
+	// Expressions is the number of terms, labels, expressions and values of the node affinity, pod affinity and topology spread of one pod, all
+	// together. Default: 2048.
+	Expressions int
+	// HostPorts is the number of host ports of one pod. Default: 256.
+	HostPorts int
+	// Resources is the number of resource names of one pod, PodGroup or task of a Job. All these objects together may bring 16 times as many
+	// names that no node has. Default: 64.
+	Resources int
 	// Metadata is the number of bytes of labels and annotations, without the annotation of kubectl apply. Default: 64 KiB.
 	Metadata int
 }
 
 // DefaultLimits are the limits of a cluster whose options do not set others.
 func DefaultLimits() Limits {
-	return Limits{PodTerms: 64, JobTerms: 1024, Tolerations: 256, Metadata: 64 << 10}
+	return Limits{
+		PodTerms: 64, JobTerms: 1024, Tolerations: 256, Expressions: 2048, HostPorts: 256, Resources: 64, Metadata: 64 << 10,
+	}
 }
 
 // Check reports a limit that is below 0.
@@ -32,7 +42,10 @@ func (l Limits) Check() error {
 	for _, of := range []struct {
 		name string
 		n    int
-	}{{"terms per pod", l.PodTerms}, {"terms per job", l.JobTerms}, {"tolerations", l.Tolerations}, {"bytes of metadata", l.Metadata}} {
+	}{
+		{"terms per pod", l.PodTerms}, {"terms per job", l.JobTerms}, {"tolerations", l.Tolerations}, {"expressions", l.Expressions},
+		{"host ports", l.HostPorts}, {"resource names", l.Resources}, {"bytes of metadata", l.Metadata},
+	} {
 		if of.n < 0 {
 			return fmt.Errorf("the limit of %s is %d, but it must be at least 1, or 0 for the default", of.name, of.n)
 		}
@@ -44,6 +57,7 @@ func (l Limits) complete() Limits {
 	otherwise := DefaultLimits()
 	for field, value := range map[*int]int{
 		&l.PodTerms: otherwise.PodTerms, &l.JobTerms: otherwise.JobTerms, &l.Tolerations: otherwise.Tolerations, &l.Metadata: otherwise.Metadata,
+		&l.Expressions: otherwise.Expressions, &l.HostPorts: otherwise.HostPorts, &l.Resources: otherwise.Resources,
 	} {
 		if *field == 0 {
 			*field = value
@@ -71,11 +85,20 @@ func (l Limits) metadata(o metav1.Object, m *mistakes) {
 // limited is a pod without the parts that exceed a limit, and reports these parts. It is the pod itself where no part does.
 func (l Limits) limited(o *corev1.Pod, m *mistakes) *corev1.Pod {
 	l.metadata(o, m)
-	terms, tolerations := termCount(o), len(o.Spec.Tolerations)
-	if terms <= l.PodTerms && tolerations <= l.Tolerations {
+	terms, tolerations, expressions, ports := termCount(o), len(o.Spec.Tolerations), expressionCount(&o.Spec), hostPortCount(&o.Spec)
+	if terms <= l.PodTerms && tolerations <= l.Tolerations && expressions <= l.Expressions && ports <= l.HostPorts {
 		return o
 	}
 	with := *o
+	if expressions > l.Expressions {
+		m.add("spec", "has %d terms, labels, expressions and values of affinity and topology spread; the limit is %d", expressions,
+			l.Expressions)
+		with.Spec.Affinity, with.Spec.TopologySpreadConstraints = nil, nil
+	}
+	if ports > l.HostPorts {
+		m.add("spec", "has %d host ports; the limit is %d", ports, l.HostPorts)
+		with.Spec.Containers, with.Spec.InitContainers = withoutPorts(o.Spec.Containers), withoutPorts(o.Spec.InitContainers)
+	}
 	if terms > l.PodTerms {
 		m.add("spec", "has %d terms of pod affinity, pod anti-affinity and topology spread; the limit is %d", terms, l.PodTerms)
 		with = *withoutTerms(&with)
@@ -98,6 +121,86 @@ func termCount(o *corev1.Pod) int {
 			len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	return n
+}
+
+// expressionCount counts what a pod compares with labels, and with what.
+func expressionCount(spec *corev1.PodSpec) (n int) {
+	selector := func(s *metav1.LabelSelector) {
+		if s == nil {
+			return
+		}
+		n += len(s.MatchLabels)
+		for i := range s.MatchExpressions {
+			n += 1 + len(s.MatchExpressions[i].Values)
+		}
+	}
+	podTerm := func(t *corev1.PodAffinityTerm) {
+		n += 1 + len(t.Namespaces) + len(t.MatchLabelKeys) + len(t.MismatchLabelKeys)
+		selector(t.LabelSelector)
+		selector(t.NamespaceSelector)
+	}
+	podTerms := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		for i := range required {
+			podTerm(&required[i])
+		}
+		for i := range preferred {
+			podTerm(&preferred[i].PodAffinityTerm)
+		}
+	}
+	nodeTerm := func(t *corev1.NodeSelectorTerm) {
+		n++
+		for _, list := range [][]corev1.NodeSelectorRequirement{t.MatchExpressions, t.MatchFields} {
+			for i := range list {
+				n += 1 + len(list[i].Values)
+			}
+		}
+	}
+	for i := range spec.TopologySpreadConstraints {
+		n += 1 + len(spec.TopologySpreadConstraints[i].MatchLabelKeys)
+		selector(spec.TopologySpreadConstraints[i].LabelSelector)
+	}
+	a := spec.Affinity
+	if a == nil {
+		return n
+	}
+	if of := a.PodAffinity; of != nil {
+		podTerms(of.RequiredDuringSchedulingIgnoredDuringExecution, of.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if of := a.PodAntiAffinity; of != nil {
+		podTerms(of.RequiredDuringSchedulingIgnoredDuringExecution, of.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if of := a.NodeAffinity; of != nil {
+		if required := of.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
+			for i := range required.NodeSelectorTerms {
+				nodeTerm(&required.NodeSelectorTerms[i])
+			}
+		}
+		for i := range of.PreferredDuringSchedulingIgnoredDuringExecution {
+			nodeTerm(&of.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference)
+		}
+	}
+	return n
+}
+
+func hostPortCount(spec *corev1.PodSpec) (n int) {
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			for j := range list[i].Ports {
+				if list[i].Ports[j].HostPort != 0 {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+func withoutPorts(containers []corev1.Container) []corev1.Container {
+	out := slices.Clone(containers)
+	for i := range out {
+		out[i].Ports = nil
+	}
+	return out
 }
 
 // withoutTerms is a pod without terms of pod affinity and topology spread.

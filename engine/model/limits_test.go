@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -25,6 +26,87 @@ func spreads(count, number int) func(*corev1.Pod) {
 
 func annotatedWith(key string, bytes int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations[key] = strings.Repeat("x", bytes) }
+}
+
+// nodeTerms gives a pod preferred node affinity: so many terms with so many zones each.
+func nodeTerms(count, values int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+		for i := range count {
+			one := corev1.NodeSelectorRequirement{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn}
+			for j := range values {
+				one.Values = append(one.Values, fmt.Sprintf("eu-west-%d-%d", i, j))
+			}
+			a := p.Spec.Affinity.NodeAffinity
+			a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+				corev1.PreferredSchedulingTerm{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{one}}})
+		}
+	}
+}
+
+// selectors gives a pod so many terms of pod affinity, each with so many expressions.
+func selectors(count, expressions int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		s := &metav1.LabelSelector{}
+		for i := range expressions {
+			s.MatchExpressions = append(s.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: fmt.Sprint("example.com/k", i), Operator: metav1.LabelSelectorOpExists})
+		}
+		a := &corev1.PodAffinity{}
+		for range count {
+			a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution,
+				corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: s})
+		}
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: a}
+	}
+}
+
+func hostPorts(count int) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for i := range count {
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(20_000 + i)})
+		}
+	}
+}
+
+// names gives a pod so many resources that no node offers.
+func names(count int, prefix string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for i := range count {
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(fmt.Sprint(prefix, i))] = resource.MustParse("0")
+		}
+	}
+}
+
+// TestLimitOfAllResourceNames has many small pods bring names of resources that no node offers, one after another. The cluster stops taking
+// them in at a limit, still knows the names that nodes offer, and counts what runs.
+func TestLimitOfAllResourceNames(t *testing.T) {
+	c := shared()
+	c.Apply(upserts(node("n1", "cpu=64 memory=8Gi pods=110"))...)
+	refused := 0
+	for i := range 40 {
+		p := pod("p", "cpu=1", names(60, fmt.Sprintf("made.up/of-%d-", i)))
+		for _, err := range c.Apply(upserts(p)...) {
+			if refused++; !strings.Contains(err.Error(), "the limit is 1024") {
+				t.Error(err)
+			}
+		}
+		c.Apply(Delta{Op: Delete, Object: p})
+	}
+	if n := c.Dims.Len(); n > 1024 || refused < 20 {
+		t.Errorf("there are %d names, and %d pods were refused", n, refused)
+	}
+	running := pod("runs", "cpu=1", names(60, "made.up/late-"), on("n1"))
+	c.Apply(upserts(running, node("n2", "cpu=8 memory=8Gi pods=10 nvidia.com/gpu=8"), pod("gpus", "cpu=1 nvidia.com/gpu=1", on("n2")))...)
+	if i, ok := c.Dims.Find("nvidia.com/gpu"); !ok || c.Nodes.Used[i][c.Nodes.Index["n2"]] != 1000 {
+		t.Error("a resource that a node offers is not counted")
+	}
+	if got := c.Nodes.Used[CPU][c.Nodes.Index["n1"]]; got != 1000 {
+		t.Errorf("the pod that runs uses %g milli-CPUs", got)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLimits has a pod above each limit: where it waits it is left out with a reason, where it runs it counts on its node and in its queue.
@@ -56,6 +138,13 @@ func TestLimits(t *testing.T) { //nolint:gocyclo // a table, and each pod once w
 		{"anti-affinity of both modes", "spec: has 80 terms", affinity},
 		{"tolerations", "spec.tolerations: has 257 tolerations; the limit is 256", tolerations(257)},
 		{"tolerations at the limit", "", tolerations(256)},
+		{"node affinity", "spec: has 2200 terms, labels, expressions and values", nodeTerms(100, 20)},
+		{"node affinity within the limit", "", nodeTerms(90, 20)},
+		{"large selectors within few terms", "spec: has 12060 terms, labels", selectors(60, 200)},
+		{"host ports", "spec: has 257 host ports; the limit is 256", hostPorts(257)},
+		{"host ports at the limit", "", hostPorts(256)},
+		{"resource names", "spec.containers[].resources.requests: has 66 resource names; the limit is 64", names(65, "made.up/resource-")},
+		{"resource names at the limit", "", names(63, "made.up/resource-")},
 		{"annotations", "metadata: labels and annotations have", annotatedWith("example.com/notes", 64<<10)},
 		{"kubectl apply", "", annotatedWith(corev1.LastAppliedConfigAnnotation, 200<<10)},
 	} {

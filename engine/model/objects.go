@@ -213,7 +213,7 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	j.Preemptable = readPreemptable(o.Annotations, o.Labels, false)
 	j.PreemptableForGang = readPreemptable(o.Annotations, o.Labels, true)
 	if j.HasMinResources {
-		j.MinResources = d.Resources(usable(*o.Spec.MinResources))
+		j.MinResources = d.requested(usable(*o.Spec.MinResources), "spec.minResources", m)
 		m.notNegative(d, "spec.minResources", j.MinResources)
 	}
 	if j.MinMember < 0 {

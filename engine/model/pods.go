@@ -177,15 +177,15 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(tame(o))
 	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil &&
 		!podspec.TellsResources(&o.Status) {
-		t.Request = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
+		t.Request = podAmounts(d, o.Spec.Containers[0].Resources.Requests, m) // there is nothing to add up
 	} else {
-		t.Request = podAmounts(d, podspec.Requests(o))
+		t.Request = podAmounts(d, podspec.Requests(o), m)
 	}
 	m.notNegative(d, "spec.containers[].resources.requests", t.Request)
 }
 
-func podAmounts(d *Dims, list corev1.ResourceList) Resources {
-	r := d.Resources(list)
+func podAmounts(d *Dims, list corev1.ResourceList, m *mistakes) Resources {
+	r := d.requested(list, "spec.containers[].resources.requests", m)
 	for len(r) <= Pods {
 		r = append(r, Absent())
 	}

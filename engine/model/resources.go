@@ -21,16 +21,21 @@ const (
 // dimension's own unit (docs/volcano.md, Amounts).
 const Slack = 0.1
 
-// Dims interns resource names. Names are only ever added.
+// Dims interns resource names. Names are only ever added. Each name makes every amount of the cluster longer, so what users write is bounded.
 type Dims struct {
 	names []string
 	units []float64
 	index map[string]int
+	// perObject is how many names one object of a user may have.
+	perObject int
 }
+
+// namesOfUsers is how many names there may be beyond which no object of a user adds one, as a multiple of the limit of one object.
+const namesOfUsers = 16
 
 // NewDims has cpu, memory and pods.
 func NewDims() *Dims {
-	d := &Dims{index: map[string]int{}}
+	d := &Dims{index: map[string]int{}, perObject: DefaultLimits().Resources}
 	for _, n := range []string{"cpu", "memory", "pods"} {
 		d.Intern(n)
 	}
@@ -355,6 +360,32 @@ func (d *Dims) Resources(list corev1.ResourceList) Resources {
 		out.Set(i, d.Amount(i, q))
 	}
 	return out
+}
+
+// requested turns a list that a user wrote into amounts. It reports a list that exceeds a limit, and leaves out its names that are new.
+func (d *Dims) requested(list corev1.ResourceList, field string, m *mistakes) Resources {
+	added := 0
+	for name := range list {
+		if _, ok := d.index[string(name)]; !ok && name != cards.SharePercent {
+			added++
+		}
+	}
+	switch most := namesOfUsers * d.perObject; {
+	case added > 0 && len(list) > d.perObject:
+		m.add(field, "has %d resource names; the limit is %d", len(list), d.perObject)
+	case added > 0 && d.Len()+added > most:
+		m.add(field, "has %d resource names that no node offers, and there are %d different resource names already; the limit is %d", added,
+			d.Len(), most)
+	default:
+		return d.Resources(list)
+	}
+	known := corev1.ResourceList{}
+	for name, q := range list {
+		if _, ok := d.index[string(name)]; ok {
+			known[name] = q
+		}
+	}
+	return d.Resources(known)
 }
 
 func (d *Dims) internAll(list corev1.ResourceList) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -83,9 +84,20 @@ func (w *Waits) notLetIn(j *model.Job) *model.Condition {
 
 func waitsFor(why *model.Wait, reason, what string) *model.Condition {
 	return &model.Condition{
-		Type: unschedulable, Status: "True", Reason: cmp.Or(reason, notEnoughResources), Message: what + why.String(),
+		Type: unschedulable, Status: "True", Reason: cmp.Or(reason, notEnoughResources), Message: Short(what + why.String()),
 		Cause: model.RowName(why.Reason.Table, why.Reason.Rule),
 	}
+}
+
+// longestMessage bounds the message of a condition, in bytes. It is written into each pod of a job, and users choose the names in it.
+const longestMessage = 4096
+
+// Short cuts a message that is too long for a condition.
+func Short(message string) string {
+	if len(message) <= longestMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:longestMessage], "") + " …"
 }
 
 // leavingOnly says whether a gang that is not whole lacks nothing but members that are on their way out: none is there that

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -30,14 +28,14 @@ const (
 // schedulerWatch reports that no scheduler runs: on Jobs that wait by their state, and on pods that wait by an event, one per outage.
 type schedulerWatch struct {
 	*parts
-	lease    lease.Watch
-	wake     wake
-	reported sets.Set[types.UID]
+	lease   lease.Watch
+	wake    wake
+	reports lease.Reports
 }
 
 func newSchedulerWatch(p *parts, wakeJob wake) *schedulerWatch {
 	name := types.NamespacedName{Namespace: p.options.Namespace, Name: p.options.SchedulerLeaseName}
-	return &schedulerWatch{parts: p, lease: lease.Watch{Name: name}, wake: wakeJob, reported: sets.New[types.UID]()}
+	return &schedulerWatch{parts: p, lease: lease.Watch{Name: name}, wake: wakeJob}
 }
 
 // Start implements manager.Runnable. The leader alone runs it.
@@ -64,7 +62,7 @@ func (s *schedulerWatch) look(ctx context.Context) error {
 	}
 	was := s.absent.Swap(is)
 	if is == nil {
-		clear(s.reported)
+		s.reports = lease.Reports{}
 	}
 	if (is == nil) != (was == nil) || is != nil && *is != *was {
 		if err := s.wakeJobs(ctx); err != nil {
@@ -100,18 +98,14 @@ func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
 	if err := s.client.List(ctx, pods, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	var waiting []*corev1.Pod
+	var waiting []client.Object
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; !s.reported.Has(pod.UID) && slices.Contains(s.options.SchedulerNames, pod.Spec.SchedulerName) &&
-			waitsForScheduler(pod) && s.provenBy(v, pod, scheduledCondition(pod) == nil) {
+		if pod := &pods.Items[i]; slices.Contains(s.options.SchedulerNames, pod.Spec.SchedulerName) && waitsForScheduler(pod) &&
+			s.provenBy(v, pod, scheduledCondition(pod) == nil) {
 			waiting = append(waiting, pod)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-	})
-	for _, pod := range waiting[:min(len(waiting), mostReports)] {
-		s.reported.Insert(pod.UID)
+	for _, pod := range s.reports.Next(waiting, mostReports) {
 		s.event(pod, corev1.EventTypeWarning, noScheduler, "Wait", "no scheduler runs: %s", v)
 	}
 	return nil

@@ -157,11 +157,13 @@ type group struct {
 
 type job struct {
 	named
-	queue   string
-	min     int32
-	retries int32
-	state   batchv1alpha1.JobState
-	entered []batchv1alpha1.JobCondition
+	// scheduler is who is to place its pods.
+	scheduler string
+	queue     string
+	min       int32
+	retries   int32
+	state     batchv1alpha1.JobState
+	entered   []batchv1alpha1.JobCondition
 }
 
 type queue struct {
@@ -278,8 +280,9 @@ func groupOf(o *schedulingv1beta1.PodGroup) *group {
 
 func jobOf(o *batchv1alpha1.Job) *job {
 	j := &job{
-		named: nameOf(o), queue: cmp.Or(o.Spec.Queue, schedulingv1beta1.DefaultQueue), min: o.Spec.MinAvailable, retries: o.Status.RetryCount,
-		state: o.Status.State, entered: o.Status.Conditions,
+		named: nameOf(o), scheduler: o.Spec.SchedulerName, queue: cmp.Or(o.Spec.Queue, schedulingv1beta1.DefaultQueue),
+		min: o.Spec.MinAvailable, retries: o.Status.RetryCount, state: o.Status.State,
+		entered: o.Status.Conditions,
 	}
 	j.state.Message = short(j.state.Message)
 	return j

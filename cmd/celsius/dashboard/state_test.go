@@ -509,13 +509,16 @@ func TestJobsWithoutPodGroup(t *testing.T) {
 		j.Status.State.Message = message
 		return j
 	}
-	const none = "no scheduler runs: Lease celsius-system/celsius-scheduler was last renewed at 2026-11-27T09:00:00Z, by celsius-scheduler-7c9d_1"
+	const none = "no scheduler runs: Lease celsius-system/celsius-scheduler was last renewed at 2026-11-27T09:00:00Z"
+	misspelt := job("gpt-neo", "research", "", "", 2*time.Hour)
+	misspelt.Spec.SchedulerName = "celsuis"
 	fill(t, s,
 		aQueue("research", "", "", ""), aQueue("batch", "", "", ""),
 		job("bert-large", "research", "", "", time.Hour),
 		job("resnet-50", "vision-gpu", batchv1alpha1.Pending, "there is no queue vision-gpu; create it", 30*time.Minute),
 		job("etl-nightly", "batch", batchv1alpha1.Pending, none, 20*time.Minute),
 		aGroup("nlp", "etl-nightly", "batch", schedulingv1beta1.PodGroupPending, "", 20*time.Minute),
+		misspelt,
 		job("ended", "batch", batchv1alpha1.Failed, "refused", 10*time.Minute),
 	)
 	_, sections := drawn(t, s, &picture{}, noon())
@@ -533,6 +536,9 @@ func TestJobsWithoutPodGroup(t *testing.T) {
 	}
 	if n := s.line(s.sum(), "research").Total; n != 1 {
 		t.Errorf("%d jobs wait in research, want 1", n)
+	}
+	if v, _, _ := s.story("nlp", "gpt-neo"); !strings.Contains(v.Job.Why, `spec.schedulerName is "celsuis"`) {
+		t.Errorf("a Job of another scheduler: %q", v.Job.Why)
 	}
 	v, _, ok := s.story("nlp", "resnet-50")
 	if !ok || v.Job.Why != "there is no queue vision-gpu; create it" {

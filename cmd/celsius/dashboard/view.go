@@ -362,9 +362,15 @@ func (j *job) begun() bool {
 	return !slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, j.state.Phase)
 }
 
+// ours reports whether Celsius serves the scheduler that a Job names.
+func (j *job) ours() bool { return slices.Contains([]string{"", "celsius", "volcano"}, j.scheduler) }
+
 // why states why a Job without a PodGroup waits: as the controllers wrote it, or what can be seen.
 func (j *job) why() string {
-	if j.state.Phase == "" {
+	switch {
+	case j.state.Phase == "" && !j.ours():
+		return fmt.Sprintf("no controllers have written to the Job, whose spec.schedulerName is %q; Celsius serves celsius and volcano", j.scheduler)
+	case j.state.Phase == "":
 		return "no controllers have written to the Job since it was created; see its events"
 	}
 	return cmp.Or(j.state.Message, j.state.Reason, "its PodGroup does not exist yet")
@@ -402,7 +408,7 @@ func (s *state) line(x sums, in string) lineView {
 		}
 	}
 	for key, j := range s.jobs {
-		if !j.begun() && !owned[key] && (in == "" || j.queue == in) {
+		if !j.begun() && j.ours() && !owned[key] && (in == "" || j.queue == in) {
 			all = append(all, waiting{j.CreationTimestamp.Time, key, j.withoutGroup})
 		}
 	}

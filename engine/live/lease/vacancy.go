@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -48,14 +49,14 @@ func durationOf(l *coordinationv1.Lease) time.Duration {
 	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// String states it with the time of the last renewal.
+// String states it with the time of the last renewal. It does not name the holder, so that it can be written where every user reads it.
 func (v *Vacancy) String() string {
 	return v.text("at " + v.Renewed.UTC().Format(time.RFC3339))
 }
 
-// Ago states it with the time since the last renewal, as the given function writes it.
+// Ago states it with the holder and the time since the last renewal, as the given function writes it.
 func (v *Vacancy) Ago(since func(metav1.Time) string) string {
-	return v.text(since(metav1.NewTime(v.Renewed)) + " ago")
+	return v.text(since(metav1.NewTime(v.Renewed)) + " ago, by " + v.Holder)
 }
 
 func (v *Vacancy) text(renewed string) string {
@@ -65,7 +66,7 @@ func (v *Vacancy) text(renewed string) string {
 	case v.Holder == "":
 		return fmt.Sprintf("nothing holds Lease %s", v.Name)
 	default:
-		return fmt.Sprintf("Lease %s was last renewed %s, by %s", v.Name, renewed, v.Holder)
+		return fmt.Sprintf("Lease %s was last renewed %s", v.Name, renewed)
 	}
 }
 
@@ -96,4 +97,31 @@ func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vaca
 		return &Vacancy{Name: w.Name, Missing: true}, nil
 	}
 	return vacancyOf(l), nil
+}
+
+// Reports remembers on which objects a vacancy was reported, so that each is reported on once per outage. Its zero value is ready.
+type Reports struct{ done map[types.UID]bool }
+
+// Next returns the oldest objects that were not reported on, at most so many, and counts them as reported on. waiting are all objects to
+// which the vacancy matters; others are forgotten.
+func (r *Reports) Next(waiting []client.Object, most int) []client.Object {
+	still, next := map[types.UID]bool{}, []client.Object{}
+	for _, o := range waiting {
+		if r.done[o.GetUID()] {
+			still[o.GetUID()] = true
+		} else {
+			next = append(next, o)
+		}
+	}
+	slices.SortFunc(next, func(a, b client.Object) int {
+		at := b.GetCreationTimestamp()
+		created := a.GetCreationTimestamp()
+		return cmp.Or(created.Compare(at.Time), cmp.Compare(a.GetUID(), b.GetUID()))
+	})
+	next = next[:min(len(next), most)]
+	for _, o := range next {
+		still[o.GetUID()] = true
+	}
+	r.done = still
+	return next
 }

@@ -3,10 +3,13 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +75,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("an error of the API server is lost: %v", err)
 	}
 	broken = nil
-	look(time.Second, "Lease celsius-system/celsius-scheduler was last renewed at 2026-11-27T08:02:36Z, by celsius-scheduler-6d5f_a")
+	look(time.Second, "Lease celsius-system/celsius-scheduler was last renewed at 2026-11-27T08:02:36Z")
 	renew("")
 	look(0, "")
 	look(21*time.Second, "nothing holds Lease celsius-system/celsius-scheduler")
@@ -104,4 +107,34 @@ func TestVacancyOf(t *testing.T) {
 			t.Errorf("%s: held is %v", c.name, got)
 		}
 	}
+}
+
+// TestReports reports on the oldest objects first, on each once, and forgets those that wait no more.
+func TestReports(t *testing.T) {
+	begin := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
+	pod := func(name string, age time.Duration) client.Object {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(begin.Add(-age))}}
+	}
+	train, eval, flood := pod("train-0", time.Hour), pod("eval-0", time.Minute), []client.Object{}
+	for i := range 5 {
+		flood = append(flood, pod(fmt.Sprint("flood-", i), 30*time.Minute))
+	}
+	var r lease.Reports
+	next := func(waiting []client.Object, want ...string) {
+		t.Helper()
+		var got []string
+		for _, o := range r.Next(waiting, 3) {
+			got = append(got, o.GetName())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("reports on %q, want %q", got, want)
+		}
+	}
+	all := append([]client.Object{eval, train}, flood...)
+	next(all, "train-0", "flood-0", "flood-1")
+	next(all, "flood-2", "flood-3", "flood-4")
+	next(all, "eval-0")
+	next(all)
+	next([]client.Object{eval})
+	next([]client.Object{eval, train}, "train-0") // it waited no more in between
 }
