@@ -114,7 +114,7 @@ var mayImport = map[string]string{
 	"engine/sim": simOurs + " engine/page engine/podspec engine/policy/join engine/sim/manifest " +
 		"statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source statemachines/objects crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
-		"crds/scheduling/v1beta1",
+		"crds/scheduling/v1beta1 crds/decode",
 	"engine/sim/choose":      "engine/policy engine/policy/join engine/sim/manifest rules/source crds/policy/v1alpha1",
 	"engine/try":             "engine/sim engine/sim/choose engine/sim/manifest rules/source",
 	"engine/sim/corpus":      "",

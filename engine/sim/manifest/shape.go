@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -149,13 +150,21 @@ func (s *shape) quantity(v source.Value) {
 		v.String(s.issues)
 		return
 	}
-	q, err := resource.ParseQuantity(text)
+	q, err := decode.Quantity(text)
 	switch {
 	case err != nil:
-		s.add(v.Issuef("write a number, with a suffix such as m, k, M, G, Ki, Mi, Gi where needed", "must be a quantity, found %q", text))
+		s.add(v.Issuef("", "%v, found %q", err, shortened(text)))
 	case q.Sign() < 0:
 		s.add(v.Issuef("", "must not be negative, found %s", text))
 	}
+}
+
+// shortened is the beginning of a text that is too long for a message.
+func shortened(text string) string {
+	if len(text) <= decode.MaxQuantityLength {
+		return text
+	}
+	return text[:decode.MaxQuantityLength] + "…"
 }
 
 func (s *shape) timestamp(v source.Value) {
