@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -252,16 +253,32 @@ func (t *Table) ask(r Request, bounded bool) (mistakes, warnings []Mistake, with
 	return mistakes, warnings, true, err
 }
 
-// mistakes lists what rows find wrong.
+// mistakes lists what rows find wrong. It stops at mostMistakes, because an object can have 30,000 mistakes, and each of them costs
+// several KiB.
 func (f *frame) mistakes(rows []*row) ([]Mistake, error) {
 	var out []Mistake
 	for _, row := range rows {
-		if err := f.each(row, func(v *visit) error { return v.mistake(&out) }); err != nil {
+		err := f.each(row, func(v *visit) error {
+			if err := v.mistake(&out); err != nil || len(out) < mostMistakes {
+				return err
+			}
+			return errManyMistakes
+		})
+		if errors.Is(err, errManyMistakes) {
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
+
+// mostMistakes limits how many mistakes the rows of one table report. An answer shows mostCauses of them.
+const mostMistakes = 200
+
+// errManyMistakes ends the evaluation of rows at mostMistakes.
+var errManyMistakes = errors.New("there are many mistakes")
 
 // Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
 // wrote. The object given is not changed.

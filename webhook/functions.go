@@ -220,7 +220,8 @@ func podTemplateMistakes(mistake *typed.Schema, template ref.Val) ref.Val {
 		return types.NewRefValList(types.DefaultTypeAdapter, out)
 	}
 	root := field.NewPath("template")
-	for _, e := range corevalidation.ValidatePodTemplateSpec(&internal, root, validationOptions(&internal)) {
+	found := corevalidation.ValidatePodTemplateSpec(&internal, root, validationOptions(&internal))
+	for _, e := range found[:min(len(found), mostMistakes)] {
 		path := strings.TrimPrefix(e.Field, "template.")
 		if strings.HasPrefix(path, "labels") || strings.HasPrefix(path, "annotations") {
 			path = "metadata." + path // Kubernetes leaves that out

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -305,7 +306,11 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 	}
 	status.Message = lines[0]
 	if len(mistakes) > 1 {
-		status.Message = fmt.Sprintf("%d mistakes:\n* %s", len(mistakes), strings.Join(lines, "\n* "))
+		count := strconv.Itoa(len(mistakes))
+		if len(mistakes) >= mostMistakes { // rows stop there
+			count = "at least " + count
+		}
+		status.Message = fmt.Sprintf("%s mistakes:\n* %s", count, strings.Join(lines, "\n* "))
 	}
 	response := admission.Response{}
 	response.Result = status

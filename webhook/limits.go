@@ -19,10 +19,13 @@ import (
 // decoding and the rows cost up to 6 KB of memory per object and list in it.
 const (
 	maxObject    = 3 << 20
-	maxElements  = 10_000  // of one list
+	maxElements  = 10_000  // of one list, or keys of one object
 	maxComposite = 30_000  // objects and lists in an object
 	maxScalars   = 100_000 // texts, numbers and the like in an object
-	maxDepth     = 200
+	// Rows and the validation of Kubernetes visit the parts of pod templates many times, at up to 6 KB of memory per object or list.
+	maxTemplateComposite = 8_000
+	maxTemplateScalars   = 15_000
+	maxDepth             = 200
 	// maxReviews are answered at a time; others wait. With all of them at their limits the memory limit of deploy/webhook suffices.
 	maxReviews = 8
 )
@@ -37,16 +40,25 @@ type level struct {
 
 // jsonScan counts what is in a JSON text, without decoding it. A text that is no JSON is counted somehow; decoding refuses it.
 type jsonScan struct {
-	open               []level
-	composite, scalars int
+	open                     []level
+	composite, scalars       int
+	maxComposite, maxScalars int
+}
+
+// scanOf returns a scan with the limits for objects of a resource.
+func scanOf(resource string) jsonScan {
+	switch resource {
+	case "jobs", "cronjobs", "jobtemplates":
+		return jsonScan{maxComposite: maxTemplateComposite, maxScalars: maxTemplateScalars}
+	}
+	return jsonScan{maxComposite: maxComposite, maxScalars: maxScalars}
 }
 
 // tooMuch returns why an object is too large to be decoded; nil if it is not.
-func tooMuch(raw []byte) *Mistake {
+func (s *jsonScan) tooMuch(raw []byte) *Mistake {
 	if len(raw) > maxObject {
 		return &Mistake{Message: fmt.Sprintf("the object has %d bytes, and admission accepts %d; make it smaller", len(raw), maxObject)}
 	}
-	var s jsonScan
 	for i := 0; i < len(raw); i++ {
 		c := raw[i]
 		top := len(s.open) - 1
@@ -65,6 +77,10 @@ func tooMuch(raw []byte) *Mistake {
 		}
 		end := endOf(raw, i)
 		if top >= 0 && s.open[top].wantsKey {
+			if s.open[top].elements++; s.open[top].elements > maxElements {
+				s.open = s.open[:top]
+				return &Mistake{Field: s.path(), Message: fmt.Sprintf("has more than %d keys; make several objects, each with fewer", maxElements)}
+			}
 			s.open[top].key, i = raw[i:end], end-1
 			continue
 		}
@@ -106,13 +122,13 @@ func (s *jsonScan) value(c byte) string {
 		}
 	}
 	if c != '{' && c != '[' {
-		if s.scalars++; s.scalars > maxScalars {
-			return fmt.Sprintf("the object has more than %d values up to here; make several objects, each with fewer", maxScalars)
+		if s.scalars++; s.scalars > s.maxScalars {
+			return fmt.Sprintf("the object has more than %d values up to here; make several objects, each with fewer", s.maxScalars)
 		}
 		return ""
 	}
-	if s.composite++; s.composite > maxComposite {
-		return fmt.Sprintf("the object has more than %d lists and objects up to here; make several objects, each with fewer", maxComposite)
+	if s.composite++; s.composite > s.maxComposite {
+		return fmt.Sprintf("the object has more than %d lists and objects up to here; make several objects, each with fewer", s.maxComposite)
 	}
 	if len(s.open) >= maxDepth {
 		return fmt.Sprintf("is more than %d levels deep", maxDepth)
@@ -138,14 +154,15 @@ func (s *jsonScan) path() string {
 	return strings.ToValidUTF8(out.String(), "?")
 }
 
-// limited refuses objects that are too large before a handler decodes them.
-func limited(h admission.Handler) admission.Handler {
+// limited refuses objects of a resource that are too large before a handler decodes them.
+func limited(resource string, h admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 		for _, part := range []struct {
 			name string
 			raw  runtime.RawExtension
 		}{{"", req.Object}, {"the stored object, which can be deleted: ", req.OldObject}} {
-			if wrong := tooMuch(part.raw.Raw); wrong != nil {
+			scan := scanOf(resource)
+			if wrong := scan.tooMuch(part.raw.Raw); wrong != nil {
 				return admission.Errored(http.StatusRequestEntityTooLarge, fmt.Errorf("%s%s", part.name, wrong))
 			}
 		}

@@ -416,7 +416,7 @@ func (s *server) names() []string {
 func (s *server) handler() http.Handler {
 	mux, inTurn := http.NewServeMux(), make(turns, maxReviews)
 	for _, e := range s.endpoints {
-		mux.Handle(e.path, s.metrics.instrument(e.path, inTurn.serve(&admission.Webhook{Handler: s.recovering(limited(e.handler))})))
+		mux.Handle(e.path, s.metrics.instrument(e.path, inTurn.serve(&admission.Webhook{Handler: s.recovering(limited(e.resource, e.handler))})))
 	}
 	return mux
 }

@@ -22,6 +22,7 @@ func ParseStored(data []byte) (*Document, Issues) {
 	if err != nil {
 		return nil, Issues{{Message: fmt.Sprintf("the object is not JSON: %v", err)}}
 	}
+	dropMetadata(object)
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetIndent("", " ") // A field a line keeps the source line short that every issue holds.
@@ -33,6 +34,16 @@ func ParseStored(data []byte) (*Document, Issues) {
 		return nil, append(issues, Issue{Message: "the object is empty", Hint: "an object with apiVersion and kind is wanted"})
 	}
 	return docs[0], issues
+}
+
+// dropMetadata drops the parts of metadata that the API server and its clients write, and no reader of a document uses. They can be larger
+// than the object, for example the annotation of kubectl apply, and parsing takes about 100 bytes of memory per byte.
+func dropMetadata(object any) {
+	fields, _ := object.(map[string]any)
+	metadata, _ := fields["metadata"].(map[string]any)
+	for _, key := range []string{"annotations", "labels", "managedFields", "ownerReferences", "finalizers"} {
+		delete(metadata, key)
+	}
 }
 
 // escaped writes as escapes what stands for itself in a string of JSON and does not in one of YAML.
