@@ -6,9 +6,9 @@ const events = `*|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPen
 // lastOfName is how the pattern of a condition's type ends.
 const lastOfName = `(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
 
-// fields lists every field of Volcano's kinds, and status.conditions of a Queue, which is ours, with its type, default (=), bounds (>=, <=,
-// items, len), pattern (~) and values (a|b). It is written by hand from Volcano's API: where the
-// schema and it differ, look there before changing it.
+// fields lists every field of Volcano's kinds with its type, default (=), bounds (>=, <=, items, len), pattern (~) and values (a|b). Two of
+// the fields are ours: status.conditions of a Queue and status.limitConditions of a Job. The list is written by hand from Volcano's API: if
+// the schema differs from it, look there before you change the list.
 var fields = map[string]string{
 	"CronJob": `
 spec object required:jobTemplate,schedule
@@ -162,6 +162,15 @@ status.conditions[].status string
 status.controlledResources object
 status.controlledResources{} string
 status.failed integer >=0
+status.limitConditions array
+status.limitConditions[] object required:status,type
+status.limitConditions[].count integer >=0
+status.limitConditions[].lastTransitionTime time
+status.limitConditions[].limit integer >=0
+status.limitConditions[].message string
+status.limitConditions[].reason string
+status.limitConditions[].status string
+status.limitConditions[].type string
 status.minAvailable integer >=0
 status.pending integer >=0
 status.retryCount integer >=0

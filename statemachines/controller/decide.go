@@ -33,9 +33,11 @@ func (r *jobs) decide(w *world) (cause, time.Duration) {
 	var first cause
 	var at time.Time
 	var wait time.Duration
+	w.timeouts = timeouts{looked: true}
 	consider := func(h happening, due time.Time, key string) {
 		if left := due.Sub(w.now); left > 0 {
-			wait = sooner(wait, left)
+			running := runningTimeout{h, due.Add(-h.delay()), due, key}
+			wait = sooner(wait, sooner(left, w.timeouts.add(running, w.now)))
 			return
 		}
 		if first.action == "" || due.Before(at) {

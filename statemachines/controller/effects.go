@@ -166,7 +166,7 @@ func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c ca
 	if failed != nil && wait != nil {
 		wait.message += r.announce(w.rec, failed)
 	}
-	if err := r.conclude(ctx, w, step, transition{cause: c, wait: wait}); err != nil {
+	if err := r.conclude(ctx, w, step, transition{cause: c, wait: wait, failed: failed}); err != nil {
 		return err
 	}
 	return failed
@@ -178,7 +178,7 @@ func (r *jobs) conclude(ctx context.Context, w *world, step statemachines.Step, 
 	if err != nil {
 		return r.rowError(w, err)
 	}
-	t.outcome = out
+	t.outcome, t.tried, t.failed = out, true, errors.Join(w.trimmed, t.failed)
 	if err := r.write(ctx, w, t); err != nil {
 		return err
 	}

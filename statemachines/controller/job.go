@@ -208,18 +208,24 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	}
 	rec := r.memory.of(req.NamespacedName, job.UID)
 	rec.look(r.now())
+	rec.restoreRefusals(&job.Status)
 	if job.DeletionTimestamp != nil || rec.collected {
 		return reconcile.Result{}, nil
 	}
 	if rec.behind(job.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
-	wait, err := r.reconcile(ctx, job, rec)
+	var wait time.Duration
+	w, err := r.observe(ctx, job, rec)
+	if err == nil {
+		wait, err = r.reconcile(ctx, w)
+	}
 	switch {
 	case errors.Is(err, errBehind), apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	case isRefusal(err):
 		r.refused(ctx, job, rec, err)
+		limits{r, w}.announceRefusals(ctx, err)
 		return reconcile.Result{}, err
 	case err == nil:
 		rec.refusals = 0
@@ -228,19 +234,16 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 }
 
 // reconcile takes one step of a job's life, and says when it must be looked at again though nothing happens.
-func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recall) (time.Duration, error) {
-	w, err := r.observe(ctx, job, rec)
-	if err != nil {
-		return 0, err
-	}
-	if w.plain, err = r.machine.Step(string(job.Status.State.Phase), r.machine.Otherwise(), w.facts()); err != nil {
+func (r *jobs) reconcile(ctx context.Context, w *world) (time.Duration, error) {
+	var err error
+	if w.plain, err = r.machine.Step(string(w.job.Status.State.Phase), r.machine.Otherwise(), w.facts()); err != nil {
 		return 0, r.rowError(w, err)
 	}
 	if err := r.payDebts(ctx, w); err != nil {
 		return 0, err
 	}
 	// A failed deletion does not stop the job: its error is returned once the step is done.
-	trimmed := r.deletePods(ctx, w, w.podsThat(w.superfluous))
+	w.trimmed = r.deletePods(ctx, w, w.podsThat(w.superfluous))
 	c, wait := r.decide(w)
 	step, err := r.machine.Step(string(w.job.Status.State.Phase), c.action, w.facts())
 	if err != nil {
@@ -254,7 +257,7 @@ func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recal
 	default:
 		err = r.sync(ctx, w, step, c)
 	}
-	if err = errors.Join(err, trimmed); err != nil {
+	if err = errors.Join(err, w.trimmed); err != nil {
 		return 0, err
 	}
 	timers, err := r.machine.Timers(string(w.job.Status.State.Phase), w.facts())
@@ -284,6 +287,8 @@ type transition struct {
 	wait    *waiting // why the job waits, where it does
 	killed  bool     // its pods were killed
 	debts   []debt   // what the status owes from now on
+	tried   bool     // the effect of the step was tried
+	failed  error    // why the effect failed, where it did
 }
 
 // write makes a job's new status, and stores it if it is new.
@@ -315,6 +320,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		s.RunningDuration = &metav1.Duration{Duration: w.now.Sub(job.CreationTimestamp.Time).Truncate(time.Second)}
 	}
 	r.enter(job, w.now, t)
+	limits{r, w}.enter(job, t)
 	if apiequality.Semantic.DeepEqual(old.Status, *s) {
 		w.remember()
 		return nil
@@ -331,7 +337,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	w.rec.version, w.rec.written = job.ResourceVersion, w.now
-	w.job, w.debts, w.causes = job, debts(&job.Status), nil
+	w.job, w.debts, w.causes, w.timeouts = job, debts(&job.Status), nil, timeouts{}
 	w.remember()
 	r.tell(old, job, t)
 	return nil
@@ -378,9 +384,15 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 	case isWaiting(s.State.Reason):
 		s.State.Reason, s.State.Message = "", ""
 	}
-	if len(s.State.Message) > longestMessage {
-		s.State.Message = strings.ToValidUTF8(s.State.Message[:longestMessage], "") + " …"
+	s.State.Message = clip(s.State.Message)
+}
+
+// clip shortens a message to what a status may hold.
+func clip(message string) string {
+	if len(message) <= longestMessage {
+		return message
 	}
+	return strings.ToValidUTF8(message[:longestMessage], "") + " …"
 }
 
 // tell counts what changed, and says it to people.
@@ -465,7 +477,7 @@ func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall,
 // announce states, from the middle on, how near the limit of refusals in a row is that ends a job; "" before, and where there is no limit.
 func (r *jobs) announce(rec *recall, failed error) string {
 	limit := r.options.MaxRequeue + 1
-	if n := rec.refusals + 1; r.options.MaxRequeue >= 0 && n > limit/2 && n < limit && isRefusal(failed) && mayBeFinal(failed) {
+	if n := rec.nextRefusal(); r.options.MaxRequeue >= 0 && n > limit/2 && n < limit && isRefusal(failed) && mayBeFinal(failed) {
 		return fmt.Sprintf("; it was refused %d times in a row, and after %d times the job is terminated (--max-requeue-num of the controllers)",
 			n, limit)
 	}

@@ -108,6 +108,8 @@ type recall struct {
 	collected bool
 	// refusals counts reconciles in a row that ended because the API server refused an object.
 	refusals int
+	// restored reports that the number of refusals was read from the status.
+	restored bool
 }
 
 // behind says whether a cached object is older than our own last write of it.
@@ -169,6 +171,16 @@ func (r *recall) refused() int {
 	}
 	r.freed = false
 	return r.refusals
+}
+
+// nextRefusal returns how many refusals in a row there are once the one at hand is counted.
+func (r *recall) nextRefusal() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.freed {
+		return r.refusals
+	}
+	return r.refusals + 1
 }
 
 // more is when to look again because of another request; 0 where there is none.

@@ -48,12 +48,14 @@ type world struct {
 	known known
 }
 
-// making is what a reconcile has made beside a job's pods.
+// making is what a reconcile has made beside a job's pods, and what the limit conditions report.
 type making struct {
-	plugins *jobplugin.Run    // the job's, at work, once they were asked for
-	beside  map[string]string // entries of the ledger about what they made; nil: as they were
-	claimed []string          // names of claims that are made, or were just now
-	again   time.Duration     // when to look again for what nobody tells of; 0: not
+	timeouts timeouts          // those of policies whose causes last
+	trimmed  error             // why the superfluous pods could not be deleted; nil if they were
+	plugins  *jobplugin.Run    // the job's, at work, once they were asked for
+	beside   map[string]string // entries of the ledger about what they made; nil: as they were
+	claimed  []string          // names of claims that are made, or were just now
+	again    time.Duration     // when to look again for what nobody tells of; 0: not
 }
 
 // observe reads what there is of a job.

@@ -68,6 +68,8 @@ type stage struct {
 
 	// refuse, where it is set, returns the error with which the API server refuses to create an object.
 	refuse func(client.Object) error
+	// refuseDelete, where it is set, returns the error with which the API server refuses to delete an object.
+	refuseDelete func(client.Object) error
 
 	mu     sync.Mutex
 	calls  int
@@ -110,7 +112,14 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 			return s.write(func() error { return s.create(ctx, c, obj, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return s.write(func() error { return c.Delete(ctx, obj, opts...) })
+			return s.write(func() error {
+				if s.refuseDelete != nil {
+					if err := s.refuseDelete(obj); err != nil {
+						return err
+					}
+				}
+				return c.Delete(ctx, obj, opts...)
+			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return s.write(func() error { return c.Patch(ctx, obj, p, opts...) })
@@ -541,6 +550,9 @@ func (s *stage) state() string {
 			st.TaskStatusCount, withoutUIDs(st.ControlledResources))
 		for _, c := range st.Conditions {
 			fmt.Fprintf(&b, "  was %s\n", c.Status)
+		}
+		for _, c := range st.LimitConditions {
+			fmt.Fprintf(&b, "  limit %s %s %d of %d\n", c.Type, c.Status, c.Count, c.Limit)
 		}
 	}
 	for _, pod := range s.pods() {

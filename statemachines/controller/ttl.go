@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
 // expire deletes a job that has ended and whose ttlSecondsAfterFinished is over, with all that belongs
@@ -36,13 +37,21 @@ func (r *jobs) expire(ctx context.Context, w *world) (time.Duration, error) {
 
 // expiry says how long a job stays after its end; false where it stays for good, or has not ended.
 func (r *jobs) expiry(job *batchv1alpha1.Job) (time.Duration, bool) {
-	if job.Spec.TTLSecondsAfterFinished == nil || !r.machine.Final(string(job.Status.State.Phase)) {
+	at, ends := expiresAt(r.machine, job)
+	if !ends {
 		return 0, false
+	}
+	return max(0, at.Sub(r.now())), true
+}
+
+// expiresAt returns when a finished job is deleted; false if it has not ended, or stays for good.
+func expiresAt(machine *statemachines.Machine, job *batchv1alpha1.Job) (time.Time, bool) {
+	if job.Spec.TTLSecondsAfterFinished == nil || !machine.Final(string(job.Status.State.Phase)) {
+		return time.Time{}, false
 	}
 	ended := job.Status.State.LastTransitionTime
 	if ended.IsZero() {
 		ended = job.CreationTimestamp
 	}
-	ttl := time.Duration(*job.Spec.TTLSecondsAfterFinished) * time.Second
-	return max(0, ended.Add(ttl).Sub(r.now())), true
+	return ended.Add(time.Duration(*job.Spec.TTLSecondsAfterFinished) * time.Second), true
 }

@@ -96,3 +96,22 @@ func TestCauses(t *testing.T) {
 		})
 	}
 }
+
+// TestNearLimits shows that `job view` shows the limits that are near, and no others.
+func TestNearLimits(t *testing.T) {
+	w := newWorld(t)
+	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bert-large", Namespace: "nlp"}}
+	job.Spec.SchedulerName = "celsius"
+	job.Status.State.Phase = batchv1alpha1.Running
+	job.Status.LimitConditions = []batchv1alpha1.JobLimitCondition{
+		{Type: batchv1alpha1.RetryLimitNear, Status: metav1.ConditionTrue, Message: "the job was restarted 2 times; at 3 restarts"},
+		{Type: batchv1alpha1.TimeoutNear, Status: metav1.ConditionFalse, Message: "the limit is no longer near"},
+	}
+	if err := w.client.Create(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	got := w.run("celsius job view bert-large -n nlp")
+	if !strings.Contains(got, "RetryLimitNear:   the job was restarted 2 times; at 3 restarts\n") || strings.Contains(got, "TimeoutNear") {
+		t.Errorf("job view:\n%s", got)
+	}
+}

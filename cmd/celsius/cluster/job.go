@@ -269,6 +269,11 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	if s := job.Status.State; s.Reason != "" {
 		line("Reason", "%s", s.Reason)
 	}
+	for _, c := range job.Status.LimitConditions {
+		if c.Status == metav1.ConditionTrue {
+			line(c.Type, "%s", c.Message)
+		}
+	}
 	s := job.Status
 	line("Pods", "%d pending, %d running, %d succeeded, %d failed, %d terminating, %d unknown", s.Pending, s.Running, s.Succeeded, s.Failed,
 		s.Terminating, s.Unknown)

@@ -90,6 +90,54 @@ type JobCondition struct {
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
+// The types of the conditions in status.limitConditions. Each is True from half of its limit on. DeletionNear is True from the end of the
+// job on.
+const (
+	// RefusalLimitNear counts how many times in a row the API server refused objects of the job. At the limit the job is terminated.
+	RefusalLimitNear = "RefusalLimitNear"
+	// RetryLimitNear counts the restarts of the job, without resumes. At the limit, spec.maxRetry, the job ends.
+	RetryLimitNear = "RetryLimitNear"
+	// TaskRetryLimitNear counts the restarts of the containers of one task. At the limit, maxRetry of the task, a policy acts.
+	TaskRetryLimitNear = "TaskRetryLimitNear"
+	// TimeoutNear reports that the cause of a policy with a timeout lasts. At the end of the timeout the policy acts.
+	TimeoutNear = "TimeoutNear"
+	// DeletionNear reports when a finished job is deleted, because of spec.ttlSecondsAfterFinished.
+	DeletionNear = "DeletionNear"
+)
+
+// JobLimitCondition reports whether a limit will soon end or delete the job, or have a policy act.
+type JobLimitCondition struct {
+	// Which limit: RefusalLimitNear, RetryLimitNear, TaskRetryLimitNear, TimeoutNear or DeletionNear.
+	// +required
+	Type string `json:"type"`
+
+	// True while the limit is near, False once it no longer is.
+	// +required
+	Status metav1.ConditionStatus `json:"status"`
+
+	// Why the status is True or False, as one word in CamelCase, for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// The count, the limit, what happens at the limit, and what prevents it.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// How much of the limit is used. It is missing where the limit is a time.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Count int32 `json:"count,omitempty"`
+
+	// The count at which the limit is reached. It is missing where the limit is a time.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Limit int32 `json:"limit,omitempty"`
+
+	// When the status last changed between True and False.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+}
+
 // JobStatus is what was last seen of a job. The controllers write it.
 type JobStatus struct {
 	// Where the job stands now.
@@ -158,4 +206,11 @@ type JobStatus struct {
 	// Every phase that the job entered, in order.
 	// +optional
 	Conditions []JobCondition `json:"conditions,omitempty"`
+
+	// Which limits of the job are near, and which were. Volcano's API does not have this field: its conditions hold phases, and its
+	// clients read each of them as one.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	LimitConditions []JobLimitCondition `json:"limitConditions,omitempty"`
 }
