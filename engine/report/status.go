@@ -131,7 +131,7 @@ func (w *Waits) phase(j *model.Job, condition *model.Condition) string {
 		return "Completed"
 	case begun >= j.MinMember && begun > 0:
 		return "Running"
-	case j.Phase == model.PhaseCompleted && j.TaskCount() == 0: // its work is finished, and its pods were deleted since
+	case j.Phase == model.PhaseCompleted && finished == j.TaskCount(): // its work is finished, and some or all of its pods were deleted since
 		return model.PhaseCompleted
 	case j.Phase == "Inqueue", w.served[j] && j.Phase != model.PhasePending:
 		return "Inqueue"

@@ -44,15 +44,11 @@ func (b *barePods) ours(pod *corev1.Pod) bool {
 	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && !deleting(pod) && !finished(pod)
 }
 
-// Reconcile makes the PodGroup of a pod that nobody gave one, and tells the pod its name, unless its binding did; of a pod that is gone it
-// looks whether its PodGroup is still wanted.
+// Reconcile creates the PodGroup of a pod that names none, and writes its name into the pod, unless the binding did.
 func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := b.client.Get(ctx, req.NamespacedName, pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	if deleting(pod) {
-		return reconcile.Result{}, b.collect(ctx, pod)
 	}
 	name, named := objects.BareGroupName(pod), objects.GroupOf(pod)
 	alone := metav1.GetControllerOfNoCopy(pod) == nil
@@ -218,41 +214,4 @@ func (b *barePods) ownerAnnotations(ctx context.Context, pod *corev1.Pod) (map[s
 		}
 	}
 	return inherited, nil
-}
-
-// collect deletes the PodGroup of a ReplicaSet that was scaled to nothing, when its last pod goes. One
-// that is scaled up again gets a new one.
-func (b *barePods) collect(ctx context.Context, pod *corev1.Pod) error {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	name := objects.GroupOf(pod)
-	if owner == nil || name != objects.BareGroupName(pod) {
-		return nil
-	}
-	if kind, ok := ownerKind(owner); !ok || kind.Kind != "ReplicaSet" {
-		return nil
-	}
-	pods := &corev1.PodList{}
-	if err := b.client.List(ctx, pods, client.InNamespace(pod.Namespace), client.MatchingFields{byGroup: name},
-		client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the pods of PodGroup %s: %w", name, err)
-	}
-	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !deleting(&p) }) {
-		return nil
-	}
-	set := &appsv1.ReplicaSet{}
-	if err := b.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, set); err != nil {
-		return client.IgnoreNotFound(err) // with its owner the PodGroup goes by itself
-	}
-	if set.UID != owner.UID || set.Spec.Replicas == nil || *set.Spec.Replicas > 0 {
-		return nil
-	}
-	group := &schedulingv1beta1.PodGroup{}
-	if err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, group); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	err := b.client.Delete(ctx, group, client.Preconditions{UID: &group.UID})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete PodGroup %s/%s: %w", pod.Namespace, name, err)
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -189,8 +190,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme,
-		busv1alpha1.AddToScheme, flowv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme, schedulingv1.AddToScheme,
+		admissionv1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, flowv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -353,6 +354,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		addQueues(mgr, p, wakeQueue),
 		addShares(mgr, p),
 		addBarePods(mgr, p),
+		addGroupEnds(mgr, p),
 		addJobFlows(mgr, p),
 		addJobTemplates(mgr, p),
 		addCommands(mgr, p, wakeJob, wakeQueue),

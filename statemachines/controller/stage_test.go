@@ -172,7 +172,7 @@ func (s *stage) newController() {
 		"jobflow": flows.New(s.ofFlows()), "jobtemplate": &flows.Templates{Shared: s.ofFlows()},
 		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
 		"cronjob": newCronJobs(s.parts),
-		"pod":     &barePods{s.parts},
+		"pod":     &barePods{s.parts}, "podgroup": newGroupEnds(s.parts),
 		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
 	}
 }
@@ -299,7 +299,7 @@ func (s *stage) settle() {
 
 // round reconciles each object once, and says whether one is to be seen again at once, or soon.
 func (s *stage) round() (again, soon bool) {
-	for _, kind := range []string{"command", "queue", "pod", "cronjob", "jobflow", "jobtemplate", "job"} {
+	for _, kind := range []string{"command", "queue", "pod", "podgroup", "cronjob", "jobflow", "jobtemplate", "job"} {
 		for _, name := range s.names(kind) {
 			a, b := s.reconcile(kind, name)
 			again, soon = again || a, soon || b
@@ -367,6 +367,8 @@ func (s *stage) names(kind string) []types.NamespacedName {
 		list = &batchv1alpha1.CronJobList{}
 	case "pod":
 		list = &corev1.PodList{}
+	case "podgroup":
+		list = &schedulingv1beta1.PodGroupList{}
 	case "jobflow":
 		list = &flowv1alpha1.JobFlowList{}
 	case "jobtemplate":
