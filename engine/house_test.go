@@ -45,7 +45,7 @@ var exceptions = []exception{
 	{"crds/policy/v1alpha1.Step", "fields", 21, "a field is a parameter of a verb in the API"},
 	{"engine/action.Cycle", "methods", 42, "a method is what a verb does with a job or a task, and what it notes"},
 	{"engine/action.backlog", "fields", 16, "a field is what is remembered of jobs from one cycle to the next"},
-	{"engine/explain.Cycle", "methods", 46, "a method is a question about a cycle"},
+	{"engine/explain.Cycle", "methods", 47, "a method is a question about a cycle"},
 	{"engine/language", "lines", 5600, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live", "lines", 5700, "what runs around the core, how it leaves out an object at which a part panics, and what it reports of other parts"},
 	{"engine/live.Options", "fields", 23, "a field is a flag"},
