@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -25,12 +28,14 @@ func (l *linter) evictions() {
 		barren := len(a.Steps) > 0
 		for _, step := range a.Steps {
 			site := victimsSite(step)
-			if site == "" || !l.takesJobs(step) || !slices.ContainsFunc(l.policy.Rules(site), permits) {
+			rows := l.permitting(site, step)
+			if site == "" || !l.takesJobs(step) || len(rows) == 0 {
 				continue
 			}
-			if barren = false; !seen[site] {
-				seen[site] = true
-				l.hiddenTiers(a.Name, site)
+			barren = false
+			if asked := site + " " + rowNames(rows); !seen[asked] {
+				seen[asked] = true
+				l.hiddenTiers(a.Name, rows)
 			}
 		}
 		if barren {
@@ -50,8 +55,17 @@ func victimsSite(step *policy.Step) string {
 	return ""
 }
 
-// permits reports whether a row can permit a victim. A veto only protects.
-func permits(r *policy.Rule) bool { return !r.Veto }
+// permitting returns the rows of a section that can permit a victim in a step, tier by tier. A veto only protects. A row whose when is false
+// for the scope of the step has no effect in it.
+func (l *linter) permitting(site string, step *policy.Step) (out []*policy.Rule) {
+	of := &language.Frame{Scope: types.String(step.Word(policy.KeyScope))}
+	for _, r := range l.policy.Rules(site) {
+		if !r.Veto && (r.When == nil || r.When.Eval(of) != types.False) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
 
 // takesJobs reports whether a step can take any job: without rows of jobStarving no job is starving.
 func (l *linter) takesJobs(step *policy.Step) bool {
@@ -63,48 +77,66 @@ func (l *linter) takesJobs(step *policy.Step) bool {
 		strings.Contains(jobs.Text.Value, "!job.starving")
 }
 
+// builtIn names the built-in tables whose rows let an action evict; "": none has such rows.
+func builtIn(site string) string {
+	tables := map[string]string{
+		policy.JobStarving: "gang or priority", policy.Preemptable: "priority or drf", policy.Reclaimable: "capacity or proportion",
+		policy.Evictable: "priority or gang",
+	}[site]
+	if tables == "" {
+		return ""
+	}
+	return ", such as those of table " + tables
+}
+
 // barren warns of an action all of whose steps evict, and of which none can.
 func (l *linter) barren(a *policy.Action) {
 	var missing []string
 	for _, step := range a.Steps {
 		site := victimsSite(step)
-		switch {
-		case site == "":
+		if site == "" {
 			return // the action does something else
-		case !l.takesJobs(step):
+		}
+		if !l.takesJobs(step) {
 			missing = append(missing, policy.JobStarving)
-		default:
+		}
+		if len(l.permitting(site, step)) == 0 {
 			missing = append(missing, site)
 		}
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
+	var tables []string
+	for _, site := range missing {
+		tables = append(tables, "rows of "+site+builtIn(site))
+	}
 	for i, site := range missing {
-		if vetoes := rowNames(l.policy.Rules(site)); vetoes != "" && site != policy.JobStarving {
+		if vetoes := rowNames(l.vetoes(site)); vetoes != "" && site != policy.JobStarving {
 			missing[i] += " (" + vetoes + " only protect)"
 		}
 	}
-	hint := "remove the action from the pipeline, or " +
-		"add a table whose rows permit victims, such as priority for preempt or capacity for reclaim"
+	hint := "remove the action from the pipeline, or add " + strings.Join(tables, " and ")
 	l.warn(l.inPipeline(a.Name).Issuef(hint, "the action %s can evict no pod: no row of the policy permits it in %s", a.Name,
 		strings.Join(missing, " and in ")))
 }
 
+// vetoes returns the rows of a section that only protect.
+func (l *linter) vetoes(site string) []*policy.Rule {
+	return slices.DeleteFunc(slices.Clone(l.policy.Rules(site)), func(r *policy.Rule) bool { return !r.Veto })
+}
+
 // hiddenTiers warns of the rows of later tiers that an action asks only where the first tier that permits victims permits none.
-func (l *linter) hiddenTiers(action, site string) {
-	rows := l.policy.Rules(site)
-	first := slices.IndexFunc(rows, permits)
+func (l *linter) hiddenTiers(action string, rows []*policy.Rule) {
 	var decide, hidden []*policy.Rule
-	for _, r := range rows[first:] {
+	for _, r := range rows {
 		switch {
-		case !permits(r):
-		case r.Tier == rows[first].Tier:
+		case r.Tier == rows[0].Tier:
 			decide = append(decide, r)
-		default:
+		case !r.Expression.Constant(): // a row that permits every victim protects no pod in any tier
 			hidden = append(hidden, r)
 		}
 	}
-	tier := l.tierName(rows[first].Tier)
+	tier := l.tierName(rows[0].Tier)
 	for len(hidden) > 0 {
 		table, at := hidden[0].Table, hidden[0].Tier
 		of := func(r *policy.Rule) bool { return r.Table == table && r.Tier == at }
