@@ -7,8 +7,11 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -16,6 +19,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/serving"
 )
 
 // changes are the commands that change something in a cluster, with arguments that the world of testdata accepts. A command that is missing
@@ -44,7 +48,56 @@ func changes() map[string]string {
 		"vcctl jobflow delete":       "vcctl jobflow delete -N nightly -n team",
 		"vcctl jobtemplate create":   "vcctl jobtemplate create -f testdata/templates.yaml",
 		"vcctl jobtemplate delete":   "vcctl jobtemplate delete -N load -n team",
+		"vsub":                       "vsub -n new -N team",
+		"vcancel":                    "vcancel -n train -N team",
+		"vsuspend":                   "vsuspend -n train -N team",
+		"vresume":                    "vresume -n train -N team",
+		"celsius policy rollback":    "celsius policy rollback house",
+		"celsius policy promote":     "celsius policy promote lab --to all",
 	}
+}
+
+// reads are the commands that change nothing in a cluster. They write files at most.
+func reads() []string {
+	return []string{
+		"celsius dashboard", "celsius explain", "celsius job list", "celsius job view", "celsius jobflow describe", "celsius jobflow get",
+		"celsius jobflow list", "celsius jobtemplate describe", "celsius jobtemplate get", "celsius jobtemplate list", "celsius pod list",
+		"celsius policy revisions", "celsius policy shadows", "celsius queue get", "celsius queue list", "celsius snapshot",
+		"celsius support-bundle", "celsius top jobs", "celsius top nodes", "celsius top queues", "celsius what-if", "vcctl job list",
+		"vcctl job view", "vcctl jobflow describe", "vcctl jobflow get", "vcctl jobflow list", "vcctl jobtemplate describe",
+		"vcctl jobtemplate get", "vcctl jobtemplate list", "vcctl pod list", "vcctl queue get", "vcctl queue list", "vcctl version", "vjobs",
+		"vqueues",
+	}
+}
+
+// changeable is a world with what the commands of changes need in addition: a policy that served as another one, and one of some queues.
+func changeable(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	policy := func(name, spec string) string {
+		return `{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"` + name + `"},"spec":` + spec + `}`
+	}
+	for _, object := range []string{
+		policy("house", `{"pipeline":["allocate"]}`), policy("lab", `{"queues":"queue.name == 'lab'","pipeline":["backfill"]}`),
+	} {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON([]byte(object)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.client.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: systemNamespace, Name: "celsius-policy-1", Labels: map[string]string{
+			serving.LabelScheduler: "celsius", serving.LabelPolicy: "house", serving.LabelGeneration: "1",
+		}},
+		Revision: 1, Data: runtime.RawExtension{Raw: []byte(policy("house", `{"pipeline":["backfill"]}`))},
+	}
+	if err := w.client.Create(t.Context(), served); err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 // TestDroppedWrites runs each command that changes something with a client whose writes get lost, though they return no error. No command
@@ -52,11 +105,11 @@ func changes() map[string]string {
 func TestDroppedWrites(t *testing.T) {
 	for name, line := range changes() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := changeable(t)
 			if got := w.run(line); strings.Contains(got, "[exit code") {
 				t.Fatalf("it fails where writes are not lost:\n%s", got)
 			}
-			w = newWorld(t)
+			w = changeable(t)
 			w.client = interceptor.NewClient(w.client, interceptor.Funcs{
 				Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 					if o.GetName() == "" {
@@ -98,18 +151,52 @@ func TestWeightIsReadBack(t *testing.T) {
 	}
 }
 
-// TestChangesAreListed compares the table with the commands as they are: whatever creates, deletes or operates is in it.
+// TestUnknownWrites runs each command with a client that writes, and that then gets no answer from the API server. No command may report
+// success.
+func TestUnknownWrites(t *testing.T) {
+	for name, line := range changes() {
+		t.Run(name, func(t *testing.T) {
+			w, written := changeable(t), false
+			late := apierrors.NewTimeoutError("the API server did not answer in time", 1)
+			w.client = interceptor.NewClient(w.client, interceptor.Funcs{
+				Create: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.CreateOption) error {
+					written = true
+					return to.Create(ctx, o, options...)
+				},
+				Delete: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+					written = true
+					return to.Delete(ctx, o, options...)
+				},
+				Update: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+					written = true
+					return to.Update(ctx, o, options...)
+				},
+				Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if written {
+						return late
+					}
+					return to.Get(ctx, key, o, options...)
+				},
+			})
+			if got := w.run(line); !written || !strings.Contains(got, "[exit code") || !strings.Contains(got, "did not answer in time") {
+				t.Errorf("it reports success, or not why it is unknown:\n%s", got)
+			}
+		})
+	}
+}
+
+// TestChangesAreListed compares the tables with the commands as they are: each command either changes something, and TestDroppedWrites loses
+// its writes, or only reads.
 func TestChangesAreListed(t *testing.T) {
-	verbs := []string{"run", "create", "delete", "suspend", "resume", "operate"}
-	listed := changes()
-	for _, program := range []string{"celsius", "vcctl"} {
+	listed, known := changes(), reads()
+	for _, program := range []string{"celsius", "vcctl", "vsub", "vjobs", "vqueues", "vcancel", "vsuspend", "vresume"} {
 		var walk func(c *cobra.Command, path string)
 		walk = func(c *cobra.Command, path string) {
 			for _, sub := range c.Commands() {
 				walk(sub, path+" "+sub.Name())
 			}
-			if slices.Contains(verbs, c.Name()) && !c.HasSubCommands() && listed[path] == "" {
-				t.Errorf("%s changes something, and is not in the table", path)
+			if !c.HasSubCommands() && (listed[path] == "") != slices.Contains(known, path) {
+				t.Errorf("%s is to be either in the table of commands that change something or in the one of commands that read", path)
 			}
 		}
 		walk(newWorld(t).program(program), program)
