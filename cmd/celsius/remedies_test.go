@@ -1,15 +1,20 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
 )
 
 // TestCommandsInTextsExist parses each command of Celsius that a document, an alert or a message names, with the commands as they are: the
@@ -133,4 +138,123 @@ func parses(root *cobra.Command, line string) string { //nolint:gocyclo // one c
 		}
 	}
 	return ""
+}
+
+// namesRemedy matches the commands and flags that a message names. A flag at the start of a message is the wrong one, and no remedy.
+var namesRemedy = regexp.MustCompile("(?:^|[\\s'\"`(,])(?:celsius (?:job|queue|pod|policy|explain|what-if|top|dashboard|snapshot|" +
+	"support-bundle|statemachine|jobplugin|admission|simulate|replay|scheduler|controllers|webhook) ?|" +
+	"kubectl [a-z]|make web)|[\\s'\"`(,]--[a-z]")
+
+// remedyMessages returns the messages of the programs that name a command or a flag, each with its file. Help texts, descriptions of flags
+// and reference pages are no messages.
+func remedyMessages(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, file := range texts(t) {
+		slashed, found := filepath.ToSlash(file), []string(nil)
+		switch {
+		case strings.HasPrefix(slashed, "../../docs/"), strings.Contains(slashed, "/playground/"), strings.Contains(slashed, "/generate/"),
+			strings.HasPrefix(slashed, "../../deploy/"):
+		case filepath.Ext(file) == ".go":
+			found = goMessages(t, file)
+		case filepath.Ext(file) == ".yaml":
+			found = yamlMessages(read(t, file))
+		}
+		for _, text := range found {
+			if namesRemedy.MatchString(text) && !strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
+				out[text] = strings.TrimPrefix(slashed, "../../")
+			}
+		}
+	}
+	return out
+}
+
+// goMessages returns the strings of a Go file. The parts of a sum are joined.
+func goMessages(t *testing.T, file string) (out []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			key, _ := n.Key.(*ast.Ident)
+			return key == nil || !slices.Contains([]string{"Long", "Short", "Example", "Use", "Doc", "Description"}, key.Name)
+		case *ast.AssignStmt:
+			field, _ := n.Lhs[0].(*ast.SelectorExpr)
+			return field == nil || field.Sel.Name != "Description"
+		case *ast.CallExpr:
+			called, _ := n.Fun.(*ast.SelectorExpr)
+			return called == nil || !strings.HasSuffix(called.Sel.Name, "Var") && !strings.HasSuffix(called.Sel.Name, "VarP") &&
+				called.Sel.Name != "MustCompile" && called.Sel.Name != "register"
+		case *ast.BinaryExpr:
+			if text, ok := joined(n); ok {
+				out = append(out, text)
+				return false
+			}
+		case *ast.BasicLit:
+			if text, ok := joined(n); ok {
+				out = append(out, text)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// joined returns the text of a string, or of a sum of strings. In a sum, %v stands for an operand that is no literal.
+func joined(e ast.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		x, isX := joined(e.X)
+		y, isY := joined(e.Y)
+		if !isX {
+			x = "%v"
+		}
+		if !isY {
+			y = "%v"
+		}
+		return x + y, e.Op == token.ADD && (isX || isY)
+	}
+	return "", false
+}
+
+// yamlMessages returns the values of the keys of rules that hold messages.
+func yamlMessages(text string) (out []string) {
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		for i, sub := range n.Content {
+			if n.Kind == yaml.MappingNode && i%2 == 1 && sub.Kind == yaml.ScalarNode && n.Content[i-1].Value == "message" {
+				out = append(out, sub.Value)
+			}
+			walk(sub)
+		}
+	}
+	for decoder := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var n yaml.Node
+		if decoder.Decode(&n) != nil {
+			return out
+		}
+		walk(&n)
+	}
+}
+
+// printedAs returns a pattern of what a format prints.
+func printedAs(format string) *regexp.Regexp {
+	verb := regexp.MustCompile(`%(?:\[\d+\])?[-+# 0-9.]*[a-zA-Z]|\{\{.*?\}\}`)
+	var pattern strings.Builder
+	for i, part := range verb.Split(strings.ReplaceAll(format, "%%", "%"), -1) {
+		if i > 0 {
+			pattern.WriteString("(?s:.*?)")
+		}
+		pattern.WriteString(regexp.QuoteMeta(part))
+	}
+	return regexp.MustCompile(pattern.String())
 }

@@ -193,7 +193,7 @@ func storedPolicy(ctx context.Context, r *Reach, name string) (*unstructured.Uns
 	stored, err := r.policy(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no SchedulingPolicy %s any more; celsius policy revisions %[1]s --revision N | "+
-			"kubectl apply -f - makes it anew", name)
+			"kubectl apply -f - creates it again", name)
 	}
 	return stored, err
 }
