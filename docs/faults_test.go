@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// TestFaultsAreHeld holds the table of reported faults to what it names: each row links a scenario or a test that exists, and each param that
-// gives Volcano's behaviour is a param of the table, with that value where policies are converted.
+// TestFaultsAreHeld holds the table of reported faults to what it names. Each row links a scenario or a test that exists. Each setting that
+// gives Volcano's behaviour is a param of its table, and the value that conversion writes.
 func TestFaultsAreHeld(t *testing.T) {
 	page, err := os.ReadFile("compatibility.md")
 	if err != nil {
