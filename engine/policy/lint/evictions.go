@@ -142,9 +142,12 @@ func (l *linter) hiddenTiers(action string, rows []*policy.Rule) {
 		of := func(r *policy.Rule) bool { return r.Table == table && r.Tier == at }
 		mine := slices.DeleteFunc(slices.Clone(hidden), func(r *policy.Rule) bool { return !of(r) })
 		hidden = slices.DeleteFunc(hidden, of)
-		hint := fmt.Sprintf("move table %s to tier %s, or make the rows of tier %s vetoes (veto: true)", table, tier, tier)
-		if len(decide) == 1 && decide[0].Table == "gang" {
+		hint := fmt.Sprintf("move table %s to tier %s", table, tier)
+		switch {
+		case len(decide) == 1 && decide[0].Table == "gang":
 			hint = fmt.Sprintf("remove the param protect: tier of table gang, so that its row is a veto, or move table %s to tier %s", table, tier)
+		case l.isInline(at, table):
+			hint = fmt.Sprintf("write veto: true in the rows of table %s, or move the table to tier %s", table, tier)
 		}
 		l.warn(l.tableAt(at, table).Issuef(hint, "%s protect no pod in action %s where an earlier tier permits a victim: tier %s decides by %s",
 			rowNames(mine), action, tier, rowNames(decide)))
@@ -185,6 +188,14 @@ func (l *linter) tierName(number int) string {
 		return name.String(&l.quiet)
 	}
 	return fmt.Sprint(number + 1)
+}
+
+// isInline reports whether the policy holds the rows of a table, so that its author can change them.
+func (l *linter) isInline(tier int, table string) bool {
+	return slices.ContainsFunc(l.items(l.tierAt(tier).Get("tables")), func(entry source.Value) bool {
+		name := entry.Get("name")
+		return name.String(&l.quiet) == table && entry.Get("inline").Exists()
+	})
 }
 
 // tableAt is the entry of a table in a tier.

@@ -45,8 +45,13 @@ func TestEvictions(t *testing.T) {
 		{
 			"rows of two scopes", "allocate, gangpreempt, gangreclaim", "{name: priority}", "{name: capacity}",
 			"11:14: capacity/valid-tree, capacity/guarantee-kept, capacity/over-deserved protect no pod in action gangreclaim where an earlier " +
-				"tier permits a victim: tier first decides by priority/reclaim-is-not-about-priority; move table capacity to tier first, or " +
-				"make the rows of tier first vetoes (veto: true)",
+				"tier permits a victim: tier first decides by priority/reclaim-is-not-about-priority; move table capacity to tier first",
+		},
+		{
+			"a protection of one's own", "allocate, preempt", "{name: priority}, {name: gang}",
+			"{name: contracts, inline: {preemptable: [{name: not-paid-for, expression: \"!('paid' in victim.labels)\"}]}}",
+			"11:14: contracts/not-paid-for protect no pod in action preempt where an earlier tier permits a victim: tier first decides by " +
+				"priority/strictly-lower; write veto: true in the rows of table contracts, or move the table to tier first",
 		},
 	} {
 		text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  pipeline: [" + c.pipeline +
