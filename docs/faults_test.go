@@ -38,12 +38,7 @@ func TestFaultsAreHeld(t *testing.T) {
 			t.Errorf("%s: no scenario and no test holds it", cells[0])
 		}
 		for _, h := range held {
-			text, err := os.ReadFile("../" + h[2])
-			if err != nil {
-				t.Errorf("%s: %v", cells[0], err)
-			} else if strings.HasSuffix(h[2], ".go") && !strings.Contains(string(text), "\nfunc "+h[1]+"(") {
-				t.Errorf("%s: %s has no %s", cells[0], h[2], h[1])
-			}
+			checkHeld(t, cells[0], h[2], h[1])
 		}
 		s := setting.FindStringSubmatch(cells[3])
 		if s == nil {
@@ -60,6 +55,17 @@ func TestFaultsAreHeld(t *testing.T) {
 	}
 	if settings < 5 {
 		t.Errorf("%d settings are checked, want at least 5", settings)
+	}
+}
+
+// checkHeld reports a scenario or a test that does not exist.
+func checkHeld(t *testing.T, fault, file, test string) {
+	t.Helper()
+	text, err := os.ReadFile("../" + file)
+	if err != nil {
+		t.Errorf("%s: %v", fault, err)
+	} else if strings.HasSuffix(file, ".go") && !strings.Contains(string(text), "\nfunc "+test+"(") {
+		t.Errorf("%s: %s has no %s", fault, file, test)
 	}
 }
 
