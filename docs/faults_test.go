@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// TestFaultsAreHeld holds the table of reported faults to what it names. Each row links a scenario or a test that exists. Each setting that
-// gives Volcano's behaviour is a param of its table, and the value that conversion writes.
+// TestFaultsAreHeld checks the table of reported faults. Each row must link a scenario or a test that exists. Each setting for Volcano's
+// behaviour must be a param of its table, with the value that conversion writes.
 func TestFaultsAreHeld(t *testing.T) {
 	page, err := os.ReadFile("compatibility.md")
 	if err != nil {
@@ -69,7 +69,7 @@ func checkHeld(t *testing.T, fault, file, test string) {
 	}
 }
 
-// checkAsVolcano compares the value with which policies are converted.
+// checkAsVolcano compares a value with the one that conversion writes.
 func checkAsVolcano(t *testing.T, table, param, value string) {
 	t.Helper()
 	text, err := os.ReadFile("../rules/tables/" + table + ".yaml")

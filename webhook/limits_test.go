@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// atLimits returns Jobs with as many parts of pod templates as admission decodes, by what they have many of. The objects of half of them
-// are valid.
+// atLimits returns Jobs with the highest number of template parts that admission decodes, by the kind of part. Half of the Jobs are
+// valid.
 func atLimits() map[string]string {
 	list := func(n int, item string) string {
 		out := make([]string, n)
@@ -103,8 +103,8 @@ func cpu(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestHostileCost has one review of each hostile object cost at most 64 MiB, and 0.5 s of CPU. A measurement that another process disturbed
-// is repeated.
+// TestHostileCost checks that one review of each hostile object costs at most 64 MiB of memory and 0.5 s of CPU. It repeats a measurement
+// that another process disturbed.
 func TestHostileCost(t *testing.T) {
 	h := hookServer(t)
 	for name, c := range costlyReviews(t) {

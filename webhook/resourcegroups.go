@@ -19,7 +19,7 @@ import (
 // groupsKind opens a file of resource groups: which pods go to which nodes. Its list has the form of Volcano's.
 const groupsKind = "ResourceGroups"
 
-// volcanosGroups is the name of the table that Volcano's own file makes.
+// volcanosGroups is the name of the table that is created from Volcano's own file.
 const volcanosGroups = "volcano-resource-groups"
 
 // resourceGroupKey is the annotation by which a pod names its group, where the group does not say otherwise.

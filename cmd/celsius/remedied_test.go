@@ -36,18 +36,19 @@ import (
 
 // remedy is a message with a remedy, and the command that carries the remedy out.
 type remedy struct {
-	// line prints the message.
+	// line is the command that prints the message.
 	line string
 	// words are the part of the message that states the remedy. Each command and flag in it must be in fix, word for word. A word in capital
 	// letters stands for a value.
 	words string
-	// fix is the line that does what the words say. It must succeed, and must not print the message again.
+	// fix is the command that carries the remedy out. It must succeed, and must not print the message again.
 	fix string
-	// again prints the message no more after fix; "": fix is the line itself, corrected.
+	// again is a command that must not print the message after fix. If again is empty, fix is the corrected form of line.
 	again string
 }
 
-// readRemedies reads the section remedies of testdata/remedies.txtar: four kinds of line, of which the last one may be missing.
+// readRemedies reads the section remedies of testdata/remedies.txtar. Each remedy has four kinds of line. The last one, "again", is
+// optional.
 func readRemedies(t *testing.T, text string) (out []remedy) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -72,7 +73,7 @@ func readRemedies(t *testing.T, text string) (out []remedy) {
 	return out
 }
 
-// bench is where the commands of remedies run: files in a folder, and a cluster of objects in memory.
+// bench runs the commands of remedies on files in a folder and on a cluster of objects in memory.
 type bench struct {
 	t        *testing.T
 	cluster  client.WithWatch
@@ -124,7 +125,7 @@ func newBench(t *testing.T, suspended string) *bench {
 	return &bench{t, interceptor.NewClient(b.Build(), interceptor.Funcs{Create: controlled}), list}
 }
 
-// stored is an object as a cluster has it. Of a policy that is gone, the cluster has the revision that served.
+// stored returns an object as the cluster stores it. For a deleted policy, the cluster stores only the revision that served.
 func stored(t *testing.T, scheme *runtime.Scheme, document string, gone bool) client.Object {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(document))
@@ -152,7 +153,7 @@ func stored(t *testing.T, scheme *runtime.Scheme, document string, gone bool) cl
 	return o.(client.Object)
 }
 
-// controlled stores an object. A Command is carried out at once, as the controllers do.
+// controlled stores an object. It carries out a Command at once, as the controllers do.
 func controlled(ctx context.Context, to client.WithWatch, o client.Object, options ...client.CreateOption) error {
 	command, ok := o.(*busv1alpha1.Command)
 	if !ok {
@@ -240,8 +241,9 @@ func (b *bench) run(line string) (string, bool) {
 // named matches a command or a flag in the words of a remedy.
 var named = regexp.MustCompile(`celsius(?: [a-z][a-z-]*)+|kubectl [^)]*|--?[a-z][a-z-]*`)
 
-// TestRemedies prints each message that names a command or a flag as its remedy, runs what it names, word for word, and expects that this
-// succeeds and that the message is not printed again. A message of the programs that no line prints fails it.
+// TestRemedies prints each message that names a command or a flag as its remedy, and runs the remedy word for word. The remedy must
+// succeed, and the message must not be printed again. The test fails if no line prints a message of the programs, unless
+// remediedElsewhere lists the message.
 func TestRemedies(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	known, here := remedyMessages(t), filepath.Dir(testdata(t))
@@ -280,10 +282,10 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// carryOut runs what the words of a remedy name.
+// carryOut runs the command of a remedy, and checks that the command contains each command and flag that the message names.
 func (b *bench) carryOut(r remedy) {
 	b.t.Helper()
-	fixed := r.fix // with the files that it reads, as arguments of plugins are in them
+	fixed := r.fix // and the files that it reads, because they contain the arguments of plugins
 	for name := range strings.FieldsSeq(r.fix) {
 		if data, err := os.ReadFile(name); err == nil && strings.HasSuffix(name, ".yaml") {
 			fixed += "\n" + string(data)
@@ -310,7 +312,8 @@ func (b *bench) carryOut(r remedy) {
 	}
 }
 
-// TestAllMistakesArePrinted has admission's remedy for policies with more mistakes than one answer holds: the command prints all of them.
+// TestAllMistakesArePrinted checks a remedy of admission. If a policy has more mistakes than one answer contains, celsius policy check
+// prints all of them.
 func TestAllMistakesArePrinted(t *testing.T) {
 	const n = 150
 	var policy strings.Builder
@@ -330,12 +333,12 @@ func TestAllMistakesArePrinted(t *testing.T) {
 	}
 }
 
-// TestRemediesOfPendingPage runs the commands of docs/pending.md, except what-if, which the scenarios try. Each runs on the world and the
-// policy of the scenario of its section, and prints what the section promises.
+// TestRemediesOfPendingPage runs each command of docs/pending.md on the world and the policy of the scenario of its section. It prints what
+// the section promises. The commands what-if are left out, because the scenarios run them.
 func TestRemediesOfPendingPage(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	page := read(t, "../../docs/pending.md")
-	// What runs in the place of the command, where the command asks a cluster, and what it prints.
+	// For each command of the page: the command that runs instead, because the first one may need a cluster, and a part of its output.
 	runs := map[string]struct{ line, prints string }{
 		"celsius explain queue small":              {"celsius simulate --explain small --policy p world.yaml policy.yaml", "waits"},
 		"celsius explain node NAME":                {"celsius simulate --explain n1 --policy p world.yaml policy.yaml", "gpu"},
@@ -376,7 +379,7 @@ func TestRemediesOfPendingPage(t *testing.T) {
 	}
 }
 
-// writeScenario writes the world of a scenario, and its policy, or a plain one where it has none.
+// writeScenario writes the world and the policy of a scenario to files. For a scenario without a policy, it writes a plain policy.
 func (b *bench) writeScenario(file string) {
 	b.t.Helper()
 	archive, err := txtar.ParseFile(file)
@@ -395,7 +398,7 @@ func (b *bench) writeScenario(file string) {
 	}
 }
 
-// suspendedMessage is what the lifecycle of Jobs writes into the status of one that was suspended.
+// suspendedMessage returns the message that the lifecycle of Jobs writes into the status of a suspended Job.
 func suspendedMessage(t *testing.T) string {
 	t.Helper()
 	for _, text := range yamlMessages(read(t, "../../statemachines/job.yaml")) {
@@ -407,7 +410,7 @@ func suspendedMessage(t *testing.T) string {
 	return ""
 }
 
-// writeNow writes the world with the queue as the cluster has it now.
+// writeNow writes the world to now.yaml, with the current state of the queue in the cluster.
 func (b *bench) writeNow() error {
 	queue := &schedulingv1beta1.Queue{}
 	if err := b.cluster.Get(b.t.Context(), client.ObjectKey{Name: "shut"}, queue); err != nil {
@@ -420,8 +423,8 @@ func (b *bench) writeNow() error {
 	return os.WriteFile("now.yaml", bytes.ReplaceAll(world, []byte("state: Closed"), []byte("state: "+string(queue.Status.State))), 0o600)
 }
 
-// remediedElsewhere are the messages whose remedy needs a cluster or another process, and the file and the test that carries it out. The
-// others state no remedy, or need what no test has; the reason follows the dash.
+// remediedElsewhere returns the messages that TestRemedies does not print. The value is the file and the test that carry the remedy out.
+// If no test does, the value is a dash and the reason.
 func remediedElsewhere() map[string]string {
 	const (
 		kubectl    = "../playground/e2e_remedies_test.go TestE2ERemedies"
@@ -477,6 +480,8 @@ func remediedElsewhere() map[string]string {
 			"--max-jobs-per-flow": controller + "jobflow_test.go TestJobFlowOutOfBounds",
 		"spec.tasks: they ask for %d pods, and a job may have %d here; ask for fewer, or have the owner of the cluster raise " +
 			"--max-pods-per-job of the controllers": controller + "bounds_test.go TestOutOfBounds",
+		"the API server refused objects of the job %d times in a row; after %d times (--max-requeue-num of the controllers) the job is " +
+			"terminated. Correct what the API server refuses. Its last answer: %s": controller + "limits_test.go TestLimitsAreAnnounced",
 		"; it was refused %d times in a row, and after %d times the job is terminated (--max-requeue-num of the controllers)": controller +
 			"refusal_test.go TestQuotaIsNeverFinal",
 		". Scheduler %s is to serve this policy by its flag --policy: set spec.mode to Active to have it obeyed": "../../engine/live/serving/" +

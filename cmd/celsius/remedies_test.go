@@ -140,13 +140,14 @@ func parses(root *cobra.Command, line string) string { //nolint:gocyclo // one c
 	return ""
 }
 
-// namesRemedy matches the commands and flags that a message names. A flag at the start of a message is the wrong one, and no remedy.
+// namesRemedy matches the commands and flags that a message names. A flag at the start of a message is the one with the mistake, not a
+// remedy.
 var namesRemedy = regexp.MustCompile("(?:^|[\\s'\"`(,])(?:celsius (?:job|queue|pod|policy|explain|what-if|top|dashboard|snapshot|" +
 	"support-bundle|statemachine|jobplugin|admission|simulate|replay|scheduler|controllers|webhook) ?|" +
 	"kubectl [a-z]|make web)|[\\s'\"`(,]--[a-z]")
 
-// remedyMessages returns the messages of the programs that name a command or a flag, each with its file. Help texts, descriptions of flags
-// and reference pages are no messages.
+// remedyMessages returns the messages of the programs that name a command or a flag, each with the file that contains it. Help texts,
+// descriptions of flags and reference pages are not messages.
 func remedyMessages(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -169,7 +170,8 @@ func remedyMessages(t *testing.T) map[string]string {
 	return out
 }
 
-// goMessages returns the strings of a Go file. The parts of a sum are joined.
+// goMessages returns the string literals of a Go file, except help texts, descriptions of flags and patterns. It joins the parts of a
+// concatenation.
 func goMessages(t *testing.T, file string) (out []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -203,7 +205,7 @@ func goMessages(t *testing.T, file string) (out []string) {
 	return out
 }
 
-// joined returns the text of a string, or of a sum of strings. In a sum, %v stands for an operand that is no literal.
+// joined returns the text of a string literal or of a concatenation. In a concatenation, %v stands for an operand that is not a literal.
 func joined(e ast.Expr) (text string, ok bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -226,7 +228,7 @@ func joined(e ast.Expr) (text string, ok bool) {
 	return "", false
 }
 
-// yamlMessages returns the values of the keys of rules that hold messages.
+// yamlMessages returns the value of each key "message" in YAML documents.
 func yamlMessages(text string) (out []string) {
 	var walk func(n *yaml.Node)
 	walk = func(n *yaml.Node) {
@@ -246,7 +248,7 @@ func yamlMessages(text string) (out []string) {
 	}
 }
 
-// printedAs returns a pattern of what a format prints.
+// printedAs returns a pattern that matches the output of a format.
 func printedAs(format string) *regexp.Regexp {
 	verb := regexp.MustCompile(`%(?:\[\d+\])?[-+# 0-9.]*[a-zA-Z]|\{\{.*?\}\}`)
 	var pattern strings.Builder

@@ -101,7 +101,7 @@ where the flags say no others.`,
 	return cmd
 }
 
-// limitFlags say how large the objects of users may be.
+// limitFlags adds the flags that limit the size of the objects of users.
 func limitFlags(flags *pflag.FlagSet, o *model.Limits) {
 	limits := model.DefaultLimits()
 	const over = "; a pod above the limit is not scheduled"
@@ -117,7 +117,7 @@ func limitFlags(flags *pflag.FlagSet, o *model.Limits) {
 		"without the annotation of kubectl apply"+over)
 }
 
-// prometheusFlags say how the measured load of nodes is read from Prometheus.
+// prometheusFlags adds the flags for reading the measured load of nodes from Prometheus.
 func prometheusFlags(flags *pflag.FlagSet, o *nodeload.Options) {
 	flags.StringVar(&o.URL, "prometheus-url", "",
 		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus:9090")
@@ -133,7 +133,7 @@ func prometheusFlags(flags *pflag.FlagSet, o *nodeload.Options) {
 	flags.StringVar(&o.Time, "prometheus-time-query", "", "what gives the second at which that was measured")
 }
 
-// takingPartFlags say by which names the scheduler meets the API server, its replicas and the controllers.
+// takingPartFlags adds the flags of leader election, of the Leases, and of the address at which the API server finds the scheduler.
 func takingPartFlags(flags *pflag.FlagSet, o *live.Options) {
 	flags.StringVar(&o.Explain.Address, "explain-address", "0",
 		"where questions about the last cycle are taken (celsius explain), as an API behind the API server: say :8443; 0: nowhere")

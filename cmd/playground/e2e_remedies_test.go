@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestE2ERemedies runs the commands that messages and the dashboard name, word for word, where a cluster must answer them.
+// TestE2ERemedies runs, word for word, the commands in messages and on the dashboard that need a cluster.
 func TestE2ERemedies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

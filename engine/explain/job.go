@@ -105,7 +105,8 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	return ""
 }
 
-// closedCause states how the closed queue of a job is opened: not before each queue above it is open, the highest first.
+// closedCause returns how a user opens the closed queue of a job. The queues above it must be opened first, beginning with the highest
+// one.
 func (x *Cycle) closedCause(j *model.Job) string {
 	command := func(queue string) string { return "celsius queue operate " + queue + " --action open" }
 	why := fmt.Sprintf("queue %s is %s and starts no jobs", j.QueueName, j.Queue.State)

@@ -20,13 +20,14 @@ import (
 const (
 	// looksAtControllers is the time between two looks at the Lease of the controllers.
 	looksAtControllers = 15 * time.Second
-	// untouchedFor is the age from which an object that the controllers did not write to waits for them.
+	// untouchedFor is the age from which an object counts as waiting if the controllers have not written to it.
 	untouchedFor = 30 * time.Second
-	// mostReports is how many objects one look reports on.
+	// mostReports limits the number of objects on which one look reports.
 	mostReports = 100
 )
 
-// controllersWatch reports, where no controllers run, on Jobs without a status and on pods without a PodGroup: by an event, one per outage.
+// controllersWatch reports that no controllers run. It writes one event per outage on each Job without a status and on each pod without a
+// PodGroup.
 type controllersWatch struct {
 	lease   lease.Watch
 	names   []string
@@ -62,8 +63,8 @@ func (w *controllersWatch) run(ctx context.Context) {
 	}
 }
 
-// look reads the Lease of the controllers, and reports where nothing holds it. Controllers may run without a Lease: only objects are reported on
-// that none of them has written to.
+// look reads the Lease of the controllers, and reports where nothing holds it. Controllers may run without a Lease, so it reports only on
+// objects that none of them wrote to.
 func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
 	v, err := w.lease.Look(ctx, w.server, now)
 	if err != nil {
@@ -99,7 +100,8 @@ func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// waits reports whether the controllers are to create the PodGroup of a pod. The scheduler does so for a pod without an owner.
+// waits reports whether a pod waits until the controllers create its PodGroup. For a pod without an owner, the scheduler creates the
+// PodGroup.
 func (w *controllersWatch) waits(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && slices.Contains(w.names, pod.Spec.SchedulerName) &&
 		model.GroupOf(pod) == "" && metav1.GetControllerOfNoCopy(pod) != nil

@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
-// TestNoControllers names what waits for controllers that do not run: Jobs without a status, and pods without a PodGroup that have an owner.
+// TestNoControllers names what waits for controllers that do not run: Jobs without a status, and pods that have an owner and no PodGroup.
 func TestNoControllers(t *testing.T) {
 	begin := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
 	meta := func(name string, age time.Duration, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {

@@ -276,7 +276,7 @@ func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) 
 		g = &group{}
 		in.groups[key] = g
 	}
-	if g.object == nil || ownerJob(g.object) != ownerJob(o) { // of one object, too: whoever may write it may change its owner
+	if g.object == nil || ownerJob(g.object) != ownerJob(o) { // also for the same object, because a client may change its owner
 		if g.object != nil {
 			in.disown(key, g.object)
 		}

@@ -92,8 +92,8 @@ type Options struct {
 	LeaderElect bool
 	// LeaseName is the lease that they take turns by. "": celsius-scheduler.
 	LeaseName string
-	// ControllersLeaseName is the lease of the controllers, in the same namespace: where nothing holds it, Jobs and pods that wait for them
-	// say so. "": celsius-controllers.
+	// ControllersLeaseName is the Lease of the controllers, in the same namespace. If no process holds it, the scheduler reports this on
+	// Jobs and pods that wait for the controllers. Default: celsius-controllers.
 	ControllersLeaseName string
 	// LeaseTimes say how long it holds.
 	LeaseTimes lease.Times

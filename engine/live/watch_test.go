@@ -164,7 +164,8 @@ func TestServesByJob(t *testing.T) {
 	}
 }
 
-// TestAPodGroupChangesItsOwner has the owner of a PodGroup change and go, in each order: what intake knows of owners follows the object.
+// TestAPodGroupChangesItsOwner changes, adds or removes the owner of a PodGroup, and then deletes the PodGroup. Afterwards intake must
+// store nothing of the PodGroup.
 func TestAPodGroupChangesItsOwner(t *testing.T) {
 	in := newIntake([]string{"celsius"}, &nodeBook{}, func(string) string { return "" })
 	job := func(name string) *batchv1alpha1.Job {

@@ -238,8 +238,8 @@ func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
 	}
 }
 
-// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes, up to what these offer. Whoever may
-// create a pod with a nodeName must not make the cluster larger. It does not change within a cycle: a pod that tolerates the cordon of
+// usable computes Usable: what nodes that accept pods offer, and what pods use on the other nodes, up to what these offer. A user who
+// creates a pod with a nodeName must not make the cluster larger. Usable does not change within a cycle: a pod that tolerates the cordon of
 // a node, and is placed there, counts from the next Apply on.
 func (c *Cluster) usable() {
 	sum, rest := c.books.open.Clone(), c.books.openRest.Clone()

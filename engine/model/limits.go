@@ -18,13 +18,13 @@ type Limits struct {
 	JobTerms int
 	// Tolerations is the number of tolerations of one pod. Default: 256.
 	Tolerations int
-	// Expressions is the number of terms, labels, expressions and values of the node affinity, pod affinity and topology spread of one pod, all
+	// Expressions is the number of terms, labels, expressions and values of node affinity, pod affinity and topology spread of one pod, all
 	// together. Default: 2048.
 	Expressions int
 	// HostPorts is the number of host ports of one pod. Default: 256.
 	HostPorts int
-	// Resources is the number of resource names of one pod, PodGroup or task of a Job. All these objects together may bring 16 times as many
-	// names that no node has. Default: 64.
+	// Resources is the number of resource names of one pod, PodGroup or task of a Job. These objects may add names that no node offers,
+	// until the cluster has 16 times as many names. Default: 64.
 	Resources int
 	// Metadata is the number of bytes of labels and annotations, without the annotation of kubectl apply. Default: 64 KiB.
 	Metadata int
@@ -43,8 +43,13 @@ func (l Limits) Check() error {
 		name string
 		n    int
 	}{
-		{"terms per pod", l.PodTerms}, {"terms per job", l.JobTerms}, {"tolerations", l.Tolerations}, {"expressions", l.Expressions},
-		{"host ports", l.HostPorts}, {"resource names", l.Resources}, {"bytes of metadata", l.Metadata},
+		{"terms per pod", l.PodTerms},
+		{"terms per job", l.JobTerms},
+		{"tolerations", l.Tolerations},
+		{"expressions", l.Expressions},
+		{"host ports", l.HostPorts},
+		{"resource names", l.Resources},
+		{"bytes of metadata", l.Metadata},
 	} {
 		if of.n < 0 {
 			return fmt.Errorf("the limit of %s is %d, but it must be at least 1, or 0 for the default", of.name, of.n)
@@ -123,7 +128,7 @@ func termCount(o *corev1.Pod) int {
 	return n
 }
 
-// expressionCount counts what a pod compares with labels, and with what.
+// expressionCount counts the terms, labels, expressions and values of the affinity and topology spread of a pod.
 func expressionCount(spec *corev1.PodSpec) (n int) {
 	selector := func(s *metav1.LabelSelector) {
 		if s == nil {

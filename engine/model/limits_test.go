@@ -28,7 +28,7 @@ func annotatedWith(key string, bytes int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations[key] = strings.Repeat("x", bytes) }
 }
 
-// nodeTerms gives a pod preferred node affinity: so many terms with so many zones each.
+// nodeTerms adds preferred node affinity to a pod, with the given number of terms, and of zones in each term.
 func nodeTerms(count, values int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
@@ -44,7 +44,7 @@ func nodeTerms(count, values int) func(*corev1.Pod) {
 	}
 }
 
-// selectors gives a pod so many terms of pod affinity, each with so many expressions.
+// selectors adds the given number of terms of pod affinity to a pod, each with the given number of expressions.
 func selectors(count, expressions int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		s := &metav1.LabelSelector{}
@@ -69,7 +69,7 @@ func hostPorts(count int) func(*corev1.Pod) {
 	}
 }
 
-// names gives a pod so many resources that no node offers.
+// names adds requests for the given number of resources that no node offers to a pod.
 func names(count int, prefix string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for i := range count {
@@ -78,8 +78,8 @@ func names(count int, prefix string) func(*corev1.Pod) {
 	}
 }
 
-// TestLimitOfAllResourceNames has many small pods bring names of resources that no node offers, one after another. The cluster stops taking
-// them in at a limit, still knows the names that nodes offer, and counts what runs.
+// TestLimitOfAllResourceNames applies many small pods, one after another, each with resource names that no node offers. The cluster
+// refuses new names at a limit. It still knows the names that nodes offer, and counts running pods.
 func TestLimitOfAllResourceNames(t *testing.T) {
 	c := shared()
 	c.Apply(upserts(node("n1", "cpu=64 memory=8Gi pods=110"))...)

@@ -21,16 +21,17 @@ const (
 // dimension's own unit (docs/volcano.md, Amounts).
 const Slack = 0.1
 
-// Dims interns resource names. Names are only ever added. Each name makes every amount of the cluster longer, so what users write is bounded.
+// Dims interns resource names. Names are only ever added. Each name makes every amount of the cluster longer, so the names that users
+// write are bounded.
 type Dims struct {
 	names []string
 	units []float64
 	index map[string]int
-	// perObject is how many names one object of a user may have.
+	// perObject limits the number of names in one object of a user.
 	perObject int
 }
 
-// namesOfUsers is how many names there may be beyond which no object of a user adds one, as a multiple of the limit of one object.
+// namesOfUsers limits the number of all names, as a multiple of the limit of one object. Above it, no object of a user adds a name.
 const namesOfUsers = 16
 
 // NewDims has cpu, memory and pods.

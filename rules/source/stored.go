@@ -36,8 +36,8 @@ func ParseStored(data []byte) (*Document, Issues) {
 	return docs[0], issues
 }
 
-// dropMetadata drops the parts of metadata that the API server and its clients write, and no reader of a document uses. They can be larger
-// than the object, for example the annotation of kubectl apply, and parsing takes about 100 bytes of memory per byte.
+// dropMetadata removes the parts of metadata that the API server and its clients write and that no reader of a document uses. They can be
+// larger than the rest of the object: for example, the annotation of kubectl apply. Parsing takes about 100 bytes of memory per byte.
 func dropMetadata(object any) {
 	fields, _ := object.(map[string]any)
 	metadata, _ := fields["metadata"].(map[string]any)

@@ -19,13 +19,14 @@ import (
 const (
 	// looksAtScheduler is the time between two looks at the Lease of the scheduler.
 	looksAtScheduler = 15 * time.Second
-	// untouchedFor is the age from which an object that no scheduler wrote to is evidence that none runs.
+	// untouchedFor is the age from which an object proves that no scheduler runs, if no scheduler has written to it.
 	untouchedFor = 30 * time.Second
-	// mostReports is how many objects one look reports on: a cluster may have more waiting pods than events can be written.
+	// mostReports limits the number of objects on which one look reports, because a cluster may have too many waiting pods to write an
+	// event on each.
 	mostReports = 100
 )
 
-// schedulerWatch reports that no scheduler runs: on Jobs that wait by their state, and on pods that wait by an event, one per outage.
+// schedulerWatch reports that no scheduler runs: in the state of each waiting Job, and by one event per outage on each waiting pod.
 type schedulerWatch struct {
 	*parts
 	lease   lease.Watch
@@ -38,7 +39,7 @@ func newSchedulerWatch(p *parts, wakeJob wake) *schedulerWatch {
 	return &schedulerWatch{parts: p, lease: lease.Watch{Name: name}, wake: wakeJob}
 }
 
-// Start implements manager.Runnable. The leader alone runs it.
+// Start implements manager.Runnable. Only the leader runs it.
 func (s *schedulerWatch) Start(ctx context.Context) error {
 	ticker := time.NewTicker(looksAtScheduler)
 	defer ticker.Stop()
@@ -54,7 +55,7 @@ func (s *schedulerWatch) Start(ctx context.Context) error {
 	}
 }
 
-// look reads the Lease of the scheduler. Jobs that wait are reconciled when a scheduler was lost or came back.
+// look reads the Lease of the scheduler. If a scheduler stopped or started, look has the waiting Jobs reconciled.
 func (s *schedulerWatch) look(ctx context.Context) error {
 	is, err := s.lease.Look(ctx, s.live, s.now())
 	if err != nil {
@@ -111,8 +112,8 @@ func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
 	return nil
 }
 
-// provenBy reports whether a vacancy explains why an object waits. If the Lease does not exist, a scheduler may run without one: then only an
-// object that no scheduler wrote to since it was created is evidence.
+// provenBy reports whether a vacancy explains why an object waits. If the Lease does not exist, a scheduler may run without one. Then only
+// an object that no scheduler wrote to since it was created is evidence.
 func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool) bool {
 	if v == nil {
 		return false
@@ -120,7 +121,7 @@ func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool) bool
 	return !v.Missing || untouched && p.now().Sub(o.GetCreationTimestamp().Time) >= untouchedFor
 }
 
-// waitsForScheduler reports whether a pod can be bound. A pod with gates waits for who removes them.
+// waitsForScheduler reports whether a pod can be bound. A pod with scheduling gates waits until a client removes its gates.
 func waitsForScheduler(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) == 0 && !deleting(pod) && !finished(pod)
 }
@@ -134,7 +135,8 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// withoutScheduler states that no scheduler runs, where the PodGroup of a job or one of its pods waits for one; nil: that is not the cause.
+// withoutScheduler returns the cause that no scheduler runs, if the PodGroup of a job or one of its pods waits for a scheduler. It
+// returns nil if the cause is another one.
 func (p *parts) withoutScheduler(w *world) *waiting {
 	v := p.absent.Load()
 	if v == nil || objects.Admitted(w.group) && !slices.ContainsFunc(w.pods, waitsForScheduler) {

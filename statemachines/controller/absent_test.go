@@ -12,7 +12,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// outage is a stage with a Job, whose scheduler's Lease a test plays.
+// outage is a stage with a Job. The test writes the Lease of the scheduler.
 type outage struct {
 	*stage
 	watch *schedulerWatch
@@ -43,7 +43,7 @@ func (o *outage) renew() {
 	}
 }
 
-// pass lets time pass with a look at its end, and reconciles the Jobs that the look wakes. It returns the state of the Job.
+// pass advances the time, looks at the Lease, and reconciles the Jobs that the look wakes. It returns the state of the Job.
 func (o *outage) pass(d time.Duration) string {
 	o.t.Helper()
 	o.now = o.now.Add(d)
@@ -81,7 +81,7 @@ func TestNoScheduler(t *testing.T) {
 	why := "no scheduler runs: Lease celsius-system/celsius-scheduler was last renewed at " +
 		o.lease.Spec.RenewTime.UTC().Format(time.RFC3339)
 	o.pass(looksAtScheduler)
-	for range 3 { // the text stays, so that the status is written once
+	for range 3 { // the text does not change, so the status is written once
 		if got := o.pass(looksAtScheduler); got != "NoScheduler: "+why {
 			t.Errorf("after the crash: %s", got)
 		}
@@ -103,7 +103,7 @@ func TestNoScheduler(t *testing.T) {
 	}
 }
 
-// TestNoSchedulerRan tells a cluster without a scheduler from one whose scheduler runs without a Lease.
+// TestNoSchedulerRan distinguishes a cluster without a scheduler from a cluster in which the scheduler runs without a Lease.
 func TestNoSchedulerRan(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase schedulingv1beta1.PodGroupPhase

@@ -44,7 +44,8 @@ func (b *barePods) ours(pod *corev1.Pod) bool {
 	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && !deleting(pod) && !finished(pod)
 }
 
-// Reconcile creates the PodGroup of a pod that names none, and writes its name into the pod, unless the binding did.
+// Reconcile creates the PodGroup of a pod that names no PodGroup. It writes the name into the pod, unless the Binding of the pod wrote
+// it.
 func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := b.client.Get(ctx, req.NamespacedName, pod); err != nil {

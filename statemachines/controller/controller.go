@@ -82,8 +82,8 @@ type Options struct {
 	Namespace string
 	// LeaseName is the lease that the leader holds. Default: celsius-controllers.
 	LeaseName string
-	// SchedulerLeaseName is the lease of the scheduler, in the same namespace: where nothing holds it, Jobs and pods that wait say so.
-	// Default: celsius-scheduler.
+	// SchedulerLeaseName is the Lease of the scheduler, in the same namespace. If no process holds it, the controllers report this on Jobs
+	// and pods that wait. Default: celsius-scheduler.
 	SchedulerLeaseName string
 	// LeaseTimes say how long it holds. Default: as package lease has it.
 	LeaseTimes lease.Times
@@ -288,7 +288,7 @@ type parts struct {
 	metrics  *metrics
 	options  Options
 	now      func() time.Time
-	// absent is the Lease of the scheduler where no process holds it.
+	// absent is the Lease of the scheduler if no process holds it, and nil otherwise.
 	absent atomic.Pointer[lease.Vacancy]
 }
 

@@ -28,9 +28,9 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// groupEnds deletes a PodGroup that barePods created when its work is over: no pod of it is left that has not ended, and its owner wants no
-// more. Otherwise the scheduler would admit the PodGroup again for pods that never come, and it would hold resources of its queue. A
-// PodGroup that is Completed holds nothing, and stays until its owner is deleted.
+// groupEnds deletes a PodGroup that barePods created when its work is over: all its pods have ended or are being deleted, and its owner
+// wants no more pods. Otherwise the scheduler would admit the PodGroup again, and it would reserve resources of its queue for pods that
+// are never created. A PodGroup that is Completed reserves nothing, and stays until its owner is deleted.
 //
 //	owner                                wants no more pods if
 //	ReplicaSet, StatefulSet              spec.replicas is 0
@@ -47,10 +47,10 @@ type groupEnds struct {
 	known map[types.NamespacedName]*emptyGroup
 }
 
-// emptyGroup is what groupEnds remembers of a PodGroup without unfinished pods, or of the name of one that is missing.
+// emptyGroup is what groupEnds remembers of a PodGroup that has no unfinished pods or does not exist.
 type emptyGroup struct {
 	ours  bool      // it had pods of our schedulers
-	since time.Time // when it was first seen so; zero: it was not
+	since time.Time // when it was first seen empty or missing; zero: not yet
 }
 
 const (
@@ -58,9 +58,9 @@ const (
 	finishedFor = 10 * time.Second
 	// missingFor is how long a PodGroup may be missing while its owner has pods: the garbage collector may be deleting both.
 	missingFor = 5 * time.Second
-	// unknownOwnerFor is how long a PodGroup may be without pods if it is not known how its owner states what it wants.
+	// unknownOwnerFor is how long a PodGroup may be without pods if the controllers cannot read whether its owner wants pods.
 	unknownOwnerFor = 5 * time.Minute
-	// volcanoScheduler is the scheduler of PodGroups for which nothing names another one.
+	// volcanoScheduler is the scheduler of a PodGroup if no pod names another scheduler.
 	volcanoScheduler = "volcano"
 	// longestOwnerPoll is the longest time between two looks at an owner that wants pods but has none.
 	longestOwnerPoll = 5 * time.Minute
@@ -82,14 +82,14 @@ func addGroupEnds(mgr manager.Manager, p *parts) error {
 		Complete(p.recovering(&schedulingv1beta1.PodGroup{}, g))
 }
 
-// groupPhaseChanged keeps out the updates of a PodGroup that do not change its phase.
+// groupPhaseChanged reports whether an update changes the phase of a PodGroup. Other updates start no reconcile.
 func groupPhaseChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*schedulingv1beta1.PodGroup)
 	is, ok2 := e.ObjectNew.(*schedulingv1beta1.PodGroup)
 	return !ok || !ok2 || was.Status.Phase != is.Status.Phase
 }
 
-// podEnded keeps out the updates of a pod except the one with which it ends, or with which its deletion begins.
+// podEnded reports whether an update ends a pod or begins its deletion. Other updates start no reconcile.
 func podEnded(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*corev1.Pod)
 	is, ok2 := e.ObjectNew.(*corev1.Pod)
@@ -116,7 +116,8 @@ func inBareGroup(pod *corev1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil && (named == "" || named == objects.BareGroupName(pod))
 }
 
-// remember returns what is known of a PodGroup. The caller is the only worker for that PodGroup, or sets ours alone.
+// remember returns the record of a PodGroup, and creates a missing one. A caller that is not the worker of this PodGroup may only set
+// ours.
 func (g *groupEnds) remember(key types.NamespacedName) *emptyGroup {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,14 +168,15 @@ func (g *groupEnds) Reconcile(ctx context.Context, req reconcile.Request) (recon
 // alive reports whether a pod has neither ended nor is being deleted.
 func alive(pod *corev1.Pod) bool { return !over(pod) }
 
-// isBare reports whether barePods created a PodGroup for the pods of an owner. The PodGroup of a pod alone goes with the pod.
+// isBare reports whether barePods created a PodGroup for the pods of an owner. The PodGroup of a pod without an owner is deleted with the
+// pod.
 func isBare(group *schedulingv1beta1.PodGroup) bool {
 	owner := metav1.GetControllerOfNoCopy(group)
 	return owner != nil && owner.Kind != "Pod" && group.Name == batchv1alpha1.PodgroupNamePrefix+string(owner.UID)
 }
 
-// mayBeNeeded returns how long to wait because more pods of a PodGroup may come, or because its phase may become Completed; 0 if it is not
-// needed. If its owner is gone, the garbage collector deletes it.
+// mayBeNeeded returns how long to keep a PodGroup until the next check: its owner may create more pods, or its phase may become
+// Completed. It returns 0 if the PodGroup is not needed. If the owner does not exist, the garbage collector deletes the PodGroup.
 func (g *groupEnds) mayBeNeeded(ctx context.Context, group *schedulingv1beta1.PodGroup, pods []*corev1.Pod) (time.Duration, error) {
 	empty := g.emptyFor(client.ObjectKeyFromObject(group))
 	if early := finishedFor - empty; early > 0 && slices.ContainsFunc(pods, finished) {
@@ -208,8 +210,8 @@ func (g *groupEnds) podsOf(ctx context.Context, namespace, uid string) ([]*corev
 	return out, nil
 }
 
-// isOurs reports whether a PodGroup is for our schedulers. Its pods state that. If they are all gone, those that were seen count, and after
-// a restart of the controllers a PodGroup is of the scheduler volcano, as for the scheduler.
+// isOurs reports whether a PodGroup belongs to our schedulers. Its pods name their scheduler. If it has no pods, the pods that this
+// process has seen count. If this process has seen none, the PodGroup belongs to the scheduler volcano, as the scheduler assumes too.
 func (g *groupEnds) isOurs(key types.NamespacedName, pods []*corev1.Pod) bool {
 	if len(pods) > 0 {
 		return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return slices.Contains(g.options.SchedulerNames, pod.Spec.SchedulerName) })
@@ -226,8 +228,8 @@ func (g *groupEnds) emptyFor(key types.NamespacedName) time.Duration {
 	return g.now().Sub(known.since)
 }
 
-// missing has a PodGroup created again whose owner has unfinished pods. A user may have deleted it, or groupEnds did when the first of
-// these pods came.
+// missing creates a PodGroup again if its owner has unfinished pods. A user may have deleted the PodGroup, or groupEnds deleted it while
+// the owner created the first of these pods.
 func (g *groupEnds) missing(ctx context.Context, key types.NamespacedName, pods []*corev1.Pod) (reconcile.Result, error) {
 	i := slices.IndexFunc(pods, g.bare.ours)
 	if i < 0 {

@@ -89,7 +89,7 @@ func ends(s *stage, as batchv1.JobConditionType) {
 	}
 }
 
-// passes lets time pass for PodGroups.
+// passes advances the time, and reconciles before and after.
 func passes(s *stage, d time.Duration) {
 	s.t.Helper()
 	s.settle()
@@ -103,9 +103,9 @@ func queueHolds(s *stage) string {
 	return fmt.Sprintf("%d pending, %d inqueue, %d running, %d unknown", st.Pending, st.Inqueue, st.Running, st.Unknown)
 }
 
-// TestNativeWorkThatEndedHoldsNothing ends the work of owners that are no Volcano Jobs, in every way. The test plays the scheduler: a
+// TestNativeWorkThatEndedHoldsNothing ends the work of owners that are not Volcano Jobs, in every way. The test acts as the scheduler: a
 // PodGroup becomes Completed when enough of its pods ended, and otherwise the scheduler admits it again. In the end the PodGroup is
-// Completed or gone, and the queue counts it in no phase that holds resources.
+// Completed or deleted, and the queue counts it in no phase that reserves resources.
 func TestNativeWorkThatEndedHoldsNothing(t *testing.T) {
 	job := func() client.Object { return &batchv1.Job{} }
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ func TestNativeWorkThatEndedHoldsNothing(t *testing.T) {
 		owner            client.Object
 		apiVersion, kind string
 		end              func(s *stage)
-		phase            schedulingv1beta1.PodGroupPhase // of the PodGroup that stays; "": none does
+		phase            schedulingv1beta1.PodGroupPhase // of the PodGroup; "": it is deleted
 	}{
 		{"a Job completes, and its pods are deleted after its TTL", job(), "batch/v1", "Job", func(s *stage) {
 			s.play("bert", corev1.PodSucceeded, 0)
@@ -186,7 +186,7 @@ func TestNativeWorkThatEndedHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestNativeWorkThatGoesOnKeepsItsGroup shows PodGroups that groupEnds leaves alone.
+// TestNativeWorkThatGoesOnKeepsItsGroup checks PodGroups that groupEnds must not delete.
 func TestNativeWorkThatGoesOnKeepsItsGroup(t *testing.T) {
 	for _, c := range []struct {
 		name    string

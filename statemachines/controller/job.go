@@ -288,7 +288,7 @@ type transition struct {
 	killed  bool     // its pods were killed
 	debts   []debt   // what the status owes from now on
 	tried   bool     // the effect of the step was tried
-	failed  error    // why the effect failed, where it did
+	failed  error    // why the effect failed; nil if it did not
 }
 
 // write makes a job's new status, and stores it if it is new.

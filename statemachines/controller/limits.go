@@ -24,14 +24,14 @@ const defaultTaskRetry = 3
 // nearLimit is a limit of a job that is near. It becomes a condition with the status True.
 type nearLimit struct {
 	reason, message string
-	count, limit    int32 // 0 where the limit is a time
+	count, limit    int32 // 0 if the limit is a time
 }
 
 // isNear reports whether at least half of a limit is used.
 func isNear(count, limit int32) bool { return count >= limit/2 }
 
-// limitLook returns a limit of a job if it is near, and nil if it is not. known is false if this write of the status cannot tell: the
-// condition then stays as it is.
+// limitLook returns a limit of a job if it is near, and nil if it is not. known is false if this write of the status cannot determine it.
+// In that case the condition does not change.
 type limitLook func(job *batchv1alpha1.Job, t transition) (near *nearLimit, known bool)
 
 // limits announces the limits of a job during one reconcile.
@@ -87,7 +87,8 @@ func setLimit(s *batchv1alpha1.JobStatus, kind string, near *nearLimit, now time
 	}
 }
 
-// refusalsNear looks at how many times in a row the API server refused objects of the job. Only a step whose effect was tried can tell.
+// refusalsNear returns the limit of refusals in a row by the API server if it is near. The number is known only after a step that tried
+// its effect.
 func (l limits) refusalsNear(job *batchv1alpha1.Job, t transition) (*nearLimit, bool) {
 	switch {
 	case l.r.machine.Final(string(job.Status.State.Phase)):
@@ -100,7 +101,7 @@ func (l limits) refusalsNear(job *batchv1alpha1.Job, t transition) (*nearLimit, 
 	return l.refusalLimit(job, l.w.rec.nextRefusal(), t.failed), true
 }
 
-// refusalLimit returns the limit of refusals if it is near. Its end, the action TerminateJob, must lead somewhere from the job's phase.
+// refusalLimit returns the limit of refusals if it is near. It returns nil if the action TerminateJob does not lead to another phase.
 func (l limits) refusalLimit(job *batchv1alpha1.Job, refusals int, refusal error) *nearLimit {
 	count, limit := int32(refusals), int32(l.r.options.MaxRequeue+1)
 	if l.r.options.MaxRequeue < 0 || !isNear(count, limit) {
@@ -151,7 +152,8 @@ func (r *recall) restoreRefusals(s *batchv1alpha1.JobStatus) {
 	}
 }
 
-// retriesNear looks at how often the job was restarted. The machine itself states whether so many restarts end a job.
+// retriesNear returns the limit of restarts of the job if it is near. The state machine determines whether this number of restarts ends a
+// job.
 func (l limits) retriesNear(job *batchv1alpha1.Job, _ transition) (*nearLimit, bool) {
 	resumes := objects.Resumes(&job.Status)
 	retries, limit := job.Status.RetryCount-resumes, max(1, job.Spec.MaxRetry) // the first restart is the last one in any case
@@ -171,7 +173,8 @@ func (l limits) retriesNear(job *batchv1alpha1.Job, _ transition) (*nearLimit, b
 	return nil, true
 }
 
-// endOfRetries returns the final phase to which a restart leads once a job has had that many retries, and not before; "" if there is none.
+// endOfRetries returns the final phase to which a restart leads after the given number of retries. It returns "" if a restart leads to no
+// final phase, or to one already after 0 retries.
 func (l limits) endOfRetries(phase string, resumes, retries int32) (string, error) {
 	facts := l.w.facts()
 	job := *facts.Job
@@ -204,8 +207,8 @@ func (l limits) endOfRetries(phase string, resumes, retries int32) (string, erro
 	return end, nil
 }
 
-// taskRetriesNear looks at how often the containers of each task were restarted, and returns the task that is nearest to its limit. The
-// machine's rows of events and the job's policies state whether an action follows at the limit.
+// taskRetriesNear compares the restarts of the containers of each task with the limit, and returns the task that is nearest to its limit.
+// The rows of events of the state machine and the policies of the job determine whether an action follows at the limit.
 func (l limits) taskRetriesNear(job *batchv1alpha1.Job, t transition) (*nearLimit, bool) {
 	phase := string(job.Status.State.Phase)
 	if t.killed || l.r.machine.Final(phase) {
@@ -245,7 +248,7 @@ func (l limits) taskRetriesNear(job *batchv1alpha1.Job, t transition) (*nearLimi
 	return nearest, true
 }
 
-// answerTo returns the action, other than the plain one, that follows if a pod of a task runs while the task is as given, and the event.
+// answerTo returns the action that follows if a pod of the given task runs, and the event that leads to it. It ignores the plain action.
 func (l limits) answerTo(
 	o statemachines.Observer, task *statemachines.Task, policies statemachines.Policies,
 ) (d statemachines.Decision, event string) {
@@ -260,7 +263,7 @@ func (l limits) answerTo(
 	return statemachines.Decision{}, ""
 }
 
-// hasEffect reports whether an action does something else in a phase than the plain action.
+// hasEffect reports whether an action has a different effect in a phase than the plain action.
 func (l limits) hasEffect(phase, action string) bool {
 	if action == "" {
 		return false
@@ -278,7 +281,7 @@ func policyName(d statemachines.Decision) string {
 	return d.Policy
 }
 
-// runningTimeout is a cause that lasts, and the moments at which its action is announced and taken.
+// runningTimeout is a cause that still applies, with the time when it began and the time when its action is taken.
 type runningTimeout struct {
 	happening
 	since, due time.Time
@@ -291,10 +294,10 @@ func (d runningTimeout) announceAt() time.Time { return d.since.Add(d.due.Sub(d.
 // timeouts are the timeouts of policies that one look at a job has found.
 type timeouts struct {
 	looked bool            // the look is complete
-	first  *runningTimeout // of those of which half is over, the one that ends first
+	first  *runningTimeout // the one that ends first, of the timeouts that are half over
 }
 
-// add takes in a timeout, and returns how long until it is to be announced; 0 if that is past.
+// add returns the time until a timeout is to be announced. If half of the timeout is over, add records the timeout and returns 0.
 func (t *timeouts) add(d runningTimeout, now time.Time) time.Duration {
 	if early := d.announceAt().Sub(now); early > 0 {
 		return early
@@ -308,7 +311,7 @@ func (t *timeouts) add(d runningTimeout, now time.Time) time.Duration {
 	return 0
 }
 
-// timeoutNear looks at the timeouts of policies. The condition names no pod, because which pod comes first may change with every look.
+// timeoutNear returns the timeout of a policy that is near. The condition names no pod, because the first pod may differ at each look.
 func (l limits) timeoutNear(job *batchv1alpha1.Job, t transition) (*nearLimit, bool) {
 	phase, d := string(job.Status.State.Phase), l.w.timeouts.first
 	switch {
@@ -330,7 +333,7 @@ func (l limits) timeoutNear(job *batchv1alpha1.Job, t transition) (*nearLimit, b
 	}, true
 }
 
-// deletionNear looks at when a finished job is deleted.
+// deletionNear returns the time at which a finished job is deleted, as a limit that is near.
 func (l limits) deletionNear(job *batchv1alpha1.Job, _ transition) (*nearLimit, bool) {
 	at, ends := expiresAt(l.r.machine, job)
 	if !ends {

@@ -18,12 +18,12 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// limitCase is how a job comes near a limit, reaches it, and gets away from it.
+// limitCase states how a job comes near a limit, reaches it, and moves away from it.
 type limitCase struct {
 	name, kind, policies string
-	// near brings a new job to a point at which the limit is near, and early to the last point before that; nil: there is none.
+	// early brings a new job to the last point at which the limit is not near. Then near brings it to a point at which the limit is near.
 	early, near func(s *stage)
-	count       string // "2 of 3"; "0 of 0" where the limit is a time
+	count       string // "2 of 3"; "0 of 0" if the limit is a time
 	says        []string
 	reach       func(s *stage) // the limit is reached
 	end         batchv1alpha1.JobPhase
@@ -154,7 +154,7 @@ func TestLimitsAreAnnounced(t *testing.T) {
 	}
 }
 
-// isNear returns a job that is near the limit, with the condition checked.
+// isNear brings a new job near the limit, and checks its condition.
 func (c *limitCase) isNear(t *testing.T) *stage {
 	t.Helper()
 	job := trainJob(t, c.policies)
@@ -196,7 +196,7 @@ func (c *limitCase) isNear(t *testing.T) *stage {
 	return s
 }
 
-// isOver checks that the condition is there and False.
+// isOver checks that the condition exists and is False.
 func (c *limitCase) isOver(s *stage) {
 	s.t.Helper()
 	got := limitCondition(&s.job().Status, c.kind)
@@ -205,8 +205,8 @@ func (c *limitCase) isOver(s *stage) {
 	}
 }
 
-// TestRefusalsAreCountedOn has the API server refuse a job's pods while each try is that of a new process. The count goes on from the
-// condition, so that the limit is reached. Each try writes the status at most once.
+// TestRefusalsAreCountedOn refuses a job's pods, and restarts the controllers before each try. The count continues from the condition, so
+// that the limit is reached. Each try writes the status at most once.
 func TestRefusalsAreCountedOn(t *testing.T) {
 	s := newStage(t, Options{MaxRequeue: 15}, openQueue(), trainJob(t, ""))
 	s.settle()

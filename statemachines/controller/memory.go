@@ -173,7 +173,7 @@ func (r *recall) refused() int {
 	return r.refusals
 }
 
-// nextRefusal returns how many refusals in a row there are once the one at hand is counted.
+// nextRefusal returns the number of refusals in a row, including the current one.
 func (r *recall) nextRefusal() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,14 +48,14 @@ type world struct {
 	known known
 }
 
-// making is what a reconcile has made beside a job's pods, and what the limit conditions report.
+// making is what a reconcile has created in addition to a job's pods, and what the limit conditions report.
 type making struct {
-	timeouts timeouts          // those of policies whose causes last
+	timeouts timeouts          // timeouts of policies that are running
 	trimmed  error             // why the superfluous pods could not be deleted; nil if they were
-	plugins  *jobplugin.Run    // the job's, at work, once they were asked for
-	beside   map[string]string // entries of the ledger about what they made; nil: as they were
-	claimed  []string          // names of claims that are made, or were just now
-	again    time.Duration     // when to look again for what nobody tells of; 0: not
+	plugins  *jobplugin.Run    // the plugins of the job; nil until they are first used
+	beside   map[string]string // entries of the ledger about objects that plugins created; nil: unchanged
+	claimed  []string          // names of claims that exist or were just created
+	again    time.Duration     // when to check again for changes that cause no event; 0: never
 }
 
 // observe reads what there is of a job.

@@ -68,7 +68,7 @@ type stage struct {
 
 	// refuse, where it is set, returns the error with which the API server refuses to create an object.
 	refuse func(client.Object) error
-	// refuseDelete, where it is set, returns the error with which the API server refuses to delete an object.
+	// refuseDelete returns the error with which the API server refuses to delete an object. If it is nil, the API server refuses none.
 	refuseDelete func(client.Object) error
 
 	mu     sync.Mutex

@@ -44,7 +44,7 @@ func (r *jobs) expiry(job *batchv1alpha1.Job) (time.Duration, bool) {
 	return max(0, at.Sub(r.now())), true
 }
 
-// expiresAt returns when a finished job is deleted; false if it has not ended, or stays for good.
+// expiresAt returns when a finished job is deleted; false if the job has not ended or is never deleted.
 func expiresAt(machine *statemachines.Machine, job *batchv1alpha1.Job) (time.Time, bool) {
 	if job.Spec.TTLSecondsAfterFinished == nil || !machine.Final(string(job.Status.State.Phase)) {
 		return time.Time{}, false

@@ -164,7 +164,7 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 	return why
 }
 
-// partsNamespace is where the parts keep their Leases.
+// partsNamespace is the namespace of the Leases of the scheduler and the controllers.
 const partsNamespace = "celsius-system"
 
 // acceptFor is the form in which an answer is asked for.

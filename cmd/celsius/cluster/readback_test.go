@@ -70,7 +70,8 @@ func reads() []string {
 	}
 }
 
-// changeable is a world with what the commands of changes need in addition: a policy that served as another one, and one of some queues.
+// changeable returns a world with the objects that the commands in changes need: a policy with an earlier revision, and a policy for one
+// queue.
 func changeable(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -151,8 +152,8 @@ func TestWeightIsReadBack(t *testing.T) {
 	}
 }
 
-// TestUnknownWrites runs each command with a client that writes, and that then gets no answer from the API server. No command may report
-// success.
+// TestUnknownWrites runs each command with a client that writes, and that gets no answer to its later reads from the API server. No
+// command may report success.
 func TestUnknownWrites(t *testing.T) {
 	for name, line := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -185,8 +186,8 @@ func TestUnknownWrites(t *testing.T) {
 	}
 }
 
-// TestChangesAreListed compares the tables with the commands as they are: each command either changes something, and TestDroppedWrites loses
-// its writes, or only reads.
+// TestChangesAreListed compares the tables with the commands as they are: each command either only reads, or changes something, and
+// TestDroppedWrites loses its writes.
 func TestChangesAreListed(t *testing.T) {
 	listed, known := changes(), reads()
 	for _, program := range []string{"celsius", "vcctl", "vsub", "vjobs", "vqueues", "vcancel", "vsuspend", "vresume"} {

@@ -157,7 +157,7 @@ type group struct {
 
 type job struct {
 	named
-	// scheduler is who is to place its pods.
+	// scheduler is the name of the scheduler that places the pods of the Job.
 	scheduler string
 	queue     string
 	min       int32

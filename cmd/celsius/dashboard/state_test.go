@@ -511,7 +511,7 @@ func TestJobsWithoutPodGroup(t *testing.T) {
 	}
 	const none = "no scheduler runs: Lease celsius-system/celsius-scheduler was last renewed at 2026-11-27T09:00:00Z"
 	misspelt := job("gpt-neo", "research", "", "", 2*time.Hour)
-	misspelt.Spec.SchedulerName = "celsuis"
+	misspelt.Spec.SchedulerName = "celsiu"
 	fill(t, s,
 		aQueue("research", "", "", ""), aQueue("batch", "", "", ""),
 		job("bert-large", "research", "", "", time.Hour),
@@ -537,7 +537,7 @@ func TestJobsWithoutPodGroup(t *testing.T) {
 	if n := s.line(s.sum(), "research").Total; n != 1 {
 		t.Errorf("%d jobs wait in research, want 1", n)
 	}
-	if v, _, _ := s.story("nlp", "gpt-neo"); !strings.Contains(v.Job.Why, `spec.schedulerName is "celsuis"`) {
+	if v, _, _ := s.story("nlp", "gpt-neo"); !strings.Contains(v.Job.Why, `spec.schedulerName is "celsiu"`) {
 		t.Errorf("a Job of another scheduler: %q", v.Job.Why)
 	}
 	v, _, ok := s.story("nlp", "resnet-50")

@@ -357,7 +357,7 @@ func (s *state) job(g *group, x *gang) jobView {
 	return v
 }
 
-// begun reports whether a Job had a phase in which it does not wait for its PodGroup.
+// begun reports whether a Job is in a phase in which it does not wait for its PodGroup.
 func (j *job) begun() bool {
 	return !slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, j.state.Phase)
 }
@@ -365,18 +365,19 @@ func (j *job) begun() bool {
 // ours reports whether Celsius serves the scheduler that a Job names.
 func (j *job) ours() bool { return slices.Contains([]string{"", "celsius", "volcano"}, j.scheduler) }
 
-// why states why a Job without a PodGroup waits: as the controllers wrote it, or what can be seen.
+// why returns why a Job without a PodGroup waits: the message of the controllers, or a cause that its status and spec show.
 func (j *job) why() string {
 	switch {
 	case j.state.Phase == "" && !j.ours():
-		return fmt.Sprintf("no controllers have written to the Job, whose spec.schedulerName is %q; Celsius serves celsius and volcano", j.scheduler)
+		return fmt.Sprintf("no controllers have written to the Job, whose spec.schedulerName is %q; Celsius serves celsius and volcano",
+			j.scheduler)
 	case j.state.Phase == "":
 		return "no controllers have written to the Job since it was created; see its events"
 	}
 	return cmp.Or(j.state.Message, j.state.Reason, "its PodGroup does not exist yet")
 }
 
-// withoutGroup is a Job whose PodGroup does not exist.
+// withoutGroup returns the view of a Job that has no PodGroup.
 func (j *job) withoutGroup() jobView {
 	v := jobView{
 		Namespace: j.Namespace, Name: j.Name, Queue: j.queue, Phase: string(j.state.Phase), Since: j.CreationTimestamp.Time, Min: j.min,
@@ -392,7 +393,7 @@ func byAge(a, b *group) int {
 		strings.Compare(a.Name, b.Name))
 }
 
-// line are the jobs that wait; in is the queue in which they do, "": any. A Job that has no PodGroup yet is one of them.
+// line returns the jobs that wait in queue in, or in any queue if in is empty. It includes Jobs that have no PodGroup yet.
 func (s *state) line(x sums, in string) lineView {
 	type waiting struct {
 		since time.Time

@@ -14,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// defaultDuration is how long a Lease holds that does not state it.
+// defaultDuration is the duration of a Lease that states none.
 const defaultDuration = 15 * time.Second
 
 // Vacancy is a Lease that no process holds.
 type Vacancy struct {
 	Name    types.NamespacedName
 	Missing bool      // the Lease does not exist
-	Holder  string    // who held it last; "": it was released
+	Holder  string    // the last holder; "": the Lease was released
 	Renewed time.Time // by the clock of the holder; zero: never
 }
 
-// VacancyOf returns nil where a process holds a Lease at the given time. It compares the holder's clock with that of the caller.
+// VacancyOf returns nil if a process holds a Lease at the given time. It compares the holder's clock with that of the caller.
 func VacancyOf(l *coordinationv1.Lease, now time.Time) *Vacancy {
 	v := vacancyOf(l)
 	if v.Holder != "" && !now.After(v.Renewed.Add(durationOf(l))) {
@@ -49,12 +49,12 @@ func durationOf(l *coordinationv1.Lease) time.Duration {
 	return time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// String states it with the time of the last renewal. It does not name the holder, so that it can be written where every user reads it.
+// String states the vacancy with the time of the last renewal. It does not name the holder, because all users may read the text.
 func (v *Vacancy) String() string {
 	return v.text("at " + v.Renewed.UTC().Format(time.RFC3339))
 }
 
-// Ago states it with the holder and the time since the last renewal, as the given function writes it.
+// Ago states the vacancy with the holder and the time since the last renewal, which the given function formats.
 func (v *Vacancy) Ago(since func(metav1.Time) string) string {
 	return v.text(since(metav1.NewTime(v.Renewed)) + " ago, by " + v.Holder)
 }
@@ -70,16 +70,17 @@ func (v *Vacancy) text(renewed string) string {
 	}
 }
 
-// Watch looks at the Lease of another part of Celsius. Its zero value with a Name is ready.
+// Watch observes the Lease of another part of Celsius. A Watch that has only a Name is ready for use.
 type Watch struct {
 	Name types.NamespacedName
 
 	version string    // of the Lease at the last look; "": it did not exist
-	since   time.Time // of which version is the same, by our own clock
+	since   time.Time // when version was first read, by our own clock
 }
 
-// Look reads the Lease. It returns nil while a process may hold it, which is until the Lease did not change for four thirds of its
-// duration, as for a process that waits for it. Clocks need not agree. Errors of the API server are returned.
+// Look reads the Lease. It returns nil while a process may hold the Lease, which ends when the Lease has not changed for 4/3 of its
+// duration. The clocks of both processes need not agree, because Look measures the time with its own clock. It returns errors of the API
+// server.
 func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vacancy, error) {
 	l := &coordinationv1.Lease{}
 	err := r.Get(ctx, w.Name, l)
@@ -99,11 +100,12 @@ func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vaca
 	return vacancyOf(l), nil
 }
 
-// Reports remembers on which objects a vacancy was reported, so that each is reported on once per outage. Its zero value is ready.
+// Reports remembers the objects on which a vacancy was reported, so that each object gets one report per outage. The zero value is ready
+// for use.
 type Reports struct{ done map[types.UID]bool }
 
-// Next returns the oldest objects that were not reported on, at most so many, and counts them as reported on. waiting are all objects to
-// which the vacancy matters; others are forgotten.
+// Next returns the oldest objects without a report, at most as many as most, and marks them as reported. waiting lists all objects that
+// the vacancy affects. Next forgets all other objects.
 func (r *Reports) Next(waiting []client.Object, most int) []client.Object {
 	still, next := map[types.UID]bool{}, []client.Object{}
 	for _, o := range waiting {

@@ -109,7 +109,7 @@ func TestVacancyOf(t *testing.T) {
 	}
 }
 
-// TestReports reports on the oldest objects first, on each once, and forgets those that wait no more.
+// TestReports reports on the oldest objects first and on each object once. It forgets objects that no longer wait.
 func TestReports(t *testing.T) {
 	begin := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
 	pod := func(name string, age time.Duration) client.Object {

@@ -55,8 +55,8 @@ func victimsSite(step *policy.Step) string {
 	return ""
 }
 
-// permitting returns the rows of a section that can permit a victim in a step, tier by tier. A veto only protects. A row whose when is
-// false for the scope of the step has no effect in it.
+// permitting returns the rows of a section that can permit a victim in a step, tier by tier. A veto only protects. A row has no effect in
+// a step if its field when is false for the scope of the step.
 func (l *linter) permitting(site string, step *policy.Step) (out []*policy.Rule) {
 	of := &language.Frame{Scope: types.String(step.Word(policy.KeyScope))}
 	for _, r := range l.policy.Rules(site) {

@@ -71,7 +71,8 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestRemediesOfActionsThatCannotEvict carries out the remedies of each warning, word for word: the warning is given no more.
+// TestRemediesOfActionsThatCannotEvict carries out the remedies of each warning, word for word. Afterwards the linter must not report the
+// warning.
 func TestRemediesOfActionsThatCannotEvict(t *testing.T) {
 	t.Parallel()
 	warns := func(action string, tables ...string) (hint string) {
