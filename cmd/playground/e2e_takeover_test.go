@@ -86,10 +86,29 @@ func (w *world) leave(yaml string, nodes []string) {
 	}
 }
 
+// limitsNear checks which limits a job that was taken over announces.
+func (w *world) limitsNear(name string, want ...string) {
+	w.t.Helper()
+	job := &batchv1alpha1.Job{}
+	if err := w.Get(name, job); err != nil {
+		w.t.Fatal(err)
+	}
+	var got []string
+	for _, c := range job.Status.LimitConditions {
+		if c.Status == metav1.ConditionTrue {
+			got = append(got, string(c.Type))
+		}
+	}
+	if !slices.Equal(got, want) {
+		w.t.Errorf("job %s announces the limits %q, want %q", name, got, want)
+	}
+}
+
 // taken is what is compared of a cluster before and after it was taken over: text by object, of the
 // objects of these names, or whose names begin with one and a hyphen.
 // Left out is what tells when or in which cycle something was written, and what is said in the
-// specs of PodGroups, which newer versions of Volcano say more fully.
+// specs of PodGroups, which newer versions of Volcano say more fully. The conditions of limits are
+// left out, because Volcano has none: limitsNear has them.
 func (w *world) taken(names []string) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -107,6 +126,7 @@ func (w *world) taken(names []string) map[string]string {
 		w.t.Fatal(err)
 	}
 	for _, j := range jobs.Items {
+		j.Status.LimitConditions = nil
 		add("Job", j.Name, []any{j.UID, j.DeletionTimestamp, j.Spec, j.Status})
 	}
 	for _, g := range groups.Items {
@@ -199,6 +219,8 @@ spec:
 	if diff := cmp.Diff(before, w.taken(still)); diff != "" {
 		t.Errorf("what was there is not as it was left (-before +after):\n%s", diff)
 	}
+	w.limitsNear("retried", "RetryLimitNear", "TaskRetryLimitNear")
+	w.limitsNear("train")
 	w.checkEvents(still)
 	w.checkWaiting()
 	w.checkQueues(map[string][2]string{ // what waited holds 4 CPUs now

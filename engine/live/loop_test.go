@@ -618,7 +618,8 @@ func TestOptions(t *testing.T) {
 		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
 		Window: 20 * time.Millisecond, BindWorkers: 64, BindingEvents: BindingsOfGangs, GangTimeout: time.Minute,
 		CycleTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
-		LeaseTimes: lease.Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
+		ControllersLeaseName: "celsius-controllers",
+		LeaseTimes:           lease.Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
