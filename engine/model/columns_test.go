@@ -57,7 +57,7 @@ func heap() int64 {
 // Names that pods invent cost nothing that grows with the nodes.
 func TestInventedNamesHaveNoColumns(t *testing.T) {
 	const nodes, names, each = 2000, 10_000, 100
-	c := NewCluster(Options{})
+	c := NewCluster(Options{Limits: Limits{Resources: names}})
 	var deltas []Delta
 	for i := range nodes {
 		deltas = append(deltas, Delta{Object: columnsNode(i)})
