@@ -46,7 +46,7 @@ install: build ## put celsius and kubectl's plugin of it into BINDIR, and with V
 
 .PHONY: test
 test: ## run all tests; at the end is told what did not run, and why
-	RAPID_SEED=$(RAPID_SEED) go run $(GOTESTSUM) --format standard-quiet --format-hide-empty-pkg -- -timeout 30m ./...
+	RAPID_SEED=$(RAPID_SEED) go run $(GOTESTSUM) --format standard-quiet --format-hide-empty-pkg -- -timeout 45m ./...
 
 .PHONY: race
 race: ## run all tests with the race detector, but for those in which Kubernetes would be compiled anew
@@ -54,7 +54,7 @@ race: ## run all tests with the race detector, but for those in which Kubernetes
 
 .PHONY: e2e
 e2e: ## run the end-to-end tests only: a control plane in the process, played nodes
-	go test -count=1 -timeout 30m ./cmd/playground
+	go test -count=1 -timeout 45m ./cmd/playground
 
 .PHONY: browser
 browser: ## install Chromium, in which a test looks at the pages that simulate writes; Debian and Ubuntu, as root
