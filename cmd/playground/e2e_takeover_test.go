@@ -96,7 +96,7 @@ func (w *world) limitsNear(name string, want ...string) {
 	var got []string
 	for _, c := range job.Status.LimitConditions {
 		if c.Status == metav1.ConditionTrue {
-			got = append(got, string(c.Type))
+			got = append(got, c.Type)
 		}
 	}
 	if !slices.Equal(got, want) {
