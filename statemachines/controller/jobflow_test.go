@@ -328,25 +328,36 @@ func TestJobFlowOutOfBounds(t *testing.T) {
 	}
 }
 
-// TestJobFlowIsLarge: a JobFlow that got by admission with as many flows as an object can hold is not looked at for long.
+// TestJobFlowIsLarge: a JobFlow that was stored past admission may have as many flows as an object can hold. With four times the flows, a
+// reconcile takes less than nine times as long. If it compared each flow with all others, it would take sixteen times as long.
 func TestJobFlowIsLarge(t *testing.T) {
-	var spec strings.Builder
-	spec.WriteString("flows:\n- {name: n0}\n")
-	const n = 20_000
-	for i := 1; i < n; i++ {
-		fmt.Fprintf(&spec, "- {name: n%d, dependsOn: {targets: [n%d]}}\n", i, i-1)
+	look := func(n int) time.Duration {
+		var spec strings.Builder
+		spec.WriteString("flows:\n- {name: n0}\n")
+		for i := 1; i < n; i++ {
+			fmt.Fprintf(&spec, "- {name: n%d, dependsOn: {targets: [n%d]}}\n", i, i-1)
+		}
+		flow := flowOf(t, spec.String())
+		for i := range n / 2 {
+			done := flowv1alpha1.JobStatus{Name: fmt.Sprintf("f-n%d", i), State: "Completed"}
+			flow.Status.JobStatusList = append(flow.Status.JobStatusList, done)
+		}
+		s := newStage(t, Options{MaxJobs: -1}, flow, template(fmt.Sprintf("n%d", n/2)))
+		begin := time.Now()
+		s.round()
+		took := time.Since(begin)
+		s.jobsAre("Running", fmt.Sprintf("f-n%d", n/2))
+		return took
 	}
-	flow := flowOf(t, spec.String())
-	for i := range n / 2 {
-		flow.Status.JobStatusList = append(flow.Status.JobStatusList, flowv1alpha1.JobStatus{Name: fmt.Sprintf("f-n%d", i), State: "Completed"})
+	const tries = 3 // something else may keep the processor during one
+	ratio := 0.0
+	for range tries {
+		few, many := look(5_000), look(20_000)
+		if ratio = float64(many) / float64(few); ratio < 9 {
+			return
+		}
 	}
-	s := newStage(t, Options{MaxJobs: -1}, flow, template(fmt.Sprintf("n%d", n/2)))
-	begin := time.Now()
-	s.round()
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	s.jobsAre("Running", fmt.Sprintf("f-n%d", n/2))
+	t.Errorf("four times the flows took %.1f times as long", ratio)
 }
 
 // TestJobTemplateStatus: a template tells which Jobs were made from it, and forgets those that are gone.
