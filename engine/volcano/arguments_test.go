@@ -39,7 +39,7 @@ func documented() map[string]string {
 			"predicate.NodeVolumeLimitsEnable predicate.VolumeZoneEnable predicate.PodTopologySpreadEnable predicate.VolumeBindingEnable " +
 			"predicate.DynamicResourceAllocationEnable predicate.CacheEnable predicate.ProportionalEnable predicate.resources " +
 			"predicate.resources.*.cpu predicate.resources.*.memory volumebinding.weight " +
-			"predicate.GPUSharingEnable predicate.GPUNumberEnable",
+			"predicate.GPUSharingEnable predicate.GPUNumberEnable predicate.VGPUEnable",
 		"rescheduling": "interval metricsPeriod queueSelector labelSelector.* strategies strategies.lowNodeUtilization.thresholds.cpu " +
 			"strategies.lowNodeUtilization.thresholds.memory strategies.lowNodeUtilization.thresholds.pods " +
 			"strategies.lowNodeUtilization.targetThresholds.cpu strategies.lowNodeUtilization.targetThresholds.memory " +
