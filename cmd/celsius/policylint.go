@@ -67,6 +67,7 @@ func newPolicyLintCommand() *cobra.Command {
 
 // lintFiles gives what is found in the policies of some files.
 func lintFiles(in io.Reader, files []string) (found source.Issues, err error) {
+	defer fewCollections()()
 	var mistakes source.Issues
 	for _, file := range files {
 		docs, issues := readPolicies(file, in)

@@ -50,6 +50,9 @@ type TableScope struct {
 	params  *rules.Object
 	vars    []*Variable
 	scopes  map[string]*rules.Scope
+	// expressions contains the expressions that compiled without an issue.
+	expressions map[expression]*eval.Expr
+
 	probe   *language.Frame // resolves params, for constants
 	cyclic  []string
 	filters bool // the expressions are conditions of an action's steps
@@ -181,7 +184,7 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 	if sc == nil {
 		return nil
 	}
-	e, issues := eval.Compile(sc, text, want)
+	e, issues := compileOnce(s, sc, text, want)
 	doubts := e.Doubts(guards...)
 	if doubts.Err() != nil {
 		e = nil
@@ -202,6 +205,29 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 		return nil
 	}
 	return e
+}
+
+// compileOnce compiles an expression, or copies an equal expression of the same scope. Many rows repeat an expression, for example
+// {{node.name}} in their messages.
+func compileOnce(s *TableScope, sc *rules.Scope, text source.Text, want rules.Kind) (*eval.Expr, source.Issues) {
+	key := expression{sc, want.Name, text.Value}
+	if known := s.expressions[key]; known != nil {
+		return known.At(text), nil
+	}
+	e, issues := eval.Compile(sc, text, want)
+	if len(issues) == 0 {
+		if s.expressions == nil {
+			s.expressions = map[expression]*eval.Expr{}
+		}
+		s.expressions[key] = e
+	}
+	return e, issues
+}
+
+// expression identifies expressions that compile to the same result.
+type expression struct {
+	scope      *rules.Scope
+	kind, text string
 }
 
 // starving is the field of a job that is a site's own answer.

@@ -115,3 +115,43 @@ func BenchmarkThousandRows(b *testing.B) {
 		}
 	}
 }
+
+// TestRepeatedExpressions compiles rows that repeat an expression with few allocations. Each row still has an expression of its own with
+// its place in the file, because a session finds budgets by the pointer.
+func TestRepeatedExpressions(t *testing.T) {
+	rows := func(n int, when string) *source.Document {
+		text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: maintenance}\nspec:\n" +
+			"  pipeline: [allocate]\n  tiers:\n  - name: t\n    tables:\n    - name: maintenance\n      inline:\n        predicates:\n"
+		for i := range n {
+			text += fmt.Sprintf("        - {name: row-%d, when: '%s', expression: 'node.ready', message: 'node {{node.name}} is drained'}\n", i,
+				strings.ReplaceAll(when, "#", fmt.Sprint(i)))
+		}
+		docs, issues := source.Parse("policy.yaml", []byte(text))
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		return docs[0]
+	}
+	load := func(doc *source.Document) (p *Policy) {
+		p, issues := Load(doc)
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		return p
+	}
+	const long = `now - job.createdAt > duration("2h") && node.labels[?"rack"].orValue("") == "r#"`
+	same, different := rows(200, strings.ReplaceAll(long, "#", "")), rows(200, long)
+	few := testing.AllocsPerRun(1, func() { load(same) })
+	many := testing.AllocsPerRun(1, func() { load(different) })
+	if few > many/3 {
+		t.Errorf("200 equal rows take %.0f allocations, 200 different rows %.0f", few, many)
+	}
+	all := load(same).All
+	a, b := all[0].When, all[1].When
+	if a == b || len(a.NowParts) != 1 || len(b.NowParts) != 1 || a.NowParts[0] == b.NowParts[0] {
+		t.Errorf("two rows share an expression: %p with %v, %p with %v", a, a.NowParts, b, b.NowParts)
+	}
+	if first, second := a.Text.Issue(0, 1, "", "").Line, b.Text.Issue(0, 1, "", "").Line; first != 12 || second != 13 {
+		t.Errorf("the expressions are in lines %d and %d, want 12 and 13", first, second)
+	}
+}

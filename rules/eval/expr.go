@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -46,6 +47,17 @@ type compiled struct {
 	column  column
 	numbers columnOf[float64] // the column as doubles
 	names   []string          // of roots, by number
+}
+
+// At returns a copy of the expression for an equal text at another place. The NowParts are copies too, because a session finds the budget
+// of an expression and of these parts by pointer.
+func (e *Expr) At(text source.Text) *Expr {
+	at := *e
+	at.Text, at.NowParts = text, slices.Clone(e.NowParts)
+	for i, part := range at.NowParts {
+		at.NowParts[i] = part.At(text)
+	}
+	return &at
 }
 
 // Eval computes the value under the roots that vars resolves. A failure is a *types.Err. It is fastest where vars

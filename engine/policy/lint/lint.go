@@ -29,7 +29,7 @@ func Policy(doc *source.Document) (found, mistakes source.Issues) {
 	if issues.Err() != nil {
 		return nil, issues.Errors()
 	}
-	l := &linter{policy: p, doc: doc, spec: doc.Root.Get("spec")}
+	l := &linter{policy: p, doc: doc, spec: doc.Root.Get("spec"), summaries: map[*policy.Rule]*summary{}}
 	for _, tier := range l.items(l.spec.Get("tiers")) {
 		never := l.never(tier, "tier")
 		for _, entry := range l.items(tier.Get("tables")) {
@@ -53,6 +53,8 @@ type linter struct {
 	spec   source.Value
 	found  source.Issues
 	quiet  source.Issues // of what compiled, there are none
+
+	summaries map[*policy.Rule]*summary
 }
 
 // warn tells once what is found again in each row before which a when of a table stands.

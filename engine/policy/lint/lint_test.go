@@ -278,3 +278,24 @@ func TestNothingInWhatShips(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLintIsLinear counts the allocations of the comparisons between rows: twice as many rows take at most 2.5 times as many.
+func TestLintIsLinear(t *testing.T) {
+	cost := func(rows int) float64 {
+		var body strings.Builder
+		body.WriteString("predicates: [\n")
+		for i := range rows {
+			fmt.Fprintf(&body, "{name: pool-%[1]d, when: 'job.namespace == \"lab-%[1]d\" && task.priority > %[1]d', "+
+				"expression: 'node.labels[?\"example.com/pool\"].orValue(\"\") == \"pool-%[1]d\"'},\n", i)
+		}
+		doc := parsed(t, policyWith(body.String()+"]"))
+		return testing.AllocsPerRun(1, func() {
+			if issues, mistakes := Policy(doc); len(issues)+len(mistakes) > 0 {
+				t.Fatal(issues, mistakes)
+			}
+		})
+	}
+	if few, many := cost(200), cost(400); many > 2.5*few {
+		t.Errorf("200 rows take %.0f allocations, and 400 rows take %.0f", few, many)
+	}
+}

@@ -179,28 +179,45 @@ func (l *linter) guarded(r *policy.Rule) {
 
 // before warns of a row that says what an earlier one says, or that excludes one that must hold, too.
 func (l *linter) before(r *policy.Rule, rows []*policy.Rule) {
+	mine := l.summary(r)
 	for _, other := range rows {
 		if other.Site.Name != r.Site.Name || !comparable(r, other) {
 			continue
 		}
-		sameGuard := guardText(r) == guardText(other)
-		same := sameGuard && plain(r.Expression) == plain(other.Expression)
+		others := l.summary(other)
+		sameGuard := mine.guard == others.guard
+		same := sameGuard && mine.text == others.text
 		switch {
 		case same && (slices.Contains(orders(), r.Site.Name) || r.Tier == other.Tier || slices.Contains(allHold(), r.Site.Name)):
 			l.at(r.Expression, "remove one of the two rows", "the row %q of the table %s says the same, and is asked before", other.Name,
 				other.Table)
 			return
-		case sameGuard && slices.Contains(allHold(), r.Site.Name):
-			t, o := teller{r.Expression.Checked()}, teller{other.Expression.Checked()}
-			mine, others := t.atoms(t.Expr(), false), o.atoms(o.Expr(), false)
-			_, _, mineClash := clash(mine)
-			_, _, othersClash := clash(others)
-			if a, b, found := clash(slices.Concat(others, mine)); found && !mineClash && !othersClash {
+		case sameGuard && !mine.clashes && !others.clashes && slices.Contains(allHold(), r.Site.Name):
+			if a, b, found := clash(slices.Concat(others.atoms, mine.atoms)); found {
 				l.at(r.Expression, "join what may hold with || in one row, or give the rows a when", "%s never holds together with %s of the row %q, "+
 					"and both must", b.text, a.text, other.Name)
 			}
 		}
 	}
+}
+
+// summary is what the comparison of two rows reads of each. It is computed once per row, because every row is compared with all earlier
+// rows of its section.
+type summary struct {
+	guard, text string // the expressions with uniform spaces
+	atoms       []atom
+	clashes     bool // the atoms contradict each other
+}
+
+func (l *linter) summary(r *policy.Rule) *summary {
+	if known := l.summaries[r]; known != nil {
+		return known
+	}
+	t := teller{r.Expression.Checked()}
+	out := &summary{guard: guardText(r), text: plain(r.Expression), atoms: t.atoms(t.Expr(), false)}
+	_, _, out.clashes = clash(out.atoms)
+	l.summaries[r] = out
+	return out
 }
 
 // comparable says that the texts of two rows mean the same where they are the same: params and variables are those of a table.
