@@ -59,13 +59,6 @@ func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enou
 	return plan, true
 }
 
-// Forget drops all that is remembered but the values that settle at a start: an explanation was broken off, and may have left it half done.
-func (d *Decider) Forget() {
-	if d.session != nil {
-		d.session, d.memory = d.session.Renewed(), nil
-	}
-}
-
 // Cycle is Decide with the session that there is.
 func (d *Decider) Cycle(now time.Time) *model.Plan { return d.cycle(now, func(string) {}) }
 

@@ -22,8 +22,6 @@ type Cycle struct {
 	Past *Past
 	// Sees says whether who asks may know what is in a namespace; nil: of all. What is in others is told of without names.
 	Sees func(namespace string) bool
-	// Learn runs what a question learns of the cluster, and later questions reuse, in a time of its own; nil: time is not limited.
-	Learn func(learn func())
 
 	// Titles are those of the cluster's jobs.
 	Titles Titles

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"maps"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -35,6 +36,14 @@ func (d *decided[T]) of(pod string) *Decided[T] {
 		return what
 	}
 	return d.old[pod]
+}
+
+// Clone returns a copy that does not change when Note is called.
+func (p *Past) Clone() *Past {
+	out := &Past{Most: p.Most}
+	out.binds = decided[model.Bind]{maps.Clone(p.binds.young), maps.Clone(p.binds.old)}
+	out.evicts = decided[model.Evict]{maps.Clone(p.evicts.young), maps.Clone(p.evicts.old)}
+	return out
 }
 
 // Note remembers what a plan decided; policy made it, as NAME@GENERATION.

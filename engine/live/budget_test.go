@@ -1,7 +1,9 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,7 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
@@ -33,95 +38,273 @@ func spreading(spec *corev1.PodSpec, of string, terms int) {
 	}
 }
 
-// A question holds the loop for at most 100 ms, whatever it is about: here what-if with 2,000 pods of 100 roles with 60 terms each in a
-// cluster of 2,000 nodes, which took minutes, and with 20,000 pods. It is answered by an error, and the next decisions are what they are
-// without a question.
-func TestQuestionsAreBrokenOff(t *testing.T) { //nolint:gocyclo // one story
-	worlds := [2]*rig{newRig(t), newRig(t)}
-	for _, r := range worlds {
-		r.looking = newLooking()
-		for i := range 2000 {
-			r.server.put(testNode(fmt.Sprintf("gpu-%04d", i), "16"))
-		}
-		r.server.put(testQueue("default"))
-		for i := range 200 {
-			name := fmt.Sprintf("train-%d", i)
-			r.server.put(testGroup(name, 1), testPod(name+"-0", name, "2"))
-		}
-		r.server.deliver(-1)
-		r.once(time.Now())
-		for r.work() {
-		}
-		r.server.deliver(-1)
-		r.once(time.Now())
+// askedWorld is a cluster of 2,000 nodes with 200 running jobs, after two cycles.
+func askedWorld(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.looking = newLooking()
+	for i := range 2000 {
+		r.server.put(testNode(fmt.Sprintf("gpu-%04d", i), "16"))
 	}
-	asked := worlds[0]
-	hostile := func(roles, replicas, terms int) *whatif.Change {
-		job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hyperparameter-search"}}
-		job.Spec.Queue, job.Spec.MinAvailable = "default", 1
-		for i := range roles {
-			task := batchv1alpha1.TaskSpec{Name: fmt.Sprintf("worker-%d", i), Replicas: int32(replicas)}
-			task.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.org/train", Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
-			}}}
-			if spreading(&task.Template.Spec, fmt.Sprint(i), terms); terms == 0 {
-				task.Template.Spec.Affinity = nil
-			}
-			job.Spec.Tasks = append(job.Spec.Tasks, task)
-		}
-		return &whatif.Change{Add: []metav1.Object{job}}
+	r.server.put(testQueue("default"))
+	for i := range 200 {
+		name := fmt.Sprintf("train-%d", i)
+		r.server.put(testGroup(name, 1), testPod(name+"-0", name, "2"))
 	}
+	r.server.deliver(-1)
+	r.once(time.Now())
+	for r.work() {
+	}
+	r.server.deliver(-1)
+	r.once(time.Now())
+	return r
+}
+
+// searchJob is a job of so many roles with so many pods each. The pods of a role have so many terms of their own.
+func searchJob(roles, replicas, terms int) *whatif.Change {
+	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hyperparameter-search"}}
+	job.Spec.Queue, job.Spec.MinAvailable = "default", 1
+	for i := range roles {
+		task := batchv1alpha1.TaskSpec{Name: fmt.Sprintf("worker-%d", i), Replicas: int32(replicas)}
+		task.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "example.org/train", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+		}}}
+		if spreading(&task.Template.Spec, fmt.Sprint(i), terms); terms == 0 {
+			task.Template.Spec.Affinity = nil
+		}
+		job.Spec.Tasks = append(job.Spec.Tasks, task)
+	}
+	return &whatif.Change{Add: []metav1.Object{job}}
+}
+
+// remembered is what the loop's own next cycle starts from.
+type remembered struct {
+	session   *session.Session
+	clock     uint64 // of changes of the model, tentative ones included
+	evaluated uint64 // rows, since the session began
+}
+
+func (r *rig) remembered() remembered {
+	out := remembered{session: r.decider.Session(), clock: r.cluster.Clock}
+	for _, rule := range out.session.Policy().All {
+		out.evaluated += out.session.Evaluated(rule)
+	}
+	return out
+}
+
+// Every question holds the loop for a snapshot only: the first one, later ones, one about another policy, and one that is broken off. It
+// changes nothing that the loop remembers, so the next cycle evaluates as many rows as without questions and decides the same. The hostile
+// job took minutes in the loop.
+func TestQuestionsRunOutsideOfTheLoop(t *testing.T) {
+	asked, unasked := askedWorld(t), askedWorld(t)
+	other := loaded(t, strings.Replace(askingAnother, "NAME", "another", 1))
 	var asker whatif.Asker
-	answered := false
-	for range 5 { // the machine may do other work
-		q := &look{func(x *explain.Cycle) {
-			_, err := asker.Ask(whatif.Asked{Session: x.Session, Now: time.Now(), Learn: x.Learn}, hostile(1, 20, 0))
-			answered = err == nil
-		}, make(chan error, 1)}
-		if asked.look(q); <-q.done == nil && answered {
-			break
-		}
-	}
-	if !answered {
-		t.Error("a question about a job of 20 pods is not answered")
-	}
-	for name, change := range map[string]*whatif.Change{
-		"2,000 pods with 60 terms each": hostile(100, 20, 60), "20,000 pods": hostile(1, 20_000, 0),
-		"1,000 pods with 16 of 1,000 terms": hostile(60, 16, 16),
+	for _, q := range []struct {
+		name    string
+		change  *whatif.Change
+		patient time.Duration
+		broken  bool
+	}{
+		{name: "first question", change: searchJob(1, 20, 0), patient: time.Minute},
+		{name: "second question", change: searchJob(1, 20, 0), patient: time.Minute},
+		{name: "another policy", change: &whatif.Change{Policy: other}, patient: time.Minute},
+		{name: "2,000 pods with 60 terms each", change: searchJob(100, 20, 60), patient: 300 * time.Millisecond, broken: true},
+		{name: "after a question that was broken off", change: searchJob(1, 20, 0), patient: time.Minute},
 	} {
-		q := &look{func(x *explain.Cycle) {
-			if _, err := asker.Ask(whatif.Asked{Session: x.Session, Now: time.Now(), Learn: x.Learn}, change); err != nil {
-				t.Logf("%s: %v", name, err)
+		t.Run(q.name, func(t *testing.T) {
+			before, readings := asked.remembered(), 0
+			asked.clock = func() time.Time { // each reading takes a millisecond
+				readings++
+				return time.UnixMilli(int64(readings))
 			}
-		}, make(chan error, 1)}
-		began := time.Now()
-		asked.look(q)
-		took := time.Since(began)
-		err := <-q.done
-		t.Logf("%s: the loop was held for %s, and the answer is %v", name, took, err)
-		if took > 20*lookMost { // by the clock, on a machine that does other work; it was minutes
-			t.Errorf("%s: the loop was held for %s", name, took)
-		}
-		if err != nil && !strings.Contains(err.Error(), "ask about less") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := asked.cluster.Check(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+			ctx, stop := context.WithTimeout(t.Context(), q.patient)
+			defer stop()
+			var answer *whatif.Answer
+			var wrong error
+			held, err := asked.ask(ctx, func(x *explain.Cycle) {
+				answer, wrong = asker.Ask(whatif.Asked{Session: x.Session, Now: time.Now()}, q.change)
+			})
+			t.Logf("the loop was held for %s and %d readings of the clock", held, readings)
+			switch {
+			case q.broken && (err == nil || !strings.Contains(err.Error(), "ask about less")):
+				t.Errorf("the answer is %v", err)
+			case !q.broken && (err != nil || wrong != nil || answer == nil):
+				t.Errorf("the answer is %v: %v, %v", answer, err, wrong)
+			}
+			if after := asked.remembered(); after != before {
+				t.Errorf("the question changed what the loop remembers: %+v, before %+v", after, before)
+			}
+			if err := asked.cluster.Check(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	var plans [2]string
-	for i, r := range worlds {
-		name := "after"
-		r.server.put(testGroup(name, 2), testPod(name+"-0", name, "2"), testPod(name+"-1", name, "2"))
+	var evaluated [2]uint64
+	for i, r := range []*rig{asked, unasked} {
+		r.server.put(testGroup("after", 2), testPod("after-0", "after", "2"), testPod("after-1", "after", "2"))
 		r.server.deliver(-1)
+		before := r.remembered()
 		r.once(time.Now())
+		after := r.remembered()
+		if evaluated[i] = after.evaluated - before.evaluated; after.session != before.session {
+			t.Error("the cycle began with a new session")
+		}
 		text, err := json.Marshal(r.plan.Binds)
 		if err != nil || len(r.plan.Binds) != 2 {
 			t.Fatalf("%v, binds %s", err, text)
 		}
 		plans[i] = string(text)
 	}
-	if plans[0] != plans[1] {
-		t.Errorf("after questions it is decided otherwise:\n%s\n%s", plans[0], plans[1])
+	if plans[0] != plans[1] || evaluated[0] != evaluated[1] {
+		t.Errorf("the decision differs after questions: %d evaluations, %s\nwithout: %d evaluations, %s", evaluated[0], plans[0], evaluated[1],
+			plans[1])
+	}
+}
+
+const askingAnother = `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: NAME}
+spec:
+  pipeline: [enqueue, allocate]
+  tiers:
+  - name: only
+    tables:
+    - {name: gang}
+    - {name: predicates}
+    - {name: binpack}
+`
+
+// A snapshot reads the clock once per some hundred tasks, so that it ends within its budget on a cluster of any size. A snapshot
+// that was broken off changes nothing, and the question tries again.
+func TestSnapshotsAreBrokenOff(t *testing.T) {
+	r := askedWorld(t)
+	r.server.put(testGroup("inference", 1))
+	for i := range 2000 {
+		r.server.put(runningOn(testPod(fmt.Sprintf("inference-%d", i), "inference", "1"), fmt.Sprintf("gpu-%04d", i)))
+	}
+	r.server.deliver(-1)
+	r.once(time.Now())
+	before, readings, reading := r.remembered(), 0, 20*time.Millisecond
+	r.clock = func() time.Time {
+		readings++
+		return time.UnixMilli(0).Add(time.Duration(readings) * reading)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	_, err := r.ask(ctx, func(*explain.Cycle) { t.Error("the question got a model in spite of the budget") })
+	if err == nil || !strings.Contains(err.Error(), "ask again when the scheduler has more CPU") {
+		t.Errorf("the answer is %v", err)
+	}
+	readings, reading = 0, 0
+	if _, err := r.ask(t.Context(), func(*explain.Cycle) {}); err != nil {
+		t.Error(err)
+	}
+	if tasks := len(r.cluster.Tasks); tasks < 2000 || readings < tasks/512 {
+		t.Errorf("the snapshot of %d tasks read the clock %d times", tasks, readings)
+	}
+	if after := r.remembered(); after != before {
+		t.Errorf("the snapshots changed what the loop remembers: %+v, before %+v", after, before)
+	}
+}
+
+// BenchmarkQuestion is the first question about a cluster of 10,000 nodes and 50,000 running pods. held-ms is how long it holds the loop.
+func BenchmarkQuestion(b *testing.B) {
+	f := newFakeServer(b)
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		b.Fatal(issues.Err())
+	}
+	r := newRigOf(f, p)
+	r.looking = newLooking()
+	f.put(testQueue("default"))
+	for i := range 10_000 {
+		node := fmt.Sprintf("gpu-%05d", i)
+		group := testGroup(fmt.Sprintf("train-%d", i), 1)
+		group.Status.Phase = v1beta1.PodGroupRunning
+		f.put(testNode(node, "16"), group)
+		for k := range 5 {
+			f.put(runningOn(testPod(fmt.Sprintf("train-%d-%d", i, k), group.Name, "2"), node))
+		}
+	}
+	f.deliver(-1)
+	r.once(time.Now())
+	for name, do := range map[string]func(x *explain.Cycle) error{
+		"what-if": func(x *explain.Cycle) error {
+			_, err := new(whatif.Asker).Ask(whatif.Asked{Session: x.Session, Now: time.Now()}, searchJob(1, 20, 0))
+			return err //nolint:wrapcheck // a test
+		},
+		"explain": func(x *explain.Cycle) error {
+			_, err := x.Object(explain.Job, "default", "train-77")
+			return err //nolint:wrapcheck // a test
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var most time.Duration
+			for b.Loop() {
+				r.copied = nil
+				var wrong error
+				held, err := r.ask(b.Context(), func(x *explain.Cycle) { wrong = do(x) })
+				if err != nil || wrong != nil {
+					b.Fatal(err, wrong)
+				}
+				most = max(most, held)
+			}
+			b.ReportMetric(float64(most.Microseconds())/1000, "held-ms")
+		})
+	}
+}
+
+// Questions run while the loop schedules. The race detector finds what they share with the loop.
+func TestQuestionsRunDuringCycles(t *testing.T) {
+	r := newRig(t)
+	r.looking = newLooking()
+	for i := range 20 {
+		r.server.put(testNode(fmt.Sprintf("gpu-%02d", i), "16"))
+	}
+	r.server.put(testQueue("default"), testGroup("first", 1), testPod("first-0", "first", "2"))
+	r.server.deliver(-1)
+	r.once(time.Now())
+	other := loaded(t, strings.Replace(askingAnother, "NAME", "another", 1))
+	const questions = 12
+	answered := make(chan error, 1)
+	go func() {
+		var asker whatif.Asker
+		for i := range questions {
+			change := searchJob(1, 4, 4)
+			if i%3 == 2 {
+				change = &whatif.Change{Policy: other}
+			}
+			var wrong error
+			err := r.Look(t.Context(), func(x *explain.Cycle) {
+				if _, wrong = asker.Ask(whatif.Asked{Session: x.Session, Now: time.Now()}, change); wrong == nil {
+					_, wrong = x.Object(explain.Job, "default", "first")
+				}
+			})
+			if err := errors.Join(err, wrong); err != nil {
+				answered <- err
+				return
+			}
+		}
+		answered <- nil
+	}()
+	for cycle := 0; ; cycle++ {
+		select {
+		case q := <-r.looks:
+			r.look(q)
+		case err := <-answered:
+			if err != nil || cycle < questions {
+				t.Errorf("%d cycles, and the answer is %v", cycle, err)
+			}
+			return
+		default:
+			name := fmt.Sprintf("train-%d", cycle)
+			r.server.put(testGroup(name, 1), testPod(name+"-0", name, "1"))
+			r.server.deliver(-1)
+			r.once(time.Now())
+			for r.work() {
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }

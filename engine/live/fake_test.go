@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -51,7 +52,7 @@ type fakeServer struct {
 	onEnd  func(how, key string) error // may refuse an eviction or a deletion
 }
 
-func newFakeServer(t *testing.T) *fakeServer {
+func newFakeServer(t testing.TB) *fakeServer {
 	return &fakeServer{
 		t: t, feed: newFeed(), pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
 		groups: map[string]*v1beta1.PodGroup{}, queues: map[string]*v1beta1.Queue{},
@@ -398,6 +399,22 @@ func (r *rig) peek() (outbox.Class, bool) {
 		}
 	}
 	return 0, false
+}
+
+// ask asks a question, and is the loop that gives snapshots to it. It returns the longest time for which the question held the loop.
+func (r *rig) ask(ctx context.Context, do func(*explain.Cycle)) (held time.Duration, err error) {
+	done := make(chan error, 1)
+	go func() { done <- r.Look(ctx, do) }()
+	for {
+		select {
+		case q := <-r.looks:
+			began := time.Now()
+			r.look(q)
+			held = max(held, time.Since(began))
+		case err := <-done:
+			return held, err
+		}
+	}
 }
 
 // settle goes on until nothing was written for so many seconds.

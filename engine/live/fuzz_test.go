@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,27 +141,50 @@ func (w *whole) lacks() bool {
 		w.Alone == nil || w.PriorityClass == nil || w.Claim == nil || w.Volume == nil || w.ResourceQuota == nil
 }
 
-// explainAll asks about every object of the model.
+// explainAll asks about every object of the model, and compares the answers with those of the model itself.
 func (r *rig) explainAll(t *testing.T) {
 	t.Helper()
-	q := &look{func(x *explain.Cycle) {
-		for _, task := range r.cluster.TasksByKey() {
-			_, _ = x.Object(explain.Pod, task.Namespace, task.Name)
+	if r.plan == nil {
+		return
+	}
+	all := func(x *explain.Cycle) map[string]string {
+		out := map[string]string{}
+		about := func(kind, namespace, name string) {
+			key := kind + " " + namespace + "/" + name
+			if told, err := x.Object(kind, namespace, name); err != nil {
+				out[key] = err.Error()
+			} else {
+				out[key] = told.Text
+			}
 		}
-		for _, j := range r.cluster.Jobs {
-			_, _ = x.Object(explain.Job, j.Namespace, j.Name)
+		c := x.Session.Cluster()
+		for _, task := range c.TasksByKey() {
+			about(explain.Pod, task.Namespace, task.Name)
 		}
-		for name := range r.cluster.Queues {
-			_, _ = x.Object(explain.Queue, "", name)
+		for _, j := range c.JobsByKey() {
+			about(explain.Job, j.Namespace, j.Name)
 		}
-		for name := range r.cluster.Nodes.Index {
-			_, _ = x.Object(explain.Node, "", name)
+		for name := range c.Queues {
+			about(explain.Queue, "", name)
 		}
-	}, make(chan error, 1)}
-	if r.look(q); r.plan != nil {
-		if err := <-q.done; err != nil {
-			t.Error(err)
+		for name := range c.Nodes.Index {
+			about(explain.Node, "", name)
 		}
+		return out
+	}
+	var got map[string]string
+	if _, err := r.ask(t.Context(), func(x *explain.Cycle) {
+		if err := x.Session.Cluster().Check(); err != nil {
+			t.Errorf("the copy of the model: %v", err)
+		}
+		got = all(x)
+	}); err != nil {
+		t.Error(err)
+	}
+	x := explain.New(r.decider.Session(), r.plan)
+	x.Past = &r.past
+	if diff := cmp.Diff(all(x), got); diff != "" {
+		t.Errorf("answers of the model and of its copy (-model +copy):\n%s", diff)
 	}
 }
 

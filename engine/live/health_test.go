@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// The health check fails for a leader if no cycle has ended for a minute while changes wait, because a cycle or a question hangs.
-// It does not fail for a replica that stands by, before the first cycle has ended, or while nothing changes.
+// The health check fails for a leader if no cycle has ended for a minute while changes wait, because a cycle hangs. A question that hangs
+// does not stop the cycles. The check does not fail for a replica that stands by, before the first cycle has ended, or while nothing changes.
 func TestHealth(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -22,8 +22,7 @@ func TestHealth(t *testing.T) {
 		{name: "nothing changes", started: true},
 		{name: "the first cycle does not end", hang: hangingCycle, change: true},
 		{name: "a cycle does not end", started: true, hang: hangingCycle, change: true, fails: true},
-		{name: "a question does not end", started: true, hang: hangingQuestion, change: true, fails: true},
-		{name: "a question does not end, and nothing changes", started: true, hang: hangingQuestion},
+		{name: "a question does not end", started: true, hang: hangingQuestion, change: true}, // it does not run in the loop
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,5 +72,5 @@ func hangingCycle(r *rig, held chan struct{}) {
 }
 
 func hangingQuestion(r *rig, held chan struct{}) {
-	go func() { r.looks <- &look{func(*explain.Cycle) { <-held }, make(chan error, 1)} }()
+	go func() { _ = r.Look(context.Background(), func(*explain.Cycle) { <-held }) }()
 }

@@ -386,6 +386,7 @@ func (l *loop) rebuilt(turn *any) {
 	}
 	*turn = nil
 	l.record.Again()
+	l.objects.Clear()
 	l.apply()
 	maps.DeleteFunc(in.groups, func(_ string, g *group) bool { return g.idle() })
 	maps.DeleteFunc(l.broken, func(key string, _ *group) bool { return in.groups[key] == nil || in.groups[key].broken == nil })

@@ -150,9 +150,8 @@ func (c panicking) names(t *testing.T, r *rig) {
 		return !strings.HasSuffix(e, " "+eventLeftOut) || !strings.Contains(e, "default/bert-large-finetune")
 	})
 	if c.place == recovery.Look {
-		q := &look{func(x *explain.Cycle) { _, _ = x.Object(explain.Pod, "default", wrongPod) }, make(chan error, 1)}
-		r.look(q)
-		if err := <-q.done; err == nil || !strings.Contains(err.Error(), "panic in look at Pod default/"+wrongPod) {
+		_, err := r.ask(t.Context(), func(x *explain.Cycle) { _, _ = x.Object(explain.Pod, "default", wrongPod) })
+		if err == nil || !strings.Contains(err.Error(), "panic in look at Pod default/"+wrongPod) {
 			t.Errorf("the answer is %v", err)
 		}
 	} else if slices.Contains(f.bindings, "default/"+wrongPod+" n2") || len(named) != 1 {
@@ -188,17 +187,20 @@ func TestALeftOutPodCounts(t *testing.T) {
 	})
 }
 
-// A question that panics in a trial is answered, and scheduling goes on with a model that is whole.
+// A question that panics in a trial is answered by an error. The model stays whole, and the next question gets another copy of it.
 func TestAQuestionPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
 		r.looking = newLooking()
 		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
 		r.settle(3)
-		q := &look{func(*explain.Cycle) { model.Try(r.cluster); panic("test panics in a question") }, make(chan error, 1)}
-		r.look(q)
-		if err := <-q.done; err == nil || !strings.Contains(err.Error(), "panic in look") {
+		_, err := r.ask(t.Context(), func(x *explain.Cycle) { model.Try(x.Session.Cluster()); panic("test panics in a question") })
+		if err == nil || !strings.Contains(err.Error(), "panic in look") {
 			t.Errorf("the answer is %v", err)
+		}
+		_, err = r.ask(t.Context(), func(x *explain.Cycle) { model.Try(x.Session.Cluster()).End() })
+		if err != nil {
+			t.Errorf("the next answer is %v", err)
 		}
 		f.put(testGroup("h", 1), testPod("b", "h", "1"))
 		r.settle(3)

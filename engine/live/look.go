@@ -10,38 +10,193 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/recording"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // mostPast is of how many pods that were bound, and of how many that were evicted, it is remembered why: some 3 MiB.
 const mostPast = 5000
 
-// looking is what is there for who asks about cycles.
+// looking is what the loop and the questions about its cycles share.
+//
+// A question never runs in the loop. The loop only notes what a copy of the model is made from (snapshot). The goroutine of the question
+// makes the copy and computes the answer there, so neither the size of a question nor a failure of it affects scheduling.
 type looking struct {
-	looks chan *look // nil: nobody does
-	plan  *model.Plan
-	past  explain.Past
+	looks chan *look // nil: no questions are taken
+	turn  chan struct{}
+
+	// The loop owns these.
+	plan    *model.Plan
+	past    explain.Past
+	objects recording.Objects // of the model
+
+	// The question whose turn it is owns the copy.
+	copied *copied
+	expiry *time.Timer
+	clock  func() time.Time
 }
 
-// look is somebody who looks at the last cycle.
+// look is a request for a snapshot.
 type look struct {
-	do   func(*explain.Cycle)
-	done chan error
+	have version // of the copy that the question has already
+	done chan snapshot
 }
 
-// newLooking is for those who ask.
+// version identifies what a copy was made from.
+type version struct {
+	session *session.Session
+	content uint64
+	objects uint64
+}
+
+// snapshot is what the loop gives to a question between two cycles. The loop changes nothing of it afterwards.
+type snapshot struct {
+	version
+	err    error
+	copy   *recording.Copy // nil: the question has a copy of this version
+	starts session.Starts
+	policy *policy.Policy
+	plan   *model.Plan
+	past   *explain.Past
+	onTurn func(object any)
+	failed func(p *recovery.Panic) // reports a panic of the question
+}
+
+// copied is a copy of the model.
+type copied struct {
+	version
+	session *session.Session
+}
+
+// newLooking returns a looking that takes questions.
 func newLooking() looking {
-	return looking{looks: make(chan *look), past: explain.Past{Most: mostPast}}
+	return looking{
+		looks: make(chan *look), turn: make(chan struct{}, 1), past: explain.Past{Most: mostPast}, clock: time.Now,
+	}
 }
 
-// Look has a function look at the last cycle, between two cycles, and waits for it.
+const (
+	// lookMost is how long a question may hold the loop. The snapshot is broken off after lookFor, because a check of the time comes only
+	// after some hundred objects.
+	lookMost = 100 * time.Millisecond
+	lookFor  = 60 * time.Millisecond
+	// lookAgain is the wait after the first snapshot that was broken off. Each further wait is twice as long.
+	lookAgain = 200 * time.Millisecond
+	// copyKept is how long a copy of the model is kept after the last question. Its memory is freed then.
+	copyKept = 5 * time.Minute
+)
+
+// errSlow is the error of a snapshot that was broken off.
+var errSlow = fmt.Errorf("the list of all objects takes longer than %s, and scheduling must not wait longer", lookMost)
+
+// Look has a function examine the last cycle, and waits for it. The function gets a copy of the model as the cycle left it and may try out
+// changes there. It is broken off when ctx ends. Questions take turns.
 func (a *looking) Look(ctx context.Context, do func(*explain.Cycle)) error {
-	q := &look{do, make(chan error, 1)}
 	select {
-	case a.looks <- q:
-		return <-q.done
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
 	case <-ctx.Done():
-		return errors.New("the scheduler is busy with a cycle; ask again")
+		return errors.New("other questions are being answered; ask again")
 	}
+	at, err := a.snapshotFor(ctx)
+	if err != nil {
+		return err
+	}
+	began, whole := time.Now(), true
+	p := recovery.Catch(recovery.Look, func() { whole, err = a.answer(ctx, at, do) })
+	if p == nil && whole {
+		a.keepCopy()
+		return err
+	}
+	x := a.copied
+	a.copied = nil // it may be half changed
+	if p == nil {
+		return fmt.Errorf("the answer was not complete after %s; ask about less", time.Since(began).Round(time.Second))
+	}
+	if x != nil {
+		p.Object = handled(x.session.Cluster().Turn)
+	}
+	at.failed(p)
+	return fmt.Errorf("internal error: %w", p)
+}
+
+// snapshotFor asks the loop for a snapshot until it gets one.
+func (a *looking) snapshotFor(ctx context.Context) (at snapshot, err error) {
+	for wait := lookAgain; ; wait *= 2 {
+		q := &look{done: make(chan snapshot, 1)}
+		if a.copied != nil {
+			q.have = a.copied.version
+		}
+		select {
+		case a.looks <- q:
+			at = <-q.done
+		case <-ctx.Done():
+			return at, errors.New("the scheduler is busy with a cycle; ask again")
+		}
+		if !errors.Is(at.err, errSlow) {
+			return at, at.err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return at, fmt.Errorf("%w; ask again when the scheduler has more CPU", at.err)
+		}
+	}
+}
+
+// answer runs a function on a copy of the model; false: ctx ended before it was complete.
+func (a *looking) answer(ctx context.Context, at snapshot, do func(*explain.Cycle)) (whole bool, err error) {
+	if at.copy != nil {
+		a.copied = nil // one copy at a time is enough memory
+		c, err := at.copy.Cluster()
+		if err != nil {
+			return true, fmt.Errorf("copy the model: %w", err)
+		}
+		c.OnTurn = at.onTurn
+		a.copied = &copied{at.version, session.New(c, at.policy)}
+		session.BeginWith(a.copied.session, at.starts)
+	}
+	s := a.copied.session
+	return action.Whole(s.Cluster(), func() bool { return ctx.Err() != nil }, func() {
+		if at.copy != nil {
+			s.Begin(at.plan.Now)
+			if n := len(at.policy.Actions); n > 0 && !paused(at.policy) {
+				s.SetAction(at.policy.Actions[n-1].Name)
+			}
+		}
+		x := explain.New(s, at.plan)
+		x.Past = at.past
+		do(x)
+	}), nil
+}
+
+// keepCopy keeps the copy for the next question, and drops it when none comes for a while.
+func (a *looking) keepCopy() {
+	if a.expiry != nil {
+		a.expiry.Stop()
+	}
+	a.expiry = time.AfterFunc(copyKept, func() {
+		a.turn <- struct{}{}
+		a.copied = nil
+		<-a.turn
+	})
+}
+
+// handled is the object of a copy at which a question panicked.
+func handled(turn any) recovery.Object {
+	switch o := turn.(type) {
+	case *model.Job:
+		if id := idOf(o.Object); id != (recovery.Object{}) || len(o.Tasks) == 0 {
+			return id
+		}
+		return idOf(o.Tasks[0].Object)
+	case *model.Task:
+		return idOf(o.Object)
+	case *model.Queue:
+		return idOf(o.Object)
+	}
+	return idOf(turn)
 }
 
 // noted remembers the cycle's plan for those who ask.
@@ -53,55 +208,36 @@ func (l *loop) noted(plan *model.Plan) {
 	l.past.Note(plan, l.stamp)
 }
 
-const (
-	// lookMost is how long a question may hold the loop. An answer is stopped after lookFor. The rest of the time is for
-	// undoing the trial.
-	lookMost = 100 * time.Millisecond
-	lookFor  = 60 * time.Millisecond
-	// learnFor is how long a question may take in addition for a cycle of which nothing is known: the first question for the next cycle as
-	// things are, which later questions reuse, and a question about another policy, which only an administrator may ask.
-	learnFor = 500 * time.Millisecond
-)
-
-// look answers a question about the last cycle. If that takes too long it is broken off, and the answer is an error. If it panics, the
-// answer is an error that names the object. The object is not left out: scheduling did not fail at it, and a user who may only ask must
-// not stop it.
+// look takes a snapshot for a question. It holds the loop for at most lookMost and changes nothing that the loop remembers.
 func (l *loop) look(q *look) {
-	l.cluster.Turn, l.place = nil, recovery.Look
-	until, whole := time.Now().Add(lookFor), true
-	enough := func() bool { return time.Now().After(until) }
-	learn := func(do func()) {
-		left := time.Until(until)
-		until = time.Now().Add(learnFor)
-		do()
-		until = time.Now().Add(left)
+	l.place = recovery.Look
+	failed := func(p *recovery.Panic) {
+		l.metrics.panics.WithLabelValues(string(p.Place)).Inc()
+		l.log.Error(nil, "a question about the last cycle cannot be answered", "object", p.Object.String(), "cause", p.Cause, "stack", p.Stack)
 	}
-	p := recovery.Catch(recovery.Look, func() { whole = action.Whole(l.cluster, enough, func() { l.answer(q, learn) }) })
-	switch {
-	case p != nil:
-	case !whole:
-		l.decider.Forget()
-		q.done <- fmt.Errorf("the answer takes longer than %s, for which scheduling waits; ask about less", lookMost)
-		return
-	default:
-		return
+	at, until := snapshot{err: errSlow}, l.clock().Add(lookFor)
+	p := recovery.Catch(recovery.Look, func() {
+		action.Whole(l.cluster, func() bool { return !l.clock().Before(until) }, func() { at = l.snapshot(q.have) })
+	})
+	if p != nil {
+		failed(p)
+		at = snapshot{err: fmt.Errorf("internal error: %w", p)}
 	}
-	p.Object = l.root(l.cluster.Turn)
-	l.metrics.panics.WithLabelValues(string(p.Place)).Inc()
-	l.log.Error(nil, "a question about the last cycle cannot be answered", "object", p.Object.String(), "cause", p.Cause, "stack", p.Stack)
-	q.done <- fmt.Errorf("internal error: %w", p)
-	l.rebuild() // a question may try something out
-	l.feed.nudge()
+	at.failed = failed
+	q.done <- at
 }
 
-func (l *loop) answer(q *look, learn func(func())) {
+func (l *loop) snapshot(have version) snapshot {
 	s := l.decider.Session()
 	if s == nil || l.plan == nil {
-		q.done <- errors.New("there was no cycle yet; ask again")
-		return
+		return snapshot{err: errors.New("there was no cycle yet; ask again")}
 	}
-	x := explain.New(s, l.plan)
-	x.Past, x.Learn = &l.past, learn
-	q.do(x)
-	q.done <- nil
+	at := snapshot{
+		version: version{s, l.cluster.Content(), l.cluster.ObjectClock},
+		policy:  s.Policy(), plan: l.plan, past: l.past.Clone(), onTurn: l.cluster.OnTurn,
+	}
+	if at.version != have {
+		at.copy, at.starts = recording.CopyOf(l.cluster, &l.objects), session.StartsOf(s)
+	}
+	return at
 }

@@ -321,6 +321,9 @@ func (l *loop) apply() {
 		}
 	}
 	l.record.Applied(l.deltas)
+	if l.looks != nil {
+		l.objects.Take(l.deltas)
+	}
 	l.deltas = l.deltas[:0]
 }
 

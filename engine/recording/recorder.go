@@ -67,17 +67,22 @@ type objectKey struct{ kind, namespace, name string }
 
 // take takes in a delta, and says whether it is of an object at all.
 func (k known) take(d model.Delta) bool {
-	o, ok := d.Object.(metav1.Object)
-	if !ok {
-		return false
-	}
-	key := objectKey{nameOf(o), o.GetNamespace(), o.GetName()}
-	if d.Op == model.Delete {
+	key, ok := keyOf(d.Object)
+	if ok && d.Op == model.Delete {
 		delete(k, key)
-	} else {
-		k[key] = model.Delta{Object: o}
+	} else if ok {
+		k[key] = model.Delta{Object: d.Object}
 	}
-	return true
+	return ok
+}
+
+// keyOf returns the key of an object; false: it is no object of the API.
+func keyOf(object any) (objectKey, bool) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return objectKey{}, false
+	}
+	return objectKey{nameOf(o), o.GetNamespace(), o.GetName()}, true
 }
 
 // noted is what is to be written.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
@@ -31,6 +32,33 @@ func (s *Session) forget() {
 
 // BeganAs has what a session took down at its beginning be what another of the same cluster and policy did.
 func BeganAs(s, other *Session) { s.starts = maps.Clone(other.starts) }
+
+// Starts are the values that settled at the start of a session. Another goroutine may use them.
+type Starts map[started]ref.Val
+
+// StartsOf copies these values. It leaves out values other than amounts and scalars, because these could share memory with the session.
+func StartsOf(s *Session) Starts {
+	out := Starts{}
+	for key, v := range s.starts {
+		switch x := v.(type) {
+		case *language.Amounts:
+			out[key] = &language.Amounts{Resources: x.Resources.Clone()}
+		case types.Bool, types.Int, types.Uint, types.Double, types.String, types.Duration, types.Timestamp, types.Null, *types.Err:
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// BeginWith gives a new session the values of a session of the same policy, whose cluster has the same resource names in the same order.
+func BeginWith(s *Session, x Starts) {
+	for key, v := range x {
+		if a, ok := v.(*language.Amounts); ok {
+			v = s.Amounts(a.Resources.Clone())
+		}
+		s.starts[key] = v
+	}
+}
 
 // there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.
 func there(c *model.Cluster, on, name string, namespaces []string) bool {

@@ -39,17 +39,6 @@ type Asked struct {
 	Now     time.Time
 	// Sees is explain.Cycle's.
 	Sees func(namespace string) bool
-	// Learn is explain.Cycle's.
-	Learn func(learn func())
-}
-
-// learn runs the part of a question that takes as long as a cycle of which nothing is known.
-func (q *Asked) learn(do func()) {
-	if q.Learn == nil {
-		do()
-		return
-	}
-	q.Learn(do)
 }
 
 // Answer says what would be decided.
@@ -108,13 +97,8 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 		}
 		p = with
 	}
-	var before *model.Plan
-	var err error
-	if first := a.prepare(q.Session); first {
-		q.learn(func() { before, err = a.before(q) })
-	} else {
-		before, err = a.before(q)
-	}
+	a.prepare(q.Session)
+	before, err := a.before(q)
 	if err != nil {
 		return nil, err
 	}
@@ -124,27 +108,23 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	decider, after := &a.decider, (*model.Plan)(nil)
+	decider := &a.decider
 	if p != q.Session.Policy() { // nothing is known of how it decides
 		decider = &engine.Decider{}
-		q.learn(func() { after, err = in.decide(decider, p, q.Now) })
-	} else {
-		after, err = in.decide(decider, p, q.Now)
 	}
+	after, err := in.decide(decider, p, q.Now)
 	if err != nil {
 		return nil, err
 	}
 	return answer(q, in, explain.New(decider.Session(), after), before)
 }
 
-// prepare drops what is remembered of another cluster or policy, and uses the start time of s. It reports whether nothing is
-// remembered yet.
-func (a *Asker) prepare(s *session.Session) (first bool) {
+// prepare drops what is remembered of another cluster or policy, and uses the start time of s.
+func (a *Asker) prepare(s *session.Session) {
 	if side := a.decider.Session(); side == nil || side.Cluster() != s.Cluster() || side.Policy() != s.Policy() {
-		a.decider, first = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil), true
+		a.decider = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil)
 	}
 	session.BeganAs(a.decider.Session(), s)
-	return first
 }
 
 // before is the next cycle as things are.

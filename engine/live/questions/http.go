@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -171,8 +170,8 @@ func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, x
 	return out, nil
 }
 
-// asSeen looks at the last cycle as a user may see it who may see a namespace, "": of the cluster. The loop waits for nobody: namespaces
-// that it comes to are asked about after it, and it is done again.
+// asSeen looks at the last cycle as a user may see it who may see a namespace, "": of the cluster. The answer is computed on a copy of the
+// model, so it may wait for the API server to state which other namespaces the user may see.
 func (s *Server) asSeen(ctx context.Context, g *gate, u user.Info, x *turns, namespace string, do func(*explain.Cycle)) error {
 	everywhere, err := g.may(ctx, u, "get", "jobs", "", "")
 	if err != nil {
@@ -182,32 +181,25 @@ func (s *Server) asSeen(ctx context.Context, g *gate, u user.Info, x *turns, nam
 	if namespace != "" {
 		known[namespace] = true
 	}
-	for range 3 {
-		missing := map[string]bool{}
-		err := s.look(ctx, x.turn, func(c *explain.Cycle) {
-			if !everywhere {
-				c.Sees = func(namespace string) bool {
-					sees, asked := known[namespace]
-					missing[namespace] = missing[namespace] || !asked
-					return sees
-				}
-			}
-			do(c)
-		})
-		if err != nil {
-			return err
+	var unknown error
+	sees := func(namespace string) bool {
+		ok, asked := known[namespace]
+		if !asked && unknown == nil {
+			ok, unknown = g.may(ctx, u, "get", "jobs", namespace, "")
+			known[namespace] = ok
 		}
-		maps.DeleteFunc(missing, func(_ string, is bool) bool { return !is })
-		if len(missing) == 0 {
-			return nil
-		}
-		for _, namespace := range slices.Sorted(maps.Keys(missing)) {
-			if known[namespace], err = g.may(ctx, u, "get", "jobs", namespace, ""); err != nil {
-				return apierrors.NewInternalError(err)
-			}
-		}
+		return ok
 	}
-	return apierrors.NewServiceUnavailable("who waits changes faster than it can be said who may be named; ask again")
+	err = s.look(ctx, x.turn, func(c *explain.Cycle) {
+		if !everywhere {
+			c.Sees = sees
+		}
+		do(c)
+	})
+	if unknown != nil {
+		return apierrors.NewInternalError(unknown)
+	}
+	return err
 }
 
 // look has one question at a time be answered, and then a rest.
@@ -217,14 +209,11 @@ func (s *Server) look(ctx context.Context, turn chan struct{}, do func(*explain.
 	case <-ctx.Done():
 		return apierrors.NewTooManyRequests("many ask at once", 1)
 	}
-	took := time.Duration(0)
-	err := s.Ask(ctx, func(x *explain.Cycle) {
-		began := time.Now()
-		defer func() { took = time.Since(began) }() // it may be broken off
-		do(x)
-	})
+	began := time.Now()
+	err := s.Ask(ctx, do)
+	rest := min(time.Since(began), mostRest)
 	go func() {
-		time.Sleep(restShare * took)
+		time.Sleep(rest)
 		<-turn
 	}()
 	return err

@@ -3,7 +3,7 @@
 //
 //	GET /apis/explain.celsius.dev/v1alpha1/namespaces/NAMESPACE/jobs/NAME    user --> API server --TLS--> Server --> who, and may they?
 //	                                     .../pods/NAME                                                     |
-//	                             .../queues/NAME, .../nodes/NAME                                           +--> between two cycles: explain
+//	                             .../queues/NAME, .../nodes/NAME                                           +--> on a copy of the model: explain
 //	                             .../metrics                                                               +--> what is counted
 //
 // Only the leader serves, and says so: it writes where it is into the Service of the API. There is no Secret: its certificate lives as long
@@ -61,7 +61,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Ask has a function look at the last cycle, between two cycles, and waits for it. It fails where there was no cycle, or ctx ends.
+// Ask has a function examine a copy of the last cycle, and waits for it. It fails if there was no cycle, or when ctx ends.
 type Ask func(ctx context.Context, look func(*explain.Cycle)) error
 
 // Server takes questions while its scheduler leads.
@@ -81,8 +81,8 @@ type Server struct {
 // goodFor is for how long a certificate is shown, which is good for a year.
 const goodFor = 90 * 24 * time.Hour
 
-// restShare is how many times as long as an answer took no other is begun: who asks much does not slow down the scheduler much.
-const restShare = 4
+// mostRest limits the rest after an answer. The rest is as long as the answer took, so that questions use at most half of one core.
+const mostRest = 5 * time.Second
 
 // Run serves until ctx ends. That it cannot serve is logged, and no reason not to schedule.
 func (s *Server) Run(ctx context.Context) {

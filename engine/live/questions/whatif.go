@@ -115,7 +115,7 @@ func (s *Server) whatIf(ctx context.Context, g *gate, u user.Info, x *turns, nam
 	var answer *whatif.Answer
 	var wrong error
 	err = s.asSeen(ctx, g, u, x, namespace, func(c *explain.Cycle) {
-		answer, wrong = x.kept.asker.Ask(whatif.Asked{Session: c.Session, Now: time.Now(), Sees: c.Sees, Learn: c.Learn}, change)
+		answer, wrong = x.kept.asker.Ask(whatif.Asked{Session: c.Session, Now: time.Now(), Sees: c.Sees}, change)
 	})
 	x.forgetLater()
 	if err != nil {
