@@ -233,7 +233,8 @@ func jobFields() []*rules.Member {
 			"tasks that were not made, until it ends; of another PodGroup the part of minResources "+
 			"that belongs to the pods that minMember lacks, until it has run",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Expected, &j.expected, j.World }),
-		amountField("gatedRequest", FromState, rules.ByObject, "sum of request over gated tasks",
+		amountField("gatedRequest", FromState, rules.ByObject,
+			"sum of request over gated tasks, and what tasks on nodes ask for and no kubelet grants",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -163,6 +164,9 @@ func (f *fakeServer) bind(b *corev1.Binding) error {
 	}
 	p = p.DeepCopy()
 	p.Spec.NodeName = b.Target.Name
+	p.Status.Conditions = append(slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled
+	}), corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue})
 	for k, v := range b.Annotations {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, k, v)
 	}

@@ -42,6 +42,7 @@ func (c *Cluster) move(t *Task, to spot) {
 func (c *Cluster) account(t *Task, sign int64) {
 	c.countInJob(t, sign)
 	c.Storage.count(t, int(sign))
+	c.countClaim(t, sign)
 	switch {
 	case t.Node != NoNode:
 		c.countOnNode(t, sign)
@@ -64,6 +65,10 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	if t.Status == Pending && t.Gated {
 		j.GatedRequest.addSum(&j.rests.gated, t.Request, f)
 	}
+	if held := t.withheld(); held != nil {
+		j.countRequest(held, f, false)
+		j.GatedRequest.addSum(&j.rests.gated, held, f)
+	}
 	if t.occupies() {
 		j.Occupied.addSum(&j.rests.occupied, t.Request, f)
 		if j.Queue != nil {
@@ -71,20 +76,20 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 		}
 	}
 	if holds := t.Status.taken(); holds || t.Status == Pending {
-		j.countRequest(t, f, holds)
+		j.countRequest(t.Request, f, holds)
 	}
 }
 
 // countRequest counts what a task requests in its job and queue, f times, and what it holds if it holds that.
-func (j *Job) countRequest(t *Task, f float64, holds bool) {
-	j.Request.addSum(&j.rests.request, t.Request, f)
+func (j *Job) countRequest(r Resources, f float64, holds bool) {
+	j.Request.addSum(&j.rests.request, r, f)
 	if holds {
-		j.Allocated.addSum(&j.rests.allocated, t.Request, f)
+		j.Allocated.addSum(&j.rests.allocated, r, f)
 	}
 	if q := j.Queue; q != nil {
-		q.Request.addSum(&q.rests.request, t.Request, f)
+		q.Request.addSum(&q.rests.request, r, f)
 		if holds {
-			q.Allocated.addSum(&q.rests.allocated, t.Request, f)
+			q.Allocated.addSum(&q.rests.allocated, r, f)
 		}
 	}
 }
@@ -112,9 +117,11 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 			n.Unasked[dim][row] += int32(sign)
 		}
 	}
-	if n.Rows[row].Ready {
+	switch {
+	case t.Unadmitted:
+	case n.Rows[row].Ready:
 		c.Used.addSum(&c.books.usedRest, t.Request, f)
-	} else {
+	default:
 		c.UsedElsewhere.addSum(&c.books.elsewhere, t.Request, f)
 	}
 	if t.GPUCount > 0 {
@@ -230,10 +237,11 @@ func (c *Cluster) total() {
 
 // addUsed adds what pods use on a node to a sum.
 func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
+	of := c.usedOn(row)
 	for _, i := range c.Nodes.Columns() {
-		if v := c.Nodes.Used[i][row]; v != 0 {
+		if v, left := of(i); v != 0 {
 			sum.AddExactly(rest, i, v)
-			sum.AddExactly(rest, i, c.Nodes.rest(used, i, row))
+			sum.AddExactly(rest, i, left)
 		}
 	}
 }
@@ -245,15 +253,17 @@ func (c *Cluster) usable() {
 	sum, rest := c.books.open.Clone(), c.books.openRest.Clone()
 	c.books.beyond = c.books.beyond[:0]
 	for _, row := range c.books.closed {
+		of := c.usedOn(row)
 		for _, i := range c.Nodes.Columns() {
-			uses := c.Nodes.Used[i][row] + c.Nodes.rest(used, i, row)
+			amount, left := of(i)
+			uses := amount + left
 			if uses == 0 {
 				continue
 			}
 			has := c.Nodes.Allocatable[i][row]
 			if uses <= has {
-				sum.AddExactly(&rest, i, c.Nodes.Used[i][row])
-				sum.AddExactly(&rest, i, c.Nodes.rest(used, i, row))
+				sum.AddExactly(&rest, i, amount)
+				sum.AddExactly(&rest, i, left)
 				continue
 			}
 			if has != has {

@@ -70,6 +70,8 @@ func NewCluster(o Options) *Cluster {
 			specs:     map[string]*jobSpec{},
 			templates: map[string]*Template{},
 			terms:     newTermBooks(),
+
+			claimants: map[*Task]bool{}, unadmitted: map[int32]int32{},
 		},
 	}
 	c.Dims.perObject = c.Limits.Resources
@@ -102,14 +104,18 @@ type bookkeeping struct {
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
 	terms     termBooks
-	broken    error     // the first promise that a caller broke
-	usedRest  Resources // what rounding lost of Used
-	elsewhere Resources // what rounding lost of UsedElsewhere
-	beyond    Resources // what pods use on nodes that accept none, beyond what these offer
-	open      Resources // the part of Usable on nodes that accept pods
-	openRest  Resources // what rounding lost of open
-	closed    []int32   // rows of the nodes that accept no pods
-	trial     *Trial    // that goes on; nil: none does
+	// claimants are the tasks on nodes without proof that a scheduler or a kubelet placed them, unadmitted counts those by row that no
+	// kubelet would admit now.
+	claimants  map[*Task]bool
+	unadmitted map[int32]int32
+	broken     error     // the first promise that a caller broke
+	usedRest   Resources // what rounding lost of Used
+	elsewhere  Resources // what rounding lost of UsedElsewhere
+	beyond     Resources // what pods use on nodes that accept none, beyond what these offer
+	open       Resources // the part of Usable on nodes that accept pods
+	openRest   Resources // what rounding lost of open
+	closed     []int32   // rows of the nodes that accept no pods
+	trial      *Trial    // that goes on; nil: none does
 
 	applied
 }
@@ -354,6 +360,7 @@ func sameUID(a, b *corev1.Pod) bool { return a.UID == "" || b.UID == "" || a.UID
 // settle does once for a whole Apply what would be expensive for each delta.
 func (c *Cluster) settle() {
 	c.Nodes.grow()
+	c.judgeClaims()
 	if c.books.classesChanged {
 		c.books.classesChanged = false
 		c.readClasses()
@@ -406,9 +413,10 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	node, allocatable := readNode(c.Dims, o, m)
 	node.Told = Told{c.Measures[o.Name], c.Numas[o.Name]}
 	row, known := n.Index[o.Name]
+	relisted := !known || !n.offers(row, allocatable)
 	if known {
 		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || node.accepts() != n.Rows[row].accepts() ||
-			!n.offers(row, allocatable)
+			relisted
 		node.Row = row
 		*n.Rows[row] = *node
 	} else {
@@ -426,6 +434,9 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 		to := t.spot()
 		to.node = row
 		c.move(t, to)
+	}
+	if relisted {
+		c.listAgain(slices.Clone(n.Tasks[row]))
 	}
 	c.books.guess = append(c.books.guess, row)
 	n.Object[row]++
@@ -447,6 +458,7 @@ func (c *Cluster) removeNode(name string) {
 			to.gpus = nil
 		}
 		c.move(t, to)
+		c.listAgain([]*Task{t})
 	}
 	n.release(row)
 	c.books.nodesChanged = true
@@ -465,11 +477,13 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		if !forget {
 			t.assume(old)
 		}
+		t.ours = old.bindsTo(t.NodeName)
 		ended := (t.Status == Succeeded || t.Status == Failed) && o.DeletionTimestamp == nil
 		if forget || ended { // its eviction was refused, or it ended by itself first
 			c.Past.Rivals.Stays(t.UID)
 		}
 	}
+	t.claims = unproven(t)
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
 		c.removeTask(old)
 		old = nil
@@ -506,6 +520,7 @@ func (c *Cluster) seat(t *Task) {
 	if row, ok := c.Nodes.Index[t.NodeName]; ok && t.Status.onNode() {
 		t.Node = row
 	}
+	c.list(t)
 }
 
 // assume keeps what we decided for the older version of a task and what its pod cannot show yet.

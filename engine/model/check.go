@@ -21,6 +21,7 @@ func (c *Cluster) Check() error {
 		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder,
 		c.checkQuotas, c.Budgets.check, c.checkStorage,
 		func() error { return checkSlots(c) }, c.checkTerms,
+		func() error { return checkClaims(c) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -307,6 +308,8 @@ func (c *Cluster) checkJob(j *Job) error {
 			r = &Role{Name: t.Role}
 			roles[t.Role] = r
 		}
+		request.add(t.withheld())
+		gated.add(t.withheld())
 		all[t.Status]++
 		r.Counts[t.Status]++
 		switch {
@@ -411,7 +414,7 @@ func (c *Cluster) checkTotals() error {
 		}
 		if !node.Ready {
 			for _, t := range c.Nodes.Tasks[row] {
-				if t.Status != Pipelined {
+				if t.usesCluster() {
 					elsewhere.add(t.Request)
 				}
 			}
@@ -424,7 +427,7 @@ func (c *Cluster) checkTotals() error {
 			listed[i] = listed[i] || allocatable.Has(i)
 		}
 		for _, t := range c.Nodes.Tasks[row] {
-			if t.Status != Pipelined {
+			if t.usesCluster() {
 				used.add(t.Request)
 			}
 		}

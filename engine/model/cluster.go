@@ -210,11 +210,16 @@ type Task struct {
 	booked           *PodTerms // as its PodGroup's terms count it; bookedIn is the key of that group
 	bookedIn         string
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
-	// Request is what the kubelet and kube-scheduler count for the pod, init containers included, until the pod is finished.
+	// Request is what the kubelet and kube-scheduler count for the pod, init containers included, until the pod is finished. Resources that
+	// its node does not list are not in it.
 	Request Resources
 
 	Devices
 	Pinned
+
+	// Unadmitted is true of a pod that names a node, but was neither bound to it nor admitted by its kubelet, and that the kubelet would not
+	// admit now. It counts on the node, and as asked for in its queue. Its status is Unknown, or Releasing if it was deleted.
+	Unadmitted bool
 
 	*Template // what its pod has in common with others; never nil
 
@@ -238,10 +243,13 @@ type Task struct {
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	boundIn   string // the queue in which it was bound; "": not known, or not bound
 	role      *Role
-	knownGPUs bool     // GPUs was said by the pod or decided by us, and not guessed
-	cards     []string // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
-	recorded  bool     // what it holds on its node, and its rights, are as its binding had them
-	gone      bool     // deleted, or replaced by a pod of another UID
+	knownGPUs bool      // GPUs was said by the pod or decided by us, and not guessed
+	cards     []string  // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
+	recorded  bool      // what it holds on its node, and its rights, are as its binding had them
+	gone      bool      // deleted, or replaced by a pod of another UID
+	ours      bool      // this process decided the node that the pod names
+	claims    bool      // see unproven
+	asked     Resources // Request before resources were left out that the node does not list; nil: none were
 }
 
 // HostPort is a port that a pod claims on its node.
@@ -288,7 +296,7 @@ type Job struct {
 	Occupied          Resources // see Queue
 	Request           Resources // Allocated, Pending and Expected
 	Expected          Resources // of pods that it is to have and that are not there yet; nil: none
-	GatedRequest      Resources
+	GatedRequest      Resources // of gated tasks, and what tasks on nodes ask for and no kubelet grants
 
 	Object  any // *v1beta1.PodGroup, nil for orphans
 	Version uint64

@@ -91,7 +91,7 @@ func TestInventedNamesHaveNoColumns(t *testing.T) {
 // A dimension has columns of its own while a node offers it, or a task on a node asks for it.
 func TestColumnsComeAndGo(t *testing.T) {
 	c := NewCluster(Options{})
-	const foo = "example.com/foo"
+	const foo = "example.kubernetes.io/foo"
 	own := func(want bool, when string) {
 		t.Helper()
 		dim, ok := c.Dims.Find(foo)

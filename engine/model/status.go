@@ -43,7 +43,7 @@ func (t *Task) occupies() bool {
 	case Allocated, Binding, Bound, Running:
 		return true
 	case Releasing, Unknown, Gone:
-		return t.NodeName != "" // a pod that never had a node holds nothing
+		return t.NodeName != "" && !t.Unadmitted // a pod that never had a node holds nothing
 	case Pending, Pipelined, Succeeded, Failed, NumStatus:
 	}
 	return false
@@ -55,10 +55,11 @@ func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Fa
 // HoldsResources is true of a task of the allocated class: Allocated, Binding, Bound, Running.
 func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
 
-// MayGo is true of a task that can be evicted at all: it is ours, holds a place on a node, and has a queue.
+// MayGo is true of a task that can be evicted at all: it is ours, holds a place on a node, and has a queue. The eviction of an unadmitted
+// pod frees nothing.
 func (t *Task) MayGo() bool {
 	holds := t.Status == Binding || t.Status == Bound || t.Status == Running || t.Status == Unknown
-	return holds && !t.Foreign && t.Job.Queue != nil
+	return holds && !t.Foreign && !t.Unadmitted && t.Job.Queue != nil
 }
 
 // Spare notes until when nobody is to evict a task, because that was refused; later versions of its pod keep it. It goes before the Apply

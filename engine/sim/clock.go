@@ -8,20 +8,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // agenda is what happens to a world by itself.
 type agenda struct {
-	leaving map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
-	due     map[manifest.ID]time.Time // pods, and when something next happens to them by itself
-	later   []manifest.Item           // what comes later, in the order of its coming
+	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
+	due        map[manifest.ID]time.Time // pods, and when something next happens to them by itself
+	later      []manifest.Item           // what comes later, in the order of its coming
+	unadmitted map[manifest.ID]bool      // pods that name a node whose kubelet would not admit them
 }
 
 // strike strikes out what was to happen to an object.
 func (a *agenda) strike(id manifest.ID) {
 	delete(a.leaving, id)
 	delete(a.due, id)
+	delete(a.unadmitted, id)
 }
 
 // holdBack keeps items that come after that moment, and gives the others.
@@ -59,6 +62,7 @@ func (w *World) arrive() error {
 func (w *World) schedule(p *corev1.Pod) {
 	id := manifest.IDOf(p)
 	delete(w.due, id)
+	delete(w.unadmitted, id)
 	gone, leaves := w.leaving[id]
 	switch {
 	case leaves:
@@ -78,6 +82,9 @@ func (w *World) schedule(p *corev1.Pod) {
 // kubelet has happen to pods what is due by now: they start, end, and go. It costs in
 // proportion to the pods to which something is due, and to how many wait for it.
 func (w *World) kubelet() error {
+	for id := range w.unadmitted {
+		w.schedule(w.objects[id].(*corev1.Pod))
+	}
 	for {
 		var ids []manifest.ID
 		for id, due := range w.due {
@@ -104,7 +111,13 @@ func (w *World) kubelet() error {
 				}
 				continue
 			}
-			changed = append(changed, w.next(w.objects[id].(*corev1.Pod)))
+			p := w.objects[id].(*corev1.Pod)
+			if t := w.cluster.Tasks[model.Key(p.Namespace, p.Name)]; t != nil && t.Unadmitted {
+				delete(w.due, id)
+				w.unadmitted[id] = true
+				continue
+			}
+			changed = append(changed, w.next(p))
 		}
 		if err := w.put(changed...); err != nil {
 			return err

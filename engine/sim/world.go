@@ -86,7 +86,7 @@ func NewWorld(o Options) *World {
 			Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames), Volumes: o.Volumes,
 		}),
 		store:   store{objects: map[manifest.ID]metav1.Object{}},
-		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}},
+		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}, unadmitted: map[manifest.ID]bool{}},
 		history: history{of: map[manifest.ID]*span{}},
 		counted: map[manifest.ID]bool{},
 		afresh:  newAfresh(),

@@ -1,0 +1,217 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Every user who may create pods may set spec.nodeName, also to a node that does not exist, is not ready, or is full. Such a pod claims a
+// node, but perhaps no kubelet ever admits it. This file decides what it counts for.
+
+// unproven reports whether a pod names a node without proof that a scheduler or a kubelet placed it there. The API server resets the status
+// of a new pod, so the pod's creator cannot forge the proof. A binding writes the condition PodScheduled, and the kubelet writes all of the
+// status. A pod that this process bound needs no proof.
+func unproven(t *Task) bool {
+	s := &t.Object.Status
+	if t.Object.Spec.NodeName == "" || t.ours || s.StartTime != nil || s.Phase != corev1.PodPending && s.Phase != "" {
+		return false
+	}
+	return !slices.ContainsFunc(s.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue
+	})
+}
+
+// bindsTo reports whether this process decided that a task goes to a node.
+func (t *Task) bindsTo(node string) bool {
+	return t.NodeName == node && (t.ours || t.Status.onNode() && t.Object.Spec.NodeName == "")
+}
+
+// usesCluster is true of a task on a node that counts in the use of the cluster.
+func (t *Task) usesCluster() bool { return t.Status != Pipelined && !t.Unadmitted }
+
+// countClaim keeps the list of claimants, and the number of unadmitted pods by row.
+func (c *Cluster) countClaim(t *Task, sign int64) {
+	switch {
+	case !t.claims:
+		return
+	case sign > 0 && t.Status.onNode():
+		c.books.claimants[t] = true
+	default:
+		delete(c.books.claimants, t)
+	}
+	if !t.Unadmitted || t.Node == NoNode {
+		return
+	}
+	if c.books.unadmitted[t.Node] += int32(sign); c.books.unadmitted[t.Node] == 0 {
+		delete(c.books.unadmitted, t.Node)
+	}
+}
+
+// judgeClaims decides for each claimant whether the kubelet of its node would admit it: the node is ready, and the pod fits beside all pods
+// with proof, and beside the claimants that were created before it.
+func (c *Cluster) judgeClaims() {
+	if len(c.books.claimants) == 0 {
+		return
+	}
+	all := slices.SortedFunc(maps.Keys(c.books.claimants), func(a, b *Task) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Key, b.Key))
+	})
+	var free Resources
+	for i, t := range all {
+		if i == 0 || t.Node != all[i-1].Node {
+			free = c.freeForClaims(t.Node)
+		}
+		admitted := free != nil && fitsWithin(t.Request, free)
+		if admitted {
+			free.AddIn(t.Request, -1)
+		}
+		c.setUnadmitted(t, !admitted)
+	}
+}
+
+// freeForClaims returns what pods with proof leave of a node; nil if the node does not exist or is not ready.
+func (c *Cluster) freeForClaims(row int32) Resources {
+	if row == NoNode || !c.Nodes.Rows[row].Ready {
+		return nil
+	}
+	free := c.Nodes.AllocatableOf(row)
+	for _, t := range c.Nodes.Tasks[row] {
+		if t.Status != Pipelined && !t.claims {
+			free.AddIn(t.Request, -1)
+		}
+	}
+	return free
+}
+
+// fitsWithin is the kubelet's check: a request of 0 fits also on a node that is overcommitted.
+func fitsWithin(r, free Resources) bool {
+	for dim := range r {
+		if r.Get(dim) > 0 && r[dim] > free.Get(dim)+Slack {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Cluster) setUnadmitted(t *Task, is bool) {
+	if t.Unadmitted == is {
+		return
+	}
+	c.account(t, -1)
+	switch t.Unadmitted = is; {
+	case is && t.Status == Bound:
+		t.Status = Unknown
+	case !is && t.Status == Unknown:
+		t.Status = Bound
+	}
+	c.account(t, 1)
+	c.Slots.Tasks.Change(t.Slot)
+	c.touchTask(t, t.Node)
+}
+
+// usedOn returns what pods use on a node, by dimension, and what these sums lack of the exact ones. Unadmitted pods do not count.
+func (c *Cluster) usedOn(row int32) func(dim int) (sum, rest float64) {
+	if c.books.unadmitted[row] == 0 {
+		return func(dim int) (float64, float64) { return c.Nodes.Used[dim][row], c.Nodes.rest(used, dim, row) }
+	}
+	var sum, rest Resources
+	for _, t := range c.Nodes.Tasks[row] {
+		if t.usesCluster() {
+			sum.addSum(&rest, t.Request, 1)
+		}
+	}
+	return func(dim int) (float64, float64) { return sum.Get(dim), rest.Get(dim) }
+}
+
+// list leaves out of a pod's request the extended resources that its node does not list, as the kubelet's admission does. The kubelet runs
+// a pod that names its node and asks for 1000 devices of a kind that the node does not have.
+func (c *Cluster) list(t *Task) {
+	if t.asked != nil {
+		t.Request, t.asked = t.asked, nil
+	}
+	if t.Node == NoNode {
+		return
+	}
+	for dim := Pods + 1; dim < len(t.Request); dim++ {
+		if !t.Request.Has(dim) || lists(&c.Nodes, dim, t.Node) || !extended(c.Dims.Name(dim)) {
+			continue
+		}
+		if t.asked == nil {
+			t.asked, t.Request = t.Request, t.Request.Clone()
+		}
+		t.Request[dim] = Absent()
+	}
+}
+
+// withheld returns what a task on a node asks for and no kubelet grants; nil: nothing. Like the request of a gated pod, it counts as asked
+// for in the queue, but reserves nothing.
+func (t *Task) withheld() Resources {
+	switch {
+	case t.Unadmitted && t.Status == Unknown:
+		if t.asked != nil {
+			return t.asked
+		}
+		return t.Request
+	case t.asked != nil && t.Status.taken():
+		out := t.asked.Clone()
+		for dim := range out {
+			if t.Request.Has(dim) {
+				out[dim] = Absent()
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+// lists reports whether a node lists a resource, be it with an amount of 0.
+func lists(n *Nodes, dim int, row int32) bool {
+	return dim < len(n.Allocatable) && n.Allocatable[dim][row] == n.Allocatable[dim][row]
+}
+
+// extended reports whether Kubernetes takes a resource for an extended one.
+func extended(name string) bool {
+	return strings.Contains(name, "/") && !strings.Contains(name, corev1.ResourceDefaultNamespacePrefix)
+}
+
+// listAgain has tasks looked at whose node now lists other resources, or is gone.
+func (c *Cluster) listAgain(tasks []*Task) {
+	for _, t := range tasks {
+		was := t.Request
+		now := *t
+		if c.list(&now); now.Request.Equal(was) {
+			continue
+		}
+		c.account(t, -1)
+		t.Request, t.asked = now.Request, now.asked
+		c.account(t, 1)
+		c.Slots.Tasks.Change(t.Slot)
+		c.touchTask(t, t.Node)
+	}
+}
+
+// checkClaims: who claims a node is listed, and counted by row where no kubelet would admit it.
+func checkClaims(c *Cluster) error {
+	claimants, unadmitted := map[*Task]bool{}, map[int32]int32{}
+	for _, t := range c.Tasks {
+		if t.claims && t.Status.onNode() {
+			claimants[t] = true
+		}
+		switch {
+		case t.Unadmitted && (!t.claims || t.Status != Unknown && t.Status != Releasing):
+			return fmt.Errorf("task %s: is unadmitted, and %s", t.Key, t.Status)
+		case t.Unadmitted && t.Node != NoNode:
+			unadmitted[t.Node]++
+		}
+	}
+	if !maps.Equal(claimants, c.books.claimants) || !maps.Equal(unadmitted, c.books.unadmitted) {
+		return fmt.Errorf("%d tasks claim their nodes, %d are listed; unadmitted are %v, counted %v", len(claimants), len(c.books.claimants),
+			unadmitted, c.books.unadmitted)
+	}
+	return nil
+}
