@@ -70,6 +70,7 @@ func NewCluster(o Options) *Cluster {
 			specs:     map[string]*jobSpec{},
 			templates: map[string]*Template{},
 			terms:     newTermBooks(),
+			peers:     newPeerBooks(),
 
 			claimants: map[*Task]bool{}, unadmitted: map[int32]int32{},
 		},
@@ -104,6 +105,7 @@ type bookkeeping struct {
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
 	terms     termBooks
+	peers     peerBooks
 	// claimants are the tasks on nodes without proof that a scheduler or a kubelet placed them, unadmitted counts those by row that no
 	// kubelet would admit now.
 	claimants  map[*Task]bool
@@ -326,6 +328,7 @@ func (c *Cluster) remove(object any, m *mistakes) {
 	case *corev1.Pod:
 		// The deletion of a pod that another of the same name has replaced is old news.
 		c.books.terms.leave(c.groupOf(o), Key(o.Namespace, o.Name), nil)
+		c.books.peers.leave(o.Namespace, Key(o.Namespace, o.Name))
 		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil && sameUID(o, t.Object) {
 			c.removeTask(t)
 		}
@@ -472,6 +475,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
 	c.limitJobTerms(t, old, m)
+	c.limitSelectors(t, old, m)
 	if old != nil && old.UID == t.UID {
 		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
@@ -495,7 +499,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
 		c.joinJob(t)
-		c.books.terms.add(t)
+		c.bookTerms(t)
 		c.seat(t)
 		c.account(t, 1)
 		c.touchTask(t, NoNode)
@@ -557,7 +561,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	}
 	role := t.role
 	next.Slot = t.Slot
-	c.books.terms.remove(t)
+	c.unbookTerms(t)
 	*t = *next
 	c.Slots.Tasks.Change(t.Slot)
 	if stays {
@@ -571,7 +575,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 		c.joinJob(t)
 		c.touchJob(job)
 	}
-	c.books.terms.add(t)
+	c.bookTerms(t)
 	if job.Orphan && stays {
 		c.readOrphan(job, t)
 		c.Slots.Jobs.Change(job.Slot)
@@ -586,7 +590,7 @@ func (c *Cluster) removeTask(t *Task) {
 	c.account(t, -1)
 	c.leaveJob(t)
 	delete(c.Tasks, t.Key)
-	c.books.terms.remove(t)
+	c.unbookTerms(t)
 	c.Slots.Tasks.Leave(t.Slot)
 	t.gone, t.Node = true, NoNode
 	delete(c.books.nominated, t)

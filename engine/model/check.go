@@ -20,7 +20,7 @@ func (c *Cluster) Check() error {
 	for _, check := range []func() error{
 		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder,
 		c.checkQuotas, c.Budgets.check, c.checkStorage,
-		func() error { return checkSlots(c) }, c.checkTerms,
+		func() error { return checkSlots(c) }, c.checkTerms, c.checkPeers,
 		func() error { return checkClaims(c) },
 	} {
 		if err := check(); err != nil {

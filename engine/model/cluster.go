@@ -209,6 +209,7 @@ type Task struct {
 	BestEffort       bool
 	booked           *PodTerms // as its PodGroup's terms count it; bookedIn is the key of that group
 	bookedIn         string
+	compared         bool // its labels and terms are counted in its namespace
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
 	// Request is what the kubelet and kube-scheduler count for the pod, init containers included, until the pod is finished. Resources that
 	// its node does not list are not in it.

@@ -16,6 +16,9 @@ type Limits struct {
 	PodTerms int
 	// JobTerms is the number of different terms that the pods of one PodGroup have together. Default: 1024.
 	JobTerms int
+	// NamespaceSelectors is the number of different pod selectors, of the terms of all pods of a namespace, that each pod of the namespace is
+	// compared with on average. Default: 2048.
+	NamespaceSelectors int
 	// Tolerations is the number of tolerations of one pod. Default: 256.
 	Tolerations int
 	// Expressions is the number of terms, labels, expressions and values of node affinity, pod affinity and topology spread of one pod, all
@@ -33,7 +36,8 @@ type Limits struct {
 // DefaultLimits are the limits of a cluster whose options do not set others.
 func DefaultLimits() Limits {
 	return Limits{
-		PodTerms: 64, JobTerms: 1024, Tolerations: 256, Expressions: 2048, HostPorts: 256, Resources: 64, Metadata: 64 << 10,
+		PodTerms: 64, JobTerms: 1024, NamespaceSelectors: 2048, Tolerations: 256, Expressions: 2048, HostPorts: 256, Resources: 64,
+		Metadata: 64 << 10,
 	}
 }
 
@@ -45,6 +49,7 @@ func (l Limits) Check() error {
 	}{
 		{"terms per pod", l.PodTerms},
 		{"terms per job", l.JobTerms},
+		{"pod selectors per namespace", l.NamespaceSelectors},
 		{"tolerations", l.Tolerations},
 		{"expressions", l.Expressions},
 		{"host ports", l.HostPorts},
@@ -63,6 +68,7 @@ func (l Limits) complete() Limits {
 	for field, value := range map[*int]int{
 		&l.PodTerms: otherwise.PodTerms, &l.JobTerms: otherwise.JobTerms, &l.Tolerations: otherwise.Tolerations, &l.Metadata: otherwise.Metadata,
 		&l.Expressions: otherwise.Expressions, &l.HostPorts: otherwise.HostPorts, &l.Resources: otherwise.Resources,
+		&l.NamespaceSelectors: otherwise.NamespaceSelectors,
 	} {
 		if *field == 0 {
 			*field = value
@@ -348,15 +354,13 @@ func (c *Cluster) limitJobTerms(t, old *Task, m *mistakes) {
 	m.add("spec", "the pods of PodGroup %s would have %d different terms of pod affinity, pod anti-affinity and topology spread "+
 		"with this pod; "+
 		"the limit is %d", t.group, n, c.Limits.JobTerms)
-	without := *t.Template
-	without.PodTerms, without.HasAffinity, without.faulty = nil, false, true
-	t.Template = &without
+	t.dropTerms()
 	if !t.Status.onNode() {
 		books.leave(t.group, t.Key, t.Object)
 	}
 }
 
-// retryLeftOut takes in pods that were left out because of other pods of their PodGroups, where these lost terms.
+// retryLeftOut takes in pods that were left out because of other pods of their PodGroups or namespaces, where these lost terms or pods.
 func (c *Cluster) retryLeftOut() {
 	books := &c.books.terms
 	for len(books.shrunk) > 0 && !books.held {
@@ -369,6 +373,9 @@ func (c *Cluster) retryLeftOut() {
 		for _, key := range sortedKeys(b.left) {
 			c.upsertPod(b.left[key], false, &mistakes{}) // a pod that is still too much was reported when it was left out
 		}
+	}
+	if !books.held {
+		c.retryLeftOfNamespaces()
 	}
 }
 

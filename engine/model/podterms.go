@@ -25,7 +25,8 @@ type PodTerms struct {
 	// Spread has the constraints of both modes, in the order of the pod's object.
 	Spread []SpreadTerm
 
-	each []string // the text of each term: parts of Key
+	each      []string       // the text of each term: parts of Key
+	selectors []*PodSelector // of the terms, each once
 }
 
 // HasAffinity says whether there is a term of inter-pod affinity or anti-affinity.
@@ -111,6 +112,7 @@ func readPodTerms(o *corev1.Pod, m *mistakes) *PodTerms {
 		return nil
 	}
 	p.Key, p.each = p.key()
+	p.selectors = p.selectorsOnce()
 	return p
 }
 
@@ -228,6 +230,26 @@ func (p *PodSelector) key() string {
 	return strings.Join(p.Namespaces, ",") + text(p.ByLabels) + text(p.Labels)
 }
 
+// selectorsOnce are the different selectors of the terms.
+func (p *PodTerms) selectorsOnce() (out []*PodSelector) {
+	seen := map[string]bool{}
+	add := func(who *PodSelector) {
+		if !seen[who.Key] {
+			seen[who.Key] = true
+			out = append(out, who)
+		}
+	}
+	for _, terms := range [][]PodTerm{p.RequiredAffinity, p.RequiredAntiAffinity, p.PreferredAffinity, p.PreferredAntiAffinity} {
+		for i := range terms {
+			add(&terms[i].Who)
+		}
+	}
+	for i := range p.Spread {
+		add(&p.Spread[i].Who)
+	}
+	return out
+}
+
 // key is a canonical text of all terms, and its parts: one text a term.
 func (p *PodTerms) key() (all string, each []string) {
 	var b strings.Builder
@@ -257,18 +279,23 @@ func (p *PodTerms) key() (all string, each []string) {
 	return all, each
 }
 
-// Equality is a label, with its value, that each pod spoken of has; ok is false where the selector names none.
-// It serves to find the selectors that may speak of a pod by the pod's labels.
-func (p *PodSelector) Equality() (key, value string, ok bool) {
+// Narrowest is a label, with its value, that each selected pod has: of several the one that the fewest other selectors have. ok is false where
+// the selector names none. It serves to find the selectors that may select a pod by the pod's labels.
+func (p *PodSelector) Narrowest(selectors func(Label) int) (of Label, ok bool) {
 	if p.Labels == nil {
-		return "", "", false
+		return Label{}, false
 	}
 	requirements, _ := p.Labels.Requirements()
+	fewest := 0
 	for _, r := range requirements {
 		single := r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In
-		if single && r.Values().Len() == 1 {
-			return r.Key(), r.Values().UnsortedList()[0], true
+		if !single || r.Values().Len() != 1 {
+			continue
+		}
+		next := Label{r.Key(), r.Values().UnsortedList()[0]}
+		if n := selectors(next); !ok || n < fewest {
+			of, fewest, ok = next, n, true
 		}
 	}
-	return "", "", false
+	return of, ok
 }

@@ -190,7 +190,7 @@ func restore(c *Cluster, l left) {
 		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
 		c.joinJob(t)
-		c.books.terms.add(t)
+		c.bookTerms(t)
 		c.seat(t)
 		c.account(t, 1)
 		c.touchTask(t, NoNode)

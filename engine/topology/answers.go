@@ -12,17 +12,14 @@ import (
 // AffinityFits says whether a row's node satisfies the required affinity and anti-affinity of a task, and the required anti-affinity of the
 // placed tasks: kube-scheduler's filter InterPodAffinity.
 func (p *Counts) AffinityFits(co *Context, t *model.Task, row int32) (fits bool) {
-	p.without(t, func() { fits = co.fits(row) })
+	p.without(t, func() { fits = co.fits(row) && p.sum(&co.against, row) == 0 })
 	return fits
 }
 
 // AffinityScore sums the weights of the preferred terms, of the task and of others about it, that placed tasks satisfy in a row's domains.
 func (p *Counts) AffinityScore(co *Context, t *model.Task, row int32) (sum int64) {
 	p.without(t, func() {
-		for _, ta := range co.preferred {
-			count, _ := ta.at(row)
-			sum += ta.weight * count
-		}
+		sum = p.sum(&co.preferred, row)
 		if co.template == nil {
 			return
 		}
@@ -77,11 +74,10 @@ func (p *Counts) SpreadScore(co *Context, t *model.Task, row int32, sizes []int3
 	return math.Round(sum)
 }
 
+// fits says whether a row's node satisfies the task's own required affinity and anti-affinity.
 func (co *Context) fits(row int32) bool {
-	if x := co.template; x != nil && (!x.affinityFits(row) || !nobody(x.antiAffinity, row)) {
-		return false
-	}
-	return nobody(co.against, row)
+	x := co.template
+	return x == nil || x.affinityFits(row) && nobody(x.antiAffinity, row)
 }
 
 // nobody says that no tally has anybody in the row's domain.

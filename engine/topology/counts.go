@@ -29,6 +29,9 @@ type Counts struct {
 	known
 
 	version    uint64 // of which terms there are: a context holds as long
+	changes    uint64 // how often a count changed
+	addedFrom  int    // tallies from which sums are kept; tests set it
+	apart      bool   // a placed task is taken out of the counts for a question
 	moves      uint64 // how often nodes changed their domains
 	topologies map[string]*domains
 	rows       []seenNode
@@ -56,7 +59,7 @@ type selecting struct {
 	fresh        []*Tally
 	byLabels     bool // some selector reads labels of namespaces
 	selectors    map[string]*selector
-	byLabel      map[label][]*selector
+	byLabel      map[model.Label][]*selector
 	rest         []*selector // that name no label
 	tallies      map[string]*Tally
 	inclusive    []*Tally // that leave out nodes
@@ -86,10 +89,8 @@ type TaskMemo struct {
 
 // New counts nothing yet; memo gives the place of what is remembered of a task.
 func New(c *model.Cluster, memo func(*model.Task) *TaskMemo) *Counts {
-	return &Counts{c: c, memo: memo}
+	return &Counts{c: c, memo: memo, addedFrom: addedFrom}
 }
-
-type label struct{ key, value string }
 
 // seenNode is what of a node's object the counts rest on.
 type seenNode struct {
@@ -129,12 +130,20 @@ type record struct {
 	leaving bool
 }
 
+// finished says that a task is on no node and will be on none, so that nothing follows from its terms.
+func finished(t *model.Task) bool { return t.Status == model.Succeeded || t.Status == model.Failed }
+
+// stands says that a task counts as it did: of its status only its release matters.
+func (rec *record) stands(t *model.Task) bool {
+	return rec != nil && !finished(t) && rec.object == t.Object && rec.row == t.Node && rec.leaving == (t.Status == model.Releasing)
+}
+
 // reset forgets everything but the ids that were given.
 func (p *Counts) reset() {
 	p.ids++ // so that no view of a task takes what was matched before for what is matched now
 	p.fresh, p.dead, p.byLabels, p.freshFrom = nil, 0, false, p.ids+1
 	p.topologies, p.selectors, p.tallies = map[string]*domains{}, map[string]*selector{}, map[string]*Tally{}
-	p.byLabel, p.rest, p.inclusive = map[label][]*selector{}, nil, nil
+	p.byLabel, p.rest, p.inclusive = map[model.Label][]*selector{}, nil, nil
 	p.conjunctions = map[string]*conjunction{}
 	p.inclusions, p.scopes, p.names = map[string]*inclusion{}, map[scopeKey]*scope{}, map[string]string{}
 	p.templates, p.contexts, p.records = map[string]*template{}, map[string]*Context{}, map[*model.Task]*record{}
@@ -179,14 +188,17 @@ func (p *Counts) sync() {
 // update brings one task's counts up to date.
 func (p *Counts) update(t *model.Task) {
 	rec := p.records[t]
-	if rec == nil && t.PodTerms == nil && len(p.selectors) == 0 {
+	if rec == nil && (t.PodTerms == nil && len(p.selectors) == 0 || finished(t)) {
+		return
+	}
+	if rec.stands(t) && p.c.Tasks[t.Key] == t {
 		return
 	}
 	if rec != nil && rec.row != model.NoNode {
 		p.count(rec, -1, true)
 		rec.row = model.NoNode
 	}
-	if p.c.Tasks[t.Key] != t {
+	if p.c.Tasks[t.Key] != t || finished(t) {
 		if rec != nil {
 			p.assign(rec, nil)
 			delete(p.records, t)
@@ -249,6 +261,7 @@ func (p *Counts) noteUse(x *template, by int) {
 // count adds a task to the tallies that it counts in, or takes it away. filled says whether those that are complete,
 // or those that are about to be.
 func (p *Counts) count(rec *record, sign int64, filled bool) {
+	p.changes++
 	var last *conjunction // the tallies of one pod's affinity share one
 	in := false
 	for _, x := range rec.matched {
@@ -346,7 +359,7 @@ func (p *Counts) matched(t *model.Task) []*selector {
 // candidates appends the selectors from an id on that speak of a task, found by the task's labels.
 func (p *Counts) candidates(out []*selector, t *model.Task, from int) []*selector {
 	for key, value := range t.Labels {
-		out = p.match(out, p.byLabel[label{key, value}], t, from)
+		out = p.match(out, p.byLabel[model.Label{Key: key, Value: value}], t, from)
 	}
 	return p.match(out, p.rest, t, from)
 }
@@ -445,8 +458,8 @@ func (p *Counts) countRow(row int32, sign int64) {
 // terms, and those of the terms that speak of it. Tasks with the same Context get the same answers.
 type Context struct {
 	template  *template // nil without terms
-	against   []*Tally  // of required anti-affinity of others
-	preferred []*Tally  // of what else of others' terms moves scores, weighted
+	against   others    // of required anti-affinity of others
+	preferred others    // of what else of others' terms moves scores, weighted
 	images    []*Tally  // of its images that some node has
 	watched   []*Tally  // all of these
 	// For the key of a class: the others' tallies, and the images.
@@ -475,7 +488,7 @@ func (co *Context) HasImages() bool { return len(co.images) > 0 }
 
 // HasAffinity says whether the task has terms of affinity or anti-affinity, or is one that the terms of others speak of.
 func (co *Context) HasAffinity() bool {
-	return len(co.against)+len(co.preferred) > 0 || co.template != nil && co.template.terms.HasAffinity()
+	return len(co.against.tallies)+len(co.preferred.tallies) > 0 || co.template != nil && co.template.terms.HasAffinity()
 }
 
 // Of is the context of a task as the cluster is now.
@@ -493,7 +506,7 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 	p.fill() // a task that the cluster does not know may have terms that are new
 	var ids []int
 	var seen map[*Tally]bool
-	co := Context{template: tmpl}
+	co := &Context{template: tmpl}
 	for _, x := range p.matched(t) {
 		for _, ta := range x.asking {
 			if seen[ta] || ta.askers == 0 {
@@ -505,9 +518,9 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 			seen[ta] = true
 			ids = append(ids, ta.id)
 			if ta.use == presence {
-				co.against = append(co.against, ta)
+				co.against.tallies = append(co.against.tallies, ta)
 			} else {
-				co.preferred = append(co.preferred, ta)
+				co.preferred.tallies = append(co.preferred.tallies, ta)
 			}
 		}
 	}
@@ -530,10 +543,9 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 	if tmpl != nil {
 		co.watched = append(co.watched, tmpl.tallies...)
 	}
-	co.watched = slices.Concat(co.watched, co.against, co.preferred, co.images)
-	kept := co
-	p.contexts[string(key)] = &kept
-	return &kept
+	co.watched = slices.Concat(co.watched, co.against.tallies, co.preferred.tallies, co.images)
+	p.contexts[string(key)] = co
+	return co
 }
 
 // Version is of which terms there are: contexts hold as long. It brings the counts up to date.
@@ -569,6 +581,8 @@ func (p *Counts) without(t *model.Task, ask func()) {
 		return
 	}
 	p.count(rec, -1, true)
+	p.apart = true
 	ask()
+	p.apart = false
 	p.count(rec, 1, true)
 }

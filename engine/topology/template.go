@@ -113,7 +113,7 @@ func (p *Counts) affinityOf(x *template, selves []bool) {
 	for i := range terms.RequiredAntiAffinity {
 		term := &terms.RequiredAntiAffinity[i]
 		x.antiAffinity = append(x.antiAffinity, p.tally("apart", term.TopologyKey, []*selector{p.selector(&term.Who)}, nil))
-		x.asks = append(x.asks, p.asking("apart", term, presence, 0))
+		x.asks = append(x.asks, p.asking("apart", term, presence, 1))
 	}
 	prefer := func(list []model.PodTerm, sign int64) {
 		for i := range list {
@@ -227,8 +227,8 @@ func (p *Counts) selector(who *model.PodSelector) *selector {
 	x := &selector{PodSelector: *who, id: p.ids, namespaces: map[string]bool{}}
 	p.selectors[who.Key] = x
 	p.byLabels = p.byLabels || who.ByLabels != nil
-	if key, value, ok := who.Equality(); ok {
-		p.byLabel[label{key, value}] = append(p.byLabel[label{key, value}], x)
+	if of, ok := who.Narrowest(func(of model.Label) int { return len(p.byLabel[of]) }); ok {
+		p.byLabel[of] = append(p.byLabel[of], x)
 	} else {
 		p.rest = append(p.rest, x)
 	}

@@ -1,0 +1,308 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// peerBooks count, by namespace, how many pods the pod selectors of terms are compared with. A pod may have few terms and its PodGroup may be
+// small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow with the
+// square of the number of pods.
+type peerBooks struct {
+	of map[string]*peerBook
+	// changed are namespaces that have pods that were left out, and other pods since.
+	changed map[string]bool
+}
+
+func newPeerBooks() peerBooks {
+	return peerBooks{of: map[string]*peerBook{}, changed: map[string]bool{}}
+}
+
+// peerBook counts the unfinished pods of a namespace and their pod selectors. A selector that names a label with its value is compared with
+// the pods that have this label. Any other one is compared with all pods, and so is a selector of pods in other namespaces.
+type peerBook struct {
+	pods      int
+	selectors map[string]*peerSelector // by PodSelector.Key
+	comparing map[Label]int            // selectors by the label that they name; Label{}: of all pods
+	// labels are the pods by label, and pairs is the number of pairs of a selector and a pod that are compared. labels is nil, and pairs is
+	// unknown, until there are more selectors than the limit.
+	labels map[Label]int
+	pairs  int
+	left   map[string]leftPod
+	again  []string // pods of left that are to be tried again
+}
+
+// triedAtOnce is how many pods that were left out are tried again with one change of the cluster. A namespace can have any number of them.
+const triedAtOnce = 256
+
+// Label is a label of a pod with its value.
+type Label struct{ Key, Value string }
+
+type peerSelector struct {
+	by   Label
+	pods int // whose terms have it
+}
+
+// leftPod is a pod that was left out because of the other pods of its namespace.
+type leftPod struct {
+	object *corev1.Pod
+	terms  *PodTerms
+}
+
+func (x *peerBooks) book(namespace string) *peerBook {
+	b := x.of[namespace]
+	if b == nil {
+		b = &peerBook{selectors: map[string]*peerSelector{}, comparing: map[Label]int{}, left: map[string]leftPod{}}
+		x.of[namespace] = b
+	}
+	return b
+}
+
+// bookTerms counts a task's terms, in its PodGroup and in its namespace.
+func (c *Cluster) bookTerms(t *Task) {
+	c.books.terms.add(t)
+	if t.Status != Succeeded && t.Status != Failed {
+		t.compared = true
+		c.books.peers.book(t.Namespace).add(t.Namespace, t.Labels, t.PodTerms)
+		c.books.peers.note(t.Namespace)
+	}
+}
+
+// unbookTerms undoes bookTerms.
+func (c *Cluster) unbookTerms(t *Task) {
+	c.books.terms.remove(t)
+	if !t.compared {
+		return
+	}
+	t.compared = false
+	b := c.books.peers.of[t.Namespace]
+	b.remove(t.Labels, t.PodTerms)
+	c.books.peers.note(t.Namespace)
+	if b.labels != nil && 2*len(b.selectors) <= c.Limits.NamespaceSelectors {
+		b.labels, b.pairs = nil, 0
+	}
+	c.books.peers.tidy(t.Namespace)
+}
+
+// note has the pods of a namespace that were left out tried again.
+func (x *peerBooks) note(namespace string) {
+	if b := x.of[namespace]; b != nil && len(b.left) > 0 {
+		x.changed[namespace] = true
+	}
+}
+
+func (x *peerBooks) tidy(namespace string) {
+	if b := x.of[namespace]; b != nil && b.pods+len(b.left) == 0 {
+		delete(x.of, namespace)
+	}
+}
+
+func (b *peerBook) add(namespace string, labels map[string]string, terms *PodTerms) {
+	b.pods++
+	b.pairs += b.comparing[Label{}]
+	if b.labels != nil {
+		for key, value := range labels {
+			b.labels[Label{key, value}]++
+			b.pairs += b.comparing[Label{key, value}]
+		}
+	}
+	if terms == nil {
+		return
+	}
+	for _, who := range terms.selectors {
+		s := b.selectors[who.Key]
+		if s == nil {
+			s = &peerSelector{}
+			if slices.Equal(who.Namespaces, []string{namespace}) && who.ByLabels == nil {
+				s.by, _ = who.Narrowest(func(of Label) int { return b.comparing[of] })
+			}
+			b.selectors[who.Key] = s
+			b.comparing[s.by]++
+			b.pairs += b.having(s.by)
+		}
+		s.pods++
+	}
+}
+
+func (b *peerBook) remove(labels map[string]string, terms *PodTerms) {
+	if terms != nil {
+		for _, who := range terms.selectors {
+			s := b.selectors[who.Key]
+			if s.pods--; s.pods > 0 {
+				continue
+			}
+			delete(b.selectors, who.Key)
+			b.pairs -= b.having(s.by)
+			decrement(b.comparing, s.by)
+		}
+	}
+	if b.labels != nil {
+		for key, value := range labels {
+			decrement(b.labels, Label{key, value})
+			b.pairs -= b.comparing[Label{key, value}]
+		}
+	}
+	b.pairs -= b.comparing[Label{}]
+	b.pods--
+}
+
+func decrement(counts map[Label]int, of Label) {
+	if counts[of]--; counts[of] == 0 {
+		delete(counts, of)
+	}
+}
+
+// having is how many pods a selector that names a label is compared with.
+func (b *peerBook) having(of Label) int {
+	if of == (Label{}) {
+		return b.pods
+	}
+	return b.labels[of]
+}
+
+// countLabels counts the labels of the namespace's pods, from which pairs follows.
+func (b *peerBook) countLabels(c *Cluster, namespace string) {
+	b.labels = map[Label]int{}
+	for _, t := range c.Tasks {
+		if t.compared && t.Namespace == namespace {
+			for key, value := range t.Labels {
+				b.labels[Label{key, value}]++
+			}
+		}
+	}
+	b.pairs = 0
+	for of, n := range b.comparing {
+		b.pairs += n * b.having(of)
+	}
+}
+
+// above is the number of selectors that a pod would be compared with on average if one more pod came, and says whether that is above the
+// limit and the pod adds to it. old is the version of the pod that is counted; nil: none is.
+func (b *peerBook) above(c *Cluster, namespace string, labels map[string]string, terms *PodTerms, old *Task) (average int, above bool) {
+	limit, all := c.Limits.NamespaceSelectors, len(b.selectors)
+	if terms != nil {
+		all += len(terms.selectors)
+	}
+	if all <= limit {
+		return 0, false
+	}
+	if b.labels == nil {
+		b.countLabels(c, namespace)
+	}
+	if old != nil && old.compared {
+		b.remove(old.Labels, old.PodTerms)
+		defer b.add(namespace, old.Labels, old.PodTerms)
+	}
+	before := b.pairs
+	b.add(namespace, labels, terms)
+	defer b.remove(labels, terms)
+	average = b.pairs / b.pods
+	return average, average > limit && b.pairs-before > limit
+}
+
+// limitSelectors reports a pod if the selectors of its namespace's terms would be compared with too many pods. It then removes the terms from
+// the task.
+func (c *Cluster) limitSelectors(t, old *Task, m *mistakes) {
+	books := &c.books.peers
+	books.leave(t.Namespace, t.Key)
+	if t.Status == Succeeded || t.Status == Failed || len(m.errs) > 0 && !t.Status.onNode() {
+		return
+	}
+	average, above := books.book(t.Namespace).above(c, t.Namespace, t.Labels, t.PodTerms, old)
+	books.tidy(t.Namespace)
+	if !above {
+		return
+	}
+	m.add("spec", "the scheduler would have to compare each pod of namespace %s with %d different pod selectors on average, because of the "+
+		"terms of pod affinity, pod anti-affinity and topology spread of the pods there; the limit is %d", t.Namespace, average,
+		c.Limits.NamespaceSelectors)
+	if !t.Status.onNode() {
+		books.book(t.Namespace).left[t.Key] = leftPod{t.Object, t.PodTerms}
+	}
+	if t.PodTerms != nil {
+		t.dropTerms()
+	}
+}
+
+// dropTerms removes the terms from a task, and from no other task that shares its template.
+func (t *Task) dropTerms() {
+	without := *t.Template
+	without.PodTerms, without.HasAffinity, without.faulty = nil, false, true
+	t.Template = &without
+}
+
+// leave forgets that a pod was left out.
+func (x *peerBooks) leave(namespace, pod string) {
+	if b := x.of[namespace]; b != nil {
+		delete(b.left, pod)
+		x.tidy(namespace)
+	}
+}
+
+// retryLeftOfNamespaces takes in pods that were left out because of other pods of their namespaces, where pods left, or more came: pods
+// without terms lower the average.
+func (c *Cluster) retryLeftOfNamespaces() {
+	for _, namespace := range sortedKeys(c.books.peers.changed) {
+		b := c.books.peers.of[namespace]
+		if b == nil {
+			delete(c.books.peers.changed, namespace)
+			continue
+		}
+		if len(b.again) == 0 {
+			b.again = sortedKeys(b.left)
+			delete(c.books.peers.changed, namespace)
+		}
+		keys := b.again[:min(triedAtOnce, len(b.again))]
+		if b.again = b.again[len(keys):]; len(b.again) > 0 {
+			c.books.peers.changed[namespace] = true
+		}
+		for _, key := range keys {
+			of, left := b.left[key]
+			if !left {
+				continue
+			}
+			if _, above := b.above(c, namespace, of.object.Labels, of.terms, nil); !above {
+				c.upsertPod(of.object, false, &mistakes{}) // where it is left out again, its reason was reported
+			}
+		}
+	}
+}
+
+func (c *Cluster) checkPeers() error {
+	want := newPeerBooks()
+	for _, t := range c.Tasks {
+		if t.compared {
+			b := want.book(t.Namespace)
+			b.labels = map[Label]int{}
+		}
+	}
+	for _, t := range c.Tasks {
+		if t.compared {
+			want.of[t.Namespace].add(t.Namespace, t.Labels, t.PodTerms)
+		}
+	}
+	for namespace, b := range c.books.peers.of {
+		w := want.book(namespace)
+		if b.pods != w.pods || !slices.Equal(sortedKeys(b.selectors), sortedKeys(w.selectors)) {
+			return fmt.Errorf("namespace %s: counts %d pods with %d selectors; it has %d with %d", namespace, b.pods, len(b.selectors), w.pods,
+				len(w.selectors))
+		}
+		comparing, pairs := map[Label]int{}, 0
+		for key, s := range b.selectors {
+			if comparing[s.by]++; s.pods != w.selectors[key].pods {
+				return fmt.Errorf("namespace %s: counts %d pods with the selector %q; it has %d", namespace, s.pods, key, w.selectors[key].pods)
+			}
+			pairs += b.having(s.by)
+		}
+		if !maps.Equal(comparing, b.comparing) {
+			return fmt.Errorf("namespace %s: counts the selectors %v by label; they are %v", namespace, b.comparing, comparing)
+		}
+		if b.labels != nil && (!maps.Equal(b.labels, w.labels) || b.pairs != pairs) {
+			return fmt.Errorf("namespace %s: counts %d pairs of a selector and a pod; they are %d", namespace, b.pairs, pairs)
+		}
+	}
+	return nil
+}

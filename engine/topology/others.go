@@ -1,0 +1,64 @@
+package topology
+
+import "sync/atomic"
+
+// addedFrom is the number of tallies from which their sums are kept by domain. A user can write thousands of terms that select the same pod,
+// and each node that the pod may go to would be compared with all of them.
+const addedFrom = 16
+
+// others are the tallies of the terms of other tasks about a task.
+type others struct {
+	tallies []*Tally
+	// sums is what was added up last. Several nodes may be asked about at the same time, so that it is replaced and never changed.
+	sums atomic.Pointer[sums]
+}
+
+// sums are the weighted counts of tallies, added up by topology and domain.
+type sums struct {
+	changes uint64 // Counts.changes when they were added up
+	of      []domainSums
+}
+
+type domainSums struct {
+	where *domains
+	by    []int64 // by domain
+}
+
+// sum is the weighted number of tasks that the tallies count in a row's domains.
+func (p *Counts) sum(of *others, row int32) (sum int64) {
+	if len(of.tallies) < p.addedFrom || p.apart {
+		for _, ta := range of.tallies {
+			count, _ := ta.at(row)
+			sum += ta.weight * count
+		}
+		return sum
+	}
+	known := of.sums.Load()
+	if known == nil || known.changes != p.changes {
+		known = of.add(p.changes)
+		of.sums.Store(known)
+	}
+	for i := range known.of {
+		x := &known.of[i]
+		if d := x.where.of[row]; d != nowhere && int(d) < len(x.by) { // a domain that is new has no tasks
+			sum += x.by[d]
+		}
+	}
+	return sum
+}
+
+// add adds up the counts of all domains. It takes a step for each domain in which a tally counts a task.
+func (x *others) add(changes uint64) *sums {
+	out := &sums{changes: changes}
+	at := map[*domains][]int64{}
+	for _, ta := range x.tallies {
+		by, known := at[ta.where]
+		if !known {
+			by = make([]int64, len(ta.where.rows))
+			at[ta.where] = by
+			out.of = append(out.of, domainSums{ta.where, by})
+		}
+		ta.counts.each(func(d int32, n int64) { by[d] += ta.weight * n })
+	}
+	return out
+}
