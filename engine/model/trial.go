@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // Trial is a cluster as it might be. End undoes what was changed, decided and remembered since Try: the cluster is what it was, with all
@@ -19,14 +22,14 @@ type Trial struct {
 	open      []*Txn // that may have steps that were not, where a cycle was broken off
 	past      Past
 	nominated map[*Task]string // nodes
-	added     []any
+	added     []Delta // what undoes each object that was added or replaced
 	left      []left
 	vain      []*Task // that may be noted so, where a turn was broken off
 }
 
 // left is a removed job, with its tasks and with what its batch Job states about its pods.
 type left struct {
-	job   *Job
+	job   *Job // nil: only its tasks were removed
 	tasks []*Task
 	owner string
 	spec  *jobSpec // nil: it was not removed
@@ -48,19 +51,24 @@ func Try(c *Cluster) *Trial {
 // addedAtOnce is how many objects a trial adds before it may be broken off.
 const addedAtOnce = 100
 
-// Add adds objects, as Apply does; the cluster must not have them yet. The errors name what is wrong with them; those objects are left out.
+// Add adds objects, as Apply does. A Node or a Queue replaces the one of its name; other objects the cluster must not have yet. The errors name
+// what is wrong with them; those objects are left out.
 func (x *Trial) Add(objects ...any) []error {
 	var wrong []error
 	deltas := make([]Delta, 0, len(objects))
 	for _, o := range objects {
 		kind, meta, ok := identify(o)
+		old := replaceable(x.c, o)
 		switch {
+		case old != nil:
+			x.added = append(x.added, Delta{Op: Upsert, Object: old})
+			deltas = append(deltas, Delta{Op: Upsert, Object: o})
 		case ok && has(x.c, kind, meta.GetNamespace(), meta.GetName()):
 			m := mistakes{object: o, kind: kind, namespace: meta.GetNamespace(), name: meta.GetName(), namespaced: namespaced(kind)}
 			m.add("", "is there already")
 			wrong = append(wrong, m.errs...)
 		default:
-			x.added = append(x.added, o)
+			x.added = append(x.added, Delta{Op: Delete, Object: o})
 			deltas = append(deltas, Delta{Op: Upsert, Object: o})
 		}
 	}
@@ -71,20 +79,30 @@ func (x *Trial) Add(objects ...any) []error {
 	return wrong
 }
 
+// replaceable is the object of the cluster that a Node or a Queue replaces; nil: there is none.
+func replaceable(c *Cluster, o any) any {
+	switch o := o.(type) {
+	case *corev1.Node:
+		if row, there := c.Nodes.Index[o.Name]; there {
+			return c.Nodes.Rows[row].Object
+		}
+	case *v1beta1.Queue:
+		if q := c.Queues[o.Name]; q != nil {
+			return q.Object
+		}
+	}
+	return nil
+}
+
 // has says whether there is such an object among those that a trial can add.
 func has(c *Cluster, kind, namespace, name string) bool {
 	switch kind {
-	case "Node":
-		_, there := c.Nodes.Index[name]
-		return there
 	case "Pod":
 		return c.Tasks[Key(namespace, name)] != nil
 	case "PodGroup":
 		return c.Jobs[Key(namespace, name)] != nil
 	case "Job":
 		return c.books.specs[Key(namespace, name)] != nil
-	case "Queue":
-		return c.Queues[name] != nil
 	}
 	return false
 }
@@ -102,6 +120,12 @@ func (x *Trial) Remove(j *Job) {
 			x.c.removeGroup(j.Key)
 		}
 	})
+}
+
+// RemoveTask removes one task and leaves its job.
+func (x *Trial) RemoveTask(t *Task) {
+	x.left = append(x.left, left{tasks: []*Task{t}})
+	applyAs(x.c, func() { x.c.removeTask(t) })
 }
 
 // RemoveOwned removes a batch Job, and its PodGroups with their tasks. It returns the PodGroups, and false if there is no such Job.
@@ -139,11 +163,8 @@ func (x *Trial) End() {
 		txn.Rollback(0)
 	}
 	(&Txn{c: c, log: x.steps}).Rollback(0)
-	deltas := make([]Delta, 0, len(x.added))
-	for _, o := range slices.Backward(x.added) {
-		deltas = append(deltas, Delta{Op: Delete, Object: o})
-	}
-	if errs := c.Apply(deltas...); len(errs) > 0 {
+	slices.Reverse(x.added)
+	if errs := c.Apply(x.added...); len(errs) > 0 {
 		c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
 	}
 	applyAs(c, func() {
@@ -174,7 +195,7 @@ func restore(c *Cluster, l left) {
 		c.reckonOwned(l.owner)
 		return
 	}
-	if j := l.job; !j.Orphan {
+	if j := l.job; j != nil && !j.Orphan {
 		j.Slot = c.Slots.Jobs.Take()
 		putJob(c, j)
 		c.books.owned.put(j.owner, j.Key, j, j.owner != "")

@@ -24,8 +24,8 @@ import (
 
 // Change is what is otherwise. The zero value is nothing.
 type Change struct {
-	// Add are Jobs, PodGroups, Pods, Queues and Nodes. A Job, a PodGroup or a pod replaces one of its name, as if that were deleted first.
-	// The cluster must not have the others.
+	// Add are Jobs, PodGroups, Pods, Queues and Nodes. Each replaces one of its name: a Job, a PodGroup or a pod as if that were deleted first,
+	// a Queue or a Node as if that were changed.
 	Add []metav1.Object
 	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
 	Delete []string
@@ -119,9 +119,13 @@ func (a *arrival) replace(o metav1.Object) {
 			replaced = append(replaced, j)
 		}
 	case *corev1.Pod:
-		if t := a.c.Tasks[key]; t != nil && len(t.Job.Tasks) == 1 {
+		switch t := a.c.Tasks[key]; {
+		case t == nil:
+		case len(t.Job.Tasks) == 1:
 			a.trial.Remove(t.Job)
 			replaced = append(replaced, t.Job)
+		default:
+			a.trial.RemoveTask(t)
 		}
 	}
 	for _, j := range replaced {
@@ -214,8 +218,16 @@ func (a *arrival) object(o metav1.Object) error {
 		return a.pod(o)
 	case *v1beta1.Queue:
 		o.Status = v1beta1.QueueStatus{State: v1beta1.QueueStateOpen}
+		if q := a.c.Queues[o.Name]; q != nil {
+			if old, known := q.Object.(*v1beta1.Queue); known && old.Status.State != "" {
+				o.Status.State = old.Status.State
+			}
+		}
 		a.next = append(a.next, o)
 	case *corev1.Node:
+		if row, known := a.c.Nodes.Index[o.Name]; known && o.Status.Allocatable == nil {
+			o.Status = *a.c.Nodes.Rows[row].Object.Status.DeepCopy() // the file has only what its author may set
+		}
 		a.next = append(a.next, o)
 	default:
 		return fmt.Errorf("%T %s: a question is about Jobs, PodGroups, Pods, Queues and Nodes", o, o.GetName())
