@@ -29,6 +29,7 @@ type wantedRole struct {
 type Wanted struct {
 	Role    string // "" where the job does not state roles
 	Request Resources
+	Spec    *corev1.PodSpec // of its template or of the pod; nil where it is not known
 }
 
 // MakesPods says whether the controller of a Job in this phase makes the pods that it lacks, now or when others are gone.
@@ -48,7 +49,7 @@ func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 		errs := len(m.errs)
 		m.under = fmt.Sprintf("spec.tasks[%d].template.", i)
 		if readRequests(d, &one, &corev1.Pod{Spec: task.Template.Spec}, m); len(m.errs) == errs {
-			s.roles = append(s.roles, wantedRole{Wanted{task.Name, one.Request}, int64(task.Replicas)})
+			s.roles = append(s.roles, wantedRole{Wanted{task.Name, one.Request, &task.Template.Spec}, int64(task.Replicas)})
 		}
 	}
 	m.under = ""

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,18 +17,56 @@ import (
 type Sizes struct {
 	Largest model.Resources // of each dimension, the most that one node allocates
 	Sum     model.Resources // of all nodes together
+	// Shapes are the nodes of which no other one has at least as much of everything; nil where there are more than mostShapes.
+	Shapes []model.Resources
+}
+
+// mostShapes bounds the comparisons of a pod with nodes of different shapes. Clusters have few.
+const mostShapes = 64
+
+// Shapes are those of Sizes.
+func Shapes(n *model.Nodes) []model.Resources {
+	var out []model.Resources
+	for row, node := range n.Rows {
+		if node == nil {
+			continue
+		}
+		within := func(shape model.Resources) bool {
+			for dim, column := range n.Allocatable {
+				if column[row] > shape.Get(dim) {
+					return false
+				}
+			}
+			return true
+		}
+		if slices.ContainsFunc(out, within) {
+			continue
+		}
+		next := n.AllocatableOf(int32(row))
+		out = append(slices.DeleteFunc(out, func(shape model.Resources) bool {
+			for dim := range n.Allocatable {
+				if shape.Get(dim) > next.Get(dim) {
+					return false
+				}
+			}
+			return true
+		}), next)
+		if len(out) > mostShapes {
+			return nil
+		}
+	}
+	return out
 }
 
 // alikePods are pods of one job that request the same.
 type alikePods struct {
 	model.Wanted
 	count int64
-	pod   *corev1.Pod // one of them; nil: they do not exist yet
 }
 
 // NeverStarts states why a job can never start on the nodes that the cluster has, even if all of them were empty, and what would change
-// that. It is "" of any other job. A resource that no node offers comes first, then a pod that is larger than every node, then a gang
-// that is larger than all nodes together.
+// that. It is "" of any other job. A resource that no node offers comes first, then a pod that is larger than every node, of one
+// resource or of several together, then a gang that is larger than all nodes together.
 func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""
@@ -40,6 +79,11 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 					return text
 				}
 			}
+		}
+	}
+	for i := range pods {
+		if text := fitsNoShape(c, &pods[i], sizes); text != "" {
+			return text
 		}
 	}
 	return gangTooLarge(c, j, pods, sizes)
@@ -59,11 +103,11 @@ func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
 	}
 	for _, t := range j.Tasks {
 		if t.Waits() && !t.Foreign {
-			add(alikePods{model.Wanted{Role: t.Role, Request: t.Request}, 1, t.Object})
+			add(alikePods{model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}, 1})
 		}
 	}
 	for wanted, count := range c.Missing(j) {
-		add(alikePods{wanted, count, nil})
+		add(alikePods{wanted, count})
 	}
 	return out
 }
@@ -110,7 +154,7 @@ func tooLarge(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes
 		return ""
 	}
 	who := p.name()
-	if name := initContainer(c.Dims, p.pod, dim, sizes.Largest.Get(dim)); name != "" {
+	if name := initContainer(c.Dims, p.Spec, dim, sizes.Largest.Get(dim)); name != "" {
 		who = "init container " + name + " of " + who
 	}
 	resource := c.Dims.Name(dim)
@@ -119,17 +163,43 @@ func tooLarge(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes
 }
 
 // initContainer is the first init container of a pod that alone requests more than a limit; "" if there is none.
-func initContainer(dims *model.Dims, pod *corev1.Pod, dim int, limit float64) string {
+func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int, limit float64) string {
 	if pod == nil {
 		return ""
 	}
-	for i := range pod.Spec.InitContainers {
-		container := &pod.Spec.InitContainers[i]
+	for i := range pod.InitContainers {
+		container := &pod.InitContainers[i]
 		if q, ok := container.Resources.Requests[corev1.ResourceName(dims.Name(dim))]; ok && dims.Amount(dim, q) > limit+model.Slack {
 			return container.Name
 		}
 	}
 	return ""
+}
+
+// fitsNoShape states that each resource that pods request fits some node, but all of them together fit none.
+func fitsNoShape(c *model.Cluster, p *alikePods, sizes Sizes) string {
+	if len(sizes.Shapes) < 2 {
+		return ""
+	}
+	lacking := map[int]bool{}
+	for _, shape := range sizes.Shapes {
+		fits := true
+		for _, dim := range c.Nodes.Dims() {
+			if p.Request.Has(dim) && p.Request[dim] > shape.Get(dim)+model.Slack {
+				lacking[dim], fits = true, false
+			}
+		}
+		if fits {
+			return ""
+		}
+	}
+	var amounts []string
+	for _, dim := range slices.Sorted(maps.Keys(lacking)) {
+		amounts = append(amounts, c.Dims.Name(dim)+" "+c.Dims.AmountText(dim, p.Request[dim]))
+	}
+	last := len(amounts) - 1
+	return fmt.Sprintf("%s requests %s and %s, but no node has all of that: it can never start; request less, or add a larger node", p.name(),
+		strings.Join(amounts[:last], ", "), amounts[last])
 }
 
 // gangTooLarge states that the pods that must start together request more of a dimension than all nodes together allocate. It takes the

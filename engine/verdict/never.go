@@ -12,8 +12,9 @@ type sizes struct {
 	at     uint64
 	most   model.Resources
 	sum    model.Resources // of all nodes
+	shapes []model.Resources
 	number uint64          // another wherever most is
-	sums   uint64          // another wherever most or sum is
+	sums   uint64          // another wherever most, sum or shapes is
 }
 
 // largest is the most that any node has of a dimension.
@@ -26,7 +27,7 @@ func (v *Verdicts) largest(dim int) float64 {
 func (v *Verdicts) sizes() uint64 {
 	n, x := &v.c.Nodes, &v.ofNodes
 	if at := v.c.ObjectClock + 1; x.at != at {
-		was, wasSum := x.most, x.sum
+		was, wasSum, wasShapes := x.most, x.sum, x.shapes
 		x.at, x.most, x.sum = at, nil, nil
 		for dim, column := range n.Allocatable {
 			most, sum := 0.0, 0.0
@@ -39,10 +40,11 @@ func (v *Verdicts) sizes() uint64 {
 			x.most.Set(dim, most)
 			x.sum.Set(dim, sum)
 		}
+		x.shapes = report.Shapes(n)
 		if !slices.Equal(was, x.most) {
 			x.number++
 			x.sums++
-		} else if !slices.Equal(wasSum, x.sum) {
+		} else if !slices.Equal(wasSum, x.sum) || !slices.EqualFunc(wasShapes, x.shapes, model.Resources.Equal) {
 			x.sums++
 		}
 	}
@@ -76,5 +78,5 @@ func (v *Verdicts) NodeSizes() uint64 {
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (v *Verdicts) NeverStarts(j *model.Job) string {
 	v.sizes()
-	return report.NeverStarts(v.c, j, report.Sizes{Largest: v.ofNodes.most, Sum: v.ofNodes.sum})
+	return report.NeverStarts(v.c, j, report.Sizes{Largest: v.ofNodes.most, Sum: v.ofNodes.sum, Shapes: v.ofNodes.shapes})
 }
