@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -166,6 +167,9 @@ func (x *Cycle) Named(name string) (string, error) {
 			out.WriteString(x.pod(t))
 		}
 	}
+	if out.Len() == 0 {
+		out.WriteString(x.withoutPods(fits))
+	}
 	if out.Len() > 0 {
 		return out.String(), nil
 	}
@@ -184,6 +188,22 @@ func (x *Cycle) Named(name string) (string, error) {
 		return "", &UnknownError{"pod, job, queue or node", name, cmp.Or(near, source.Nearest(name, others))}
 	}
 	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
+}
+
+// withoutPods explains the batch Jobs that fit and make no pods in their phase.
+func (x *Cycle) withoutPods(fits func(key string) bool) string {
+	var out strings.Builder
+	for key, phase := range x.cluster.PhasesOfJobs() {
+		if !fits(key) || model.MakesPods(phase) {
+			continue
+		}
+		cause := "its phase is " + string(phase) + ": its controller makes no more pods"
+		if phase == batchv1alpha1.Aborting || phase == batchv1alpha1.Aborted {
+			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
+		}
+		fmt.Fprintf(&out, "job %s\n  cause  %s\n", key, cause)
+	}
+	return out.String()
 }
 
 // called is the job of a name or a title; nil: there is none.

@@ -16,6 +16,7 @@ import (
 // jobSpec is what a batch Job says of the pods that it is to have.
 type jobSpec struct {
 	uid   types.UID
+	phase batchv1alpha1.JobPhase
 	roles []wantedRole
 }
 
@@ -39,7 +40,7 @@ func MakesPods(phase batchv1alpha1.JobPhase) bool {
 
 // readJobSpec is what a Job is to have; nothing where its controller makes no pods any more.
 func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
-	s := &jobSpec{uid: o.UID}
+	s := &jobSpec{uid: o.UID, phase: o.Status.State.Phase}
 	if !MakesPods(o.Status.State.Phase) {
 		return s
 	}
@@ -77,6 +78,17 @@ func nameOf(o *v1beta1.PodGroup) string {
 		return owner.Name
 	}
 	return o.Name
+}
+
+// PhasesOfJobs are the phases of the batch Jobs, by key.
+func (c *Cluster) PhasesOfJobs() iter.Seq2[string, batchv1alpha1.JobPhase] {
+	return func(yield func(string, batchv1alpha1.JobPhase) bool) {
+		for _, key := range sortedKeys(c.books.specs) {
+			if !yield(key, c.books.specs[key].phase) {
+				return
+			}
+		}
+	}
 }
 
 func (c *Cluster) upsertJobSpec(o *batchv1alpha1.Job, m *mistakes) {

@@ -1,12 +1,16 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/explain"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -21,6 +25,8 @@ func (c *completion) contradictions() {
 		switch o := i.Object.(type) {
 		case *corev1.Pod:
 			c.podNames(i, o, foreign)
+		case *batchv1alpha1.Job:
+			c.foreignTasks(o, foreign)
 		case *schedulingv1beta1.PodGroup:
 			if i.Value.Exists() {
 				c.className(i, o.Spec.PriorityClassName, "spec", "priorityClassName")
@@ -34,6 +40,32 @@ func (c *completion) contradictions() {
 			Message: fmt.Sprintf("%s pending for another scheduler, %q, which is not simulated", explain.Count(foreign[name], "pod"), name),
 			Hint:    fmt.Sprintf("--scheduler-name %s makes it ours", name),
 		})
+	}
+}
+
+// mostLookedFor bounds the pods of a task that are looked for among the input.
+const mostLookedFor = 10_000
+
+// foreignTasks counts the pods that a Job lacks and that will name another scheduler.
+func (c *completion) foreignTasks(j *batchv1alpha1.Job, foreign map[string]int) {
+	if !model.MakesPods(j.Status.State.Phase) {
+		return
+	}
+	for t := range j.Spec.Tasks {
+		task := &j.Spec.Tasks[t]
+		name := cmp.Or(task.Template.Spec.SchedulerName, j.Spec.SchedulerName)
+		if name == "" || slices.Contains(c.world.schedulers, name) {
+			continue
+		}
+		missing := int(max(task.Replicas, 0))
+		for n := range min(missing, mostLookedFor) {
+			if c.find("Pod", j.Namespace, objects.PodName(j.Name, task.Name, n)) != nil {
+				missing--
+			}
+		}
+		if missing > 0 {
+			foreign[name] += missing
+		}
 	}
 }
 
