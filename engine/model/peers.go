@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// peerBooks count, by namespace, how many pods the pod selectors of terms are compared with. A pod may have few terms and its PodGroup may be
-// small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow with the
-// square of the number of pods.
+// peerBooks count, by namespace, how many pods the pod selectors of terms are compared with. A pod may have few terms and its PodGroup may
+// be small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow with
+// the square of the number of pods.
 type peerBooks struct {
 	of map[string]*peerBook
 	// changed are namespaces that have pods that were left out, and other pods since.
@@ -203,8 +203,8 @@ func (b *peerBook) above(c *Cluster, namespace string, labels map[string]string,
 	return average, average > limit && b.pairs-before > limit
 }
 
-// limitSelectors reports a pod if the selectors of its namespace's terms would be compared with too many pods. It then removes the terms from
-// the task.
+// limitSelectors reports a pod if the selectors of its namespace's terms would be compared with too many pods. It then removes the terms
+// from the task.
 func (c *Cluster) limitSelectors(t, old *Task, m *mistakes) {
 	books := &c.books.peers
 	books.leave(t.Namespace, t.Key)

@@ -42,7 +42,7 @@ func otherJobs(job string) *metav1.LabelSelector {
 
 // TestLimitOfANamespacesSelectors fills a namespace with pods of different PodGroups, each with a selector of its own. The limit counts
 // the selectors that a pod is compared with, so that selectors of a job's own pods are not limited.
-func TestLimitOfANamespacesSelectors(t *testing.T) {
+func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table, and what holds for each row
 	const limit, jobs = 20, 50
 	for _, test := range []struct {
 		name string
@@ -83,7 +83,8 @@ func TestLimitOfANamespacesSelectors(t *testing.T) {
 			}
 			bound := newPod(jobs+1, on("n1"))
 			c.Apply(upserts(node("n1", "cpu=8 memory=8Gi pods=10"), bound)...)
-			if x := c.Tasks["a/"+bound.Name]; x == nil || (x.PodTerms == nil) != (test.want < jobs) || c.Nodes.Used[CPU][c.Nodes.Index["n1"]] != 1000 {
+			x := c.Tasks["a/"+bound.Name]
+			if x == nil || (x.PodTerms == nil) != (test.want < jobs) || c.Nodes.Used[CPU][c.Nodes.Index["n1"]] != 1000 {
 				t.Error("a pod that runs does not count on its node without its terms")
 			}
 			if err := c.Check(); err != nil {
@@ -104,7 +105,7 @@ func TestLimitOfANamespacesSelectors(t *testing.T) {
 }
 
 // TestSelectorsOfNamespaces changes pods at random under a small limit: the books stay right, and no pod is left out without a reason.
-func TestSelectorsOfNamespaces(t *testing.T) {
+func TestSelectorsOfNamespaces(t *testing.T) { //nolint:gocyclo // one branch per step
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 3
 		c := NewCluster(Options{Limits: Limits{NamespaceSelectors: limit}})

@@ -279,8 +279,8 @@ func (p *PodTerms) key() (all string, each []string) {
 	return all, each
 }
 
-// Narrowest is a label, with its value, that each selected pod has: of several the one that the fewest other selectors have. ok is false where
-// the selector names none. It serves to find the selectors that may select a pod by the pod's labels.
+// Narrowest is a label, with its value, that each selected pod has: of several the one that the fewest other selectors have. ok is false
+// where the selector names none. It serves to find the selectors that may select a pod by the pod's labels.
 func (p *PodSelector) Narrowest(selectors func(Label) int) (of Label, ok bool) {
 	if p.Labels == nil {
 		return Label{}, false

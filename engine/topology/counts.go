@@ -130,6 +130,14 @@ type record struct {
 	leaving bool
 }
 
+// counts says that a task has terms, or that terms select it where it is placed.
+func (p *Counts) counts(t *model.Task) bool {
+	if finished(t) || p.c.Tasks[t.Key] != t {
+		return false
+	}
+	return t.PodTerms != nil || len(p.selectors) > 0 && t.Node != model.NoNode && len(p.matched(t)) > 0
+}
+
 // finished says that a task is on no node and will be on none, so that nothing follows from its terms.
 func finished(t *model.Task) bool { return t.Status == model.Succeeded || t.Status == model.Failed }
 
@@ -188,27 +196,22 @@ func (p *Counts) sync() {
 // update brings one task's counts up to date.
 func (p *Counts) update(t *model.Task) {
 	rec := p.records[t]
-	if rec == nil && (t.PodTerms == nil && len(p.selectors) == 0 || finished(t)) {
-		return
-	}
-	if rec.stands(t) && p.c.Tasks[t.Key] == t {
+	switch {
+	case rec == nil && !p.counts(t), rec.stands(t) && p.c.Tasks[t.Key] == t:
 		return
 	}
 	if rec != nil && rec.row != model.NoNode {
 		p.count(rec, -1, true)
 		rec.row = model.NoNode
 	}
-	if p.c.Tasks[t.Key] != t || finished(t) {
+	switch {
+	case p.c.Tasks[t.Key] != t || finished(t):
 		if rec != nil {
 			p.assign(rec, nil)
 			delete(p.records, t)
 		}
 		return
-	}
-	if rec == nil {
-		if t.PodTerms == nil && (t.Node == model.NoNode || len(p.matched(t)) == 0) {
-			return
-		}
+	case rec == nil:
 		rec = &record{row: model.NoNode, matchedAt: -1}
 		p.records[t] = rec
 	}

@@ -2,8 +2,8 @@ package topology
 
 import "sync/atomic"
 
-// addedFrom is the number of tallies from which their sums are kept by domain. A user can write thousands of terms that select the same pod,
-// and each node that the pod may go to would be compared with all of them.
+// addedFrom is the number of tallies from which their sums are kept by domain. Users can write thousands of terms that select the same
+// pod, and each node that the pod may go to would be compared with all of them.
 const addedFrom = 16
 
 // others are the tallies of the terms of other tasks about a task.

@@ -13,8 +13,8 @@ type sizes struct {
 	most   model.Resources
 	sum    model.Resources // of all nodes
 	shapes []model.Resources
-	number uint64          // another wherever most is
-	sums   uint64          // another wherever most, sum or shapes is
+	number uint64 // another wherever most is
+	sums   uint64 // another wherever most, sum or shapes is
 }
 
 // largest is the most that any node has of a dimension.

@@ -24,8 +24,8 @@ import (
 
 // Change is what is otherwise. The zero value is nothing.
 type Change struct {
-	// Add are Jobs, PodGroups, Pods, Queues and Nodes. Each replaces one of its name: a Job, a PodGroup or a pod as if that were deleted first,
-	// a Queue or a Node as if that were changed.
+	// Add are Jobs, PodGroups, Pods, Queues and Nodes. Each replaces one of its name: a Job, a PodGroup or a pod as if that were deleted
+	// first, a Queue or a Node as if that were changed.
 	Add []metav1.Object
 	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
 	Delete []string

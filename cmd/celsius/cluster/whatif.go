@@ -40,8 +40,8 @@ And what else would be decided otherwise than as things are. Nothing is changed.
 Jobs, PodGroups and pods of -f are filled in and checked by the API server as if
 they were created (a dry run), with your rights; a refusal is reported. One that
 the cluster has already is replaced: the question is what would be decided if it
-were deleted, and created as the file has it. A Queue or a Node of -f changes the
-one of its name. Of pods
+were deleted, and created as the file has it. A Queue or a Node of -f changes
+the one of its name. Of pods
 that run nobody knows when they end, so that of a job that would wait it is not
 told for how long.
 
