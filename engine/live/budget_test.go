@@ -95,7 +95,7 @@ func (r *rig) remembered() remembered {
 // Every question holds the loop for a snapshot only: the first one, later ones, one about another policy, and one that is broken off. It
 // changes nothing that the loop remembers, so the next cycle evaluates as many rows as without questions and decides the same. The hostile
 // job took minutes in the loop.
-func TestQuestionsRunOutsideOfTheLoop(t *testing.T) {
+func TestQuestionsRunOutsideOfTheLoop(t *testing.T) { //nolint:gocyclo // one story
 	asked, unasked := askedWorld(t), askedWorld(t)
 	other := loaded(t, strings.Replace(askingAnother, "NAME", "another", 1))
 	var asker whatif.Asker

@@ -10,7 +10,8 @@ import (
 )
 
 // The health check fails for a leader if no cycle has ended for a minute while changes wait, because a cycle hangs. A question that hangs
-// does not stop the cycles. The check does not fail for a replica that stands by, before the first cycle has ended, or while nothing changes.
+// does not stop the cycles. The check does not fail for a replica that stands by, before the first cycle has ended, or while nothing
+// changes.
 func TestHealth(t *testing.T) {
 	for _, c := range []struct {
 		name    string

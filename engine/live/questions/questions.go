@@ -3,7 +3,7 @@
 //
 //	GET /apis/explain.celsius.dev/v1alpha1/namespaces/NAMESPACE/jobs/NAME    user --> API server --TLS--> Server --> who, and may they?
 //	                                     .../pods/NAME                                                     |
-//	                             .../queues/NAME, .../nodes/NAME                                           +--> on a copy of the model: explain
+//	                             .../queues/NAME, .../nodes/NAME                                           +--> on a copy: explain
 //	                             .../metrics                                                               +--> what is counted
 //
 // Only the leader serves, and says so: it writes where it is into the Service of the API. There is no Secret: its certificate lives as long
