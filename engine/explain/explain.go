@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -168,7 +167,7 @@ func (x *Cycle) Named(name string) (string, error) {
 		}
 	}
 	if out.Len() == 0 {
-		out.WriteString(x.withoutPods(fits))
+		out.WriteString(withoutPods(x, fits))
 	}
 	if out.Len() > 0 {
 		return out.String(), nil
@@ -191,14 +190,14 @@ func (x *Cycle) Named(name string) (string, error) {
 }
 
 // withoutPods explains the batch Jobs that fit and make no pods in their phase.
-func (x *Cycle) withoutPods(fits func(key string) bool) string {
+func withoutPods(x *Cycle, fits func(key string) bool) string {
 	var out strings.Builder
 	for key, phase := range x.cluster.PhasesOfJobs() {
 		if !fits(key) || model.MakesPods(phase) {
 			continue
 		}
 		cause := "its phase is " + string(phase) + ": its controller makes no more pods"
-		if phase == batchv1alpha1.Aborting || phase == batchv1alpha1.Aborted {
+		if model.IsSuspended(phase) {
 			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
 		}
 		fmt.Fprintf(&out, "job %s\n  cause  %s\n", key, cause)

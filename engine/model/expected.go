@@ -38,6 +38,11 @@ func MakesPods(phase batchv1alpha1.JobPhase) bool {
 	return phase == "" || phase == batchv1alpha1.Pending || phase == batchv1alpha1.Running || phase == batchv1alpha1.Restarting
 }
 
+// IsSuspended says whether a Job in this phase was suspended and can be resumed.
+func IsSuspended(phase batchv1alpha1.JobPhase) bool {
+	return phase == batchv1alpha1.Aborting || phase == batchv1alpha1.Aborted
+}
+
 // readJobSpec is what a Job is to have; nothing where its controller makes no pods any more.
 func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 	s := &jobSpec{uid: o.UID, phase: o.Status.State.Phase}
