@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// limitShape is a way in which users fill the limits of the model: which pods share a PodGroup, and what their terms select.
+// limitShape describes how users fill the limits of the model: which pods share a PodGroup, and which pods their terms select.
 type limitShape struct {
 	name    string
 	job     int // pods per PodGroup; 0: all pods are in one
@@ -26,7 +26,7 @@ type limitShape struct {
 	labels  bool // the metadata is labels, not an annotation
 }
 
-// What the terms of a pod select.
+// Values of limitShape.selects: the pods that the terms of a pod select.
 const (
 	selectOwn  = "own"  // the pod itself
 	selectMost = "most" // all pods of the namespace except one
@@ -46,7 +46,7 @@ func limitShapes() []limitShape {
 	}
 }
 
-// objects are 1,000 nodes, and pods that all have as many terms, tolerations and bytes of metadata as a pod may have.
+// objects returns 1,000 nodes, and pods that each have as many terms, tolerations and bytes of metadata as a pod may have.
 func (x limitShape) objects(pods int) []model.Delta {
 	var out []model.Delta
 	add := func(o any) { out = append(out, model.Delta{Object: o}) }
@@ -108,7 +108,7 @@ func (x limitShape) pod(i int, name, group string) *corev1.Pod {
 	return p
 }
 
-// terms gives a pod terms of each kind by which it can still be placed.
+// terms adds terms of each kind to a pod. The scheduler can still place the pod.
 func (x limitShape) terms(p *corev1.Pod, i, set, terms int) {
 	affinity, anti := &corev1.PodAffinity{}, &corev1.PodAntiAffinity{}
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: affinity, PodAntiAffinity: anti}
@@ -129,7 +129,7 @@ func (x limitShape) terms(p *corev1.Pod, i, set, terms int) {
 		}}
 		term := corev1.PodAffinityTerm{TopologyKey: keys[k/2%2], LabelSelector: selector}
 		switch k % 8 {
-		case 3: // a term that selects placed pods would keep others from most nodes
+		case 3: // a term that selects placed pods would exclude other pods from most nodes
 			if x.selects != selectOwn && x.selects != selectNone {
 				none := *selector.DeepCopy()
 				none.MatchExpressions[0] = metav1.LabelSelectorRequirement{Key: "pod", Operator: metav1.LabelSelectorOpIn, Values: []string{"none"}}
@@ -150,7 +150,7 @@ func (x limitShape) terms(p *corev1.Pod, i, set, terms int) {
 	}
 }
 
-// atLimits is what pods at the limits take: the memory of all that is kept and at most meanwhile, and the CPU time of the first cycle.
+// atLimits contains the cost of pods at the limits: the memory after the first cycle, the peak memory, and the CPU time of the cycle.
 type atLimits struct {
 	memory, peak uint64
 	cycle        time.Duration

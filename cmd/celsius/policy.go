@@ -53,8 +53,8 @@ func atLeastOneFile(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// fewCollections sets the percentage of the garbage collector for a short command that compiles policies. The collections would cost more
-// than a third of its CPU, because little memory is in use. A percentage that the user sets stays.
+// fewCollections makes garbage collections rare in a short command that compiles policies. With the default of GOGC they would cost more
+// than a third of its CPU, because little memory is in use. It does not change a value of GOGC that the user sets.
 func fewCollections() (restore func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

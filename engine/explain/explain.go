@@ -189,7 +189,7 @@ func (x *Cycle) Named(name string) (string, error) {
 	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
 }
 
-// withoutPods explains the batch Jobs that fit and make no pods in their phase.
+// withoutPods explains the batch Jobs that match fits and whose controller creates no pods in their phase.
 func withoutPods(x *Cycle, fits func(key string) bool) string {
 	var out strings.Builder
 	for key, phase := range x.cluster.PhasesOfJobs() {

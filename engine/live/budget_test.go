@@ -38,7 +38,7 @@ func spreading(spec *corev1.PodSpec, of string, terms int) {
 	}
 }
 
-// askedWorld is a cluster of 2,000 nodes with 200 running jobs, after two cycles.
+// askedWorld returns a cluster of 2,000 nodes with 200 running jobs, after two cycles.
 func askedWorld(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -60,7 +60,8 @@ func askedWorld(t *testing.T) *rig {
 	return r
 }
 
-// searchJob is a job of so many roles with so many pods each. The pods of a role have so many terms of their own.
+// searchJob returns a change that adds a job with the given number of roles, of pods per role and of terms per pod. Each role has its own
+// terms.
 func searchJob(roles, replicas, terms int) *whatif.Change {
 	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hyperparameter-search"}}
 	job.Spec.Queue, job.Spec.MinAvailable = "default", 1
@@ -77,10 +78,10 @@ func searchJob(roles, replicas, terms int) *whatif.Change {
 	return &whatif.Change{Add: []metav1.Object{job}}
 }
 
-// remembered is what the loop's own next cycle starts from.
+// remembered is the state of the loop that its next cycle starts from.
 type remembered struct {
 	session   *session.Session
-	clock     uint64 // of changes of the model, tentative ones included
+	clock     uint64 // counts changes of the model, including tentative ones
 	evaluated uint64 // rows, since the session began
 }
 
@@ -92,9 +93,9 @@ func (r *rig) remembered() remembered {
 	return out
 }
 
-// Every question holds the loop for a snapshot only: the first one, later ones, one about another policy, and one that is broken off. It
-// changes nothing that the loop remembers, so the next cycle evaluates as many rows as without questions and decides the same. The hostile
-// job took minutes in the loop.
+// A question holds the loop only for a snapshot. This is true of the first question, of later ones, of one about another policy, and of one
+// that is broken off. A question changes nothing that the loop remembers. So the next cycle evaluates as many rows as without questions,
+// and decides the same. The job with 2,000 pods took minutes in the loop.
 func TestQuestionsRunOutsideOfTheLoop(t *testing.T) { //nolint:gocyclo // one story
 	asked, unasked := askedWorld(t), askedWorld(t)
 	other := loaded(t, strings.Replace(askingAnother, "NAME", "another", 1))
@@ -175,8 +176,8 @@ spec:
     - {name: binpack}
 `
 
-// A snapshot reads the clock once per some hundred tasks, so that it ends within its budget on a cluster of any size. A snapshot
-// that was broken off changes nothing, and the question tries again.
+// A snapshot reads the clock after every few hundred tasks, so that it ends within its budget on a cluster of any size. A snapshot that was
+// broken off changes nothing, and the question asks for another one.
 func TestSnapshotsAreBrokenOff(t *testing.T) {
 	r := askedWorld(t)
 	r.server.put(testGroup("inference", 1))
@@ -208,7 +209,8 @@ func TestSnapshotsAreBrokenOff(t *testing.T) {
 	}
 }
 
-// BenchmarkQuestion is the first question about a cluster of 10,000 nodes and 50,000 running pods. held-ms is how long it holds the loop.
+// BenchmarkQuestion measures the first question about a cluster of 10,000 nodes and 50,000 running pods. held-ms is the longest time for
+// which a question holds the loop.
 func BenchmarkQuestion(b *testing.B) {
 	f := newFakeServer(b)
 	p, issues := policy.Default()
@@ -255,7 +257,7 @@ func BenchmarkQuestion(b *testing.B) {
 	}
 }
 
-// Questions run while the loop schedules. The race detector finds what they share with the loop.
+// Questions run while the loop schedules. The race detector finds data that they share with the loop.
 func TestQuestionsRunDuringCycles(t *testing.T) {
 	r := newRig(t)
 	r.looking = newLooking()

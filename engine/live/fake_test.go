@@ -405,7 +405,7 @@ func (r *rig) peek() (outbox.Class, bool) {
 	return 0, false
 }
 
-// ask asks a question, and is the loop that gives snapshots to it. It returns the longest time for which the question held the loop.
+// ask asks a question, and takes the snapshots for it, as the loop does. It returns the longest time for which the question held the loop.
 func (r *rig) ask(ctx context.Context, do func(*explain.Cycle)) (held time.Duration, err error) {
 	done := make(chan error, 1)
 	go func() { done <- r.Look(ctx, do) }()

@@ -141,7 +141,7 @@ func (w *whole) lacks() bool {
 		w.Alone == nil || w.PriorityClass == nil || w.Claim == nil || w.Volume == nil || w.ResourceQuota == nil
 }
 
-// explainAll asks about every object of the model, and compares the answers with those of the model itself.
+// explainAll asks about every object, and compares the answers from the copy of the model with the answers from the model.
 func (r *rig) explainAll(t *testing.T) {
 	t.Helper()
 	if r.plan == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// The health check fails for a leader if no cycle has ended for a minute while changes wait, because a cycle hangs. A question that hangs
-// does not stop the cycles. The check does not fail for a replica that stands by, before the first cycle has ended, or while nothing
+// The health check of a leader fails if no cycle has ended for a minute while changes wait, because a cycle hangs. It does not fail for a
+// question that hangs, because cycles go on. It does not fail for a standby replica, before the first cycle has ended, or while nothing
 // changes.
 func TestHealth(t *testing.T) {
 	for _, c := range []struct {

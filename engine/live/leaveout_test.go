@@ -187,7 +187,7 @@ func TestALeftOutPodCounts(t *testing.T) {
 	})
 }
 
-// A question that panics in a trial is answered by an error. The model stays whole, and the next question gets another copy of it.
+// The answer to a question that panics in a trial is an error. The model does not change, and the next question gets another copy of it.
 func TestAQuestionPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

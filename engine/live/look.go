@@ -18,10 +18,10 @@ import (
 // mostPast is of how many pods that were bound, and of how many that were evicted, it is remembered why: some 3 MiB.
 const mostPast = 5000
 
-// looking is what the loop and the questions about its cycles share.
+// looking contains the data that the loop and the questions about its cycles share.
 //
-// A question never runs in the loop. The loop only notes what a copy of the model is made from (snapshot). The goroutine of the question
-// makes the copy and computes the answer there, so neither the size of a question nor a failure of it affects scheduling.
+// A question never runs in the loop. The loop only collects the data for a copy of the model (snapshot). The goroutine of the question
+// creates the copy and computes the answer, so neither the size nor the failure of a question affects scheduling.
 type looking struct {
 	looks chan *look // nil: no questions are taken
 	turn  chan struct{}
@@ -31,7 +31,7 @@ type looking struct {
 	past    explain.Past
 	objects recording.Objects // of the model
 
-	// The question whose turn it is owns the copy.
+	// The question that has the turn owns the copy.
 	copied *copied
 	expiry *time.Timer
 	clock  func() time.Time
@@ -43,14 +43,14 @@ type look struct {
 	done chan snapshot
 }
 
-// version identifies what a copy was made from.
+// version identifies the state of the model that a copy was created from.
 type version struct {
 	session *session.Session
 	content uint64
 	objects uint64
 }
 
-// snapshot is what the loop gives to a question between two cycles. The loop changes nothing of it afterwards.
+// snapshot is the data that the loop passes to a question between two cycles. The loop does not change it afterwards.
 type snapshot struct {
 	version
 	err    error
@@ -63,7 +63,7 @@ type snapshot struct {
 	failed func(p *recovery.Panic) // reports a panic of the question
 }
 
-// copied is a copy of the model.
+// copied is a copy of the model, with the session that computes answers on it.
 type copied struct {
 	version
 	session *session.Session
@@ -77,21 +77,21 @@ func newLooking() looking {
 }
 
 const (
-	// lookMost is how long a question may hold the loop. The snapshot is broken off after lookFor, because a check of the time comes only
-	// after some hundred objects.
+	// lookMost is the longest time for which a question may hold the loop. The snapshot is broken off after lookFor, because the loop checks
+	// the time only after every few hundred objects.
 	lookMost = 100 * time.Millisecond
 	lookFor  = 60 * time.Millisecond
 	// lookAgain is the wait after the first snapshot that was broken off. Each further wait is twice as long.
 	lookAgain = 200 * time.Millisecond
-	// copyKept is how long a copy of the model is kept after the last question. Its memory is freed then.
+	// copyKept is the time after the last question for which a copy of the model stays in memory.
 	copyKept = 5 * time.Minute
 )
 
 // errSlow is the error of a snapshot that was broken off.
 var errSlow = fmt.Errorf("the list of all objects takes longer than %s, and scheduling must not wait longer", lookMost)
 
-// Look has a function examine the last cycle, and waits for it. The function gets a copy of the model as the cycle left it and may try out
-// changes there. It is broken off when ctx ends. Questions take turns.
+// Look calls a function that examines the last cycle, and waits for it. The function gets a copy of the model as the cycle left it, and may
+// try out changes there. It is broken off when ctx ends. Only one question runs at a time.
 func (a *looking) Look(ctx context.Context, do func(*explain.Cycle)) error {
 	select {
 	case a.turn <- struct{}{}:
@@ -145,7 +145,7 @@ func (a *looking) snapshotFor(ctx context.Context) (at snapshot, err error) {
 	}
 }
 
-// answer runs a function on a copy of the model; false: ctx ended before it was complete.
+// answer runs a function on a copy of the model. It returns false if ctx ended before the function was complete.
 func (a *looking) answer(ctx context.Context, at snapshot, do func(*explain.Cycle)) (whole bool, err error) {
 	if at.copy != nil {
 		a.copied = nil // one copy at a time is enough memory
@@ -171,7 +171,7 @@ func (a *looking) answer(ctx context.Context, at snapshot, do func(*explain.Cycl
 	}), nil
 }
 
-// keepCopy keeps the copy for the next question, and drops it when none comes for a while.
+// keepCopy keeps the copy for the next question, and drops it if no question comes within copyKept.
 func (a *looking) keepCopy() {
 	if a.expiry != nil {
 		a.expiry.Stop()
@@ -183,7 +183,7 @@ func (a *looking) keepCopy() {
 	})
 }
 
-// handled is the object of a copy at which a question panicked.
+// handled identifies the object that a question examined when it panicked.
 func handled(turn any) recovery.Object {
 	switch o := turn.(type) {
 	case *model.Job:

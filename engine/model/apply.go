@@ -106,18 +106,18 @@ type bookkeeping struct {
 	templates map[string]*Template
 	terms     termBooks
 	peers     peerBooks
-	// claimants are the tasks on nodes without proof that a scheduler or a kubelet placed them, unadmitted counts those by row that no
-	// kubelet would admit now.
+	// claimants are the tasks on nodes without proof that a scheduler or a kubelet placed them. unadmitted is the number of claimants, by
+	// row, that the kubelet would not admit now.
 	claimants  map[*Task]bool
 	unadmitted map[int32]int32
 	broken     error     // the first promise that a caller broke
 	usedRest   Resources // what rounding lost of Used
 	elsewhere  Resources // what rounding lost of UsedElsewhere
-	beyond     Resources // what pods use on nodes that accept none, beyond what these offer
+	beyond     Resources // what pods use on nodes that accept no pods, beyond what these nodes offer
 	open       Resources // the part of Usable on nodes that accept pods
 	openRest   Resources // what rounding lost of open
 	closed     []int32   // rows of the nodes that accept no pods
-	trial      *Trial    // that goes on; nil: none does
+	trial      *Trial    // the open trial; nil: no trial is open
 
 	applied
 }

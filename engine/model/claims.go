@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Every user who may create pods may set spec.nodeName, also to a node that does not exist, is not ready, or is full. Such a pod claims a
-// node, but perhaps no kubelet ever admits it. This file decides what it counts for.
+// Every user who may create pods may set spec.nodeName, even to a node that does not exist, is not ready, or is full. Such a pod claims a
+// node, but perhaps no kubelet ever admits it. This file decides in which sums the pod counts.
 
 // unproven reports whether a pod names a node without proof that a scheduler or a kubelet placed it there. The API server resets the status
 // of a new pod, so the pod's creator cannot forge the proof. A binding writes the condition PodScheduled, and the kubelet writes all of the
@@ -26,15 +26,15 @@ func unproven(t *Task) bool {
 	})
 }
 
-// bindsTo reports whether this process decided that a task goes to a node.
+// bindsTo reports whether this process decided to bind a task to a node.
 func (t *Task) bindsTo(node string) bool {
 	return t.NodeName == node && (t.ours || t.Status.onNode() && t.Object.Spec.NodeName == "")
 }
 
-// usesCluster is true of a task on a node that counts in the use of the cluster.
+// usesCluster reports whether a task on a node counts in the resources that the cluster uses.
 func (t *Task) usesCluster() bool { return t.Status != Pipelined && !t.Unadmitted }
 
-// countClaim keeps the list of claimants, and the number of unadmitted pods by row.
+// countClaim adds a task to the claimants and to the number of unadmitted pods of its row, or removes it if sign is negative.
 func (c *Cluster) countClaim(t *Task, sign int64) {
 	switch {
 	case !t.claims:
@@ -52,8 +52,8 @@ func (c *Cluster) countClaim(t *Task, sign int64) {
 	}
 }
 
-// judgeClaims decides for each claimant whether the kubelet of its node would admit it: the node is ready, and the pod fits beside all pods
-// with proof, and beside the claimants that were created before it.
+// judgeClaims decides for each claimant whether the kubelet of its node would admit it: the node is ready, and the pod fits next to all
+// pods with proof and next to the admitted claimants that were created earlier.
 func (c *Cluster) judgeClaims() {
 	if len(c.books.claimants) == 0 {
 		return
@@ -74,7 +74,7 @@ func (c *Cluster) judgeClaims() {
 	}
 }
 
-// freeForClaims returns what pods with proof leave of a node; nil if the node does not exist or is not ready.
+// freeForClaims returns the resources of a node that pods with proof do not use; nil: the node does not exist or is not ready.
 func (c *Cluster) freeForClaims(row int32) Resources {
 	if row == NoNode || !c.Nodes.Rows[row].Ready {
 		return nil
@@ -88,7 +88,7 @@ func (c *Cluster) freeForClaims(row int32) Resources {
 	return free
 }
 
-// fitsWithin is the kubelet's check: a request of 0 fits also on a node that is overcommitted.
+// fitsWithin reports whether a request fits, as the kubelet checks it: a request of 0 fits even on an overcommitted node.
 func fitsWithin(r, free Resources) bool {
 	for dim := range r {
 		if r.Get(dim) > 0 && r[dim] > free.Get(dim)+Slack {
@@ -114,7 +114,7 @@ func (c *Cluster) setUnadmitted(t *Task, is bool) {
 	c.touchTask(t, t.Node)
 }
 
-// usedOn returns what pods use on a node, by dimension, and what these sums lack of the exact ones. Unadmitted pods do not count.
+// usedOn returns the resources that pods use on a node, by dimension, and the rounding errors of these sums, without unadmitted pods.
 func (c *Cluster) usedOn(row int32) func(dim int) (sum, rest float64) {
 	if c.books.unadmitted[row] == 0 {
 		return func(dim int) (float64, float64) { return c.Nodes.Used[dim][row], c.Nodes.rest(used, dim, row) }
@@ -128,8 +128,8 @@ func (c *Cluster) usedOn(row int32) func(dim int) (sum, rest float64) {
 	return func(dim int) (float64, float64) { return sum.Get(dim), rest.Get(dim) }
 }
 
-// list leaves out of a pod's request the extended resources that its node does not list, as the kubelet's admission does. The kubelet runs
-// a pod that names its node and asks for 1000 devices of a kind that the node does not have.
+// list removes from a pod's request the extended resources that its node does not list, as the kubelet does at admission. The kubelet runs
+// a pod that names its node and requests 1000 devices, even if the node has no such device.
 func (c *Cluster) list(t *Task) {
 	if t.asked != nil {
 		t.Request, t.asked = t.asked, nil
@@ -148,8 +148,8 @@ func (c *Cluster) list(t *Task) {
 	}
 }
 
-// withheld returns what a task on a node asks for and no kubelet grants; nil: nothing. Like the request of a gated pod, it counts as asked
-// for in the queue, but reserves nothing.
+// withheld returns the resources that a task on a node requests and no kubelet grants; nil: none. Like the request of a gated pod, they
+// count as requested in the queue, but reserve nothing.
 func (t *Task) withheld() Resources {
 	switch {
 	case t.Unadmitted && t.Status == Unknown:
@@ -169,17 +169,17 @@ func (t *Task) withheld() Resources {
 	return nil
 }
 
-// lists reports whether a node lists a resource, be it with an amount of 0.
+// lists reports whether a node lists a resource, even if its amount is 0.
 func lists(n *Nodes, dim int, row int32) bool {
 	return dim < len(n.Allocatable) && n.Allocatable[dim][row] == n.Allocatable[dim][row]
 }
 
-// extended reports whether Kubernetes takes a resource for an extended one.
+// extended reports whether Kubernetes treats a resource as an extended resource.
 func extended(name string) bool {
 	return strings.Contains(name, "/") && !strings.Contains(name, corev1.ResourceDefaultNamespacePrefix)
 }
 
-// listAgain has tasks looked at whose node now lists other resources, or is gone.
+// listAgain calls list for tasks after their node began to list other resources, or was removed.
 func (c *Cluster) listAgain(tasks []*Task) {
 	for _, t := range tasks {
 		was := t.Request
@@ -195,7 +195,7 @@ func (c *Cluster) listAgain(tasks []*Task) {
 	}
 }
 
-// checkClaims: who claims a node is listed, and counted by row where no kubelet would admit it.
+// checkClaims checks the list of claimants and the number of unadmitted pods by row.
 func checkClaims(c *Cluster) error {
 	claimants, unadmitted := map[*Task]bool{}, map[int32]int32{}
 	for _, t := range c.Tasks {

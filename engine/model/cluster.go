@@ -211,15 +211,15 @@ type Task struct {
 	bookedIn         string
 	compared         bool // its labels and terms are counted in its namespace
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
-	// Request is what the kubelet and kube-scheduler count for the pod, init containers included, until the pod is finished. Resources that
-	// its node does not list are not in it.
+	// Request is the amount that the kubelet and kube-scheduler count for the pod, including init containers, until the pod is finished. It
+	// does not contain extended resources that the pod's node does not list.
 	Request Resources
 
 	Devices
 	Pinned
 
-	// Unadmitted is true of a pod that names a node, but was neither bound to it nor admitted by its kubelet, and that the kubelet would not
-	// admit now. It counts on the node, and as asked for in its queue. Its status is Unknown, or Releasing if it was deleted.
+	// Unadmitted is true if the pod names a node without proof (see unproven) and the kubelet would not admit it now. The pod counts on its
+	// node. In its queue it counts as requested, but not as allocated. Its status is Unknown, or Releasing if the pod is being deleted.
 	Unadmitted bool
 
 	*Template // what its pod has in common with others; never nil
@@ -244,13 +244,13 @@ type Task struct {
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	boundIn   string // the queue in which it was bound; "": not known, or not bound
 	role      *Role
-	knownGPUs bool      // GPUs was said by the pod or decided by us, and not guessed
+	knownGPUs bool      // the pod states GPUs, or this process decided them; they are not guessed
 	cards     []string  // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
 	recorded  bool      // what it holds on its node, and its rights, are as its binding had them
 	gone      bool      // deleted, or replaced by a pod of another UID
 	ours      bool      // this process decided the node that the pod names
 	claims    bool      // see unproven
-	asked     Resources // Request before resources were left out that the node does not list; nil: none were
+	asked     Resources // Request, with the resources that the node does not list; nil: there are none
 }
 
 // HostPort is a port that a pod claims on its node.
@@ -297,7 +297,7 @@ type Job struct {
 	Occupied          Resources // see Queue
 	Request           Resources // Allocated, Pending and Expected
 	Expected          Resources // of pods that it is to have and that are not there yet; nil: none
-	GatedRequest      Resources // of gated tasks, and what tasks on nodes ask for and no kubelet grants
+	GatedRequest      Resources // of gated tasks, and requests of tasks on nodes that no kubelet grants
 
 	Object  any // *v1beta1.PodGroup, nil for orphans
 	Version uint64

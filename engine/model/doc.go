@@ -35,7 +35,7 @@
 //	Succeeded, Failed                      -                     -
 //
 // Idle is allocatable - used and may be below 0; future idle is idle + releasing - pipelined. Devices (GPU) are held
-// by the tasks that are counted as used. The sums of the cluster leave unadmitted tasks out (Task.Unadmitted).
+// by the tasks that are counted as used. The sums of the cluster do not contain unadmitted tasks (Task.Unadmitted).
 //
 // Everything is a function of the newest version of each object and of the decisions that the objects do not show
 // yet, whatever the order in which the objects came. Amounts are whole numbers of inner units (see Dims), so sums

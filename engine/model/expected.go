@@ -38,7 +38,7 @@ func MakesPods(phase batchv1alpha1.JobPhase) bool {
 	return phase == "" || phase == batchv1alpha1.Pending || phase == batchv1alpha1.Running || phase == batchv1alpha1.Restarting
 }
 
-// IsSuspended says whether a Job in this phase was suspended and can be resumed.
+// IsSuspended reports whether a Job in this phase is suspended and can be resumed.
 func IsSuspended(phase batchv1alpha1.JobPhase) bool {
 	return phase == batchv1alpha1.Aborting || phase == batchv1alpha1.Aborted
 }
@@ -85,7 +85,7 @@ func nameOf(o *v1beta1.PodGroup) string {
 	return o.Name
 }
 
-// PhasesOfJobs are the phases of the batch Jobs, by key.
+// PhasesOfJobs returns the keys and phases of the batch Jobs, in the order of the keys.
 func (c *Cluster) PhasesOfJobs() iter.Seq2[string, batchv1alpha1.JobPhase] {
 	return func(yield func(string, batchv1alpha1.JobPhase) bool) {
 		for _, key := range sortedKeys(c.books.specs) {

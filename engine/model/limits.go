@@ -16,8 +16,8 @@ type Limits struct {
 	PodTerms int
 	// JobTerms is the number of different terms that the pods of one PodGroup have together. Default: 1024.
 	JobTerms int
-	// NamespaceSelectors is the number of different pod selectors, of the terms of all pods of a namespace, that each pod of the namespace is
-	// compared with on average. Default: 2048.
+	// NamespaceSelectors is the number of different pod selectors that each pod of a namespace is compared with on average. The selectors
+	// belong to the terms of all pods of the namespace. Default: 2048.
 	NamespaceSelectors int
 	// Tolerations is the number of tolerations of one pod. Default: 256.
 	Tolerations int
@@ -360,7 +360,7 @@ func (c *Cluster) limitJobTerms(t, old *Task, m *mistakes) {
 	}
 }
 
-// retryLeftOut takes in pods that were left out because of other pods of their PodGroups or namespaces, where these lost terms or pods.
+// retryLeftOut tries pods again that were left out because of other pods of their PodGroup or namespace, after some of these pods changed.
 func (c *Cluster) retryLeftOut() {
 	books := &c.books.terms
 	for len(books.shrunk) > 0 && !books.held {

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// peerBooks count, by namespace, how many pods the pod selectors of terms are compared with. A pod may have few terms and its PodGroup may
-// be small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow with
-// the square of the number of pods.
+// peerBooks count, by namespace, the comparisons between the pod selectors of terms and pods. A pod may have few terms, and its PodGroup
+// may be small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow
+// with the square of the number of pods.
 type peerBooks struct {
 	of map[string]*peerBook
-	// changed are namespaces that have pods that were left out, and other pods since.
+	// changed are the namespaces with pods that were left out, if other pods of the namespace changed since then.
 	changed map[string]bool
 }
 
@@ -22,20 +22,20 @@ func newPeerBooks() peerBooks {
 }
 
 // peerBook counts the unfinished pods of a namespace and their pod selectors. A selector that names a label with its value is compared with
-// the pods that have this label. Any other one is compared with all pods, and so is a selector of pods in other namespaces.
+// the pods that have this label. All other selectors, and selectors of pods in other namespaces, are compared with all pods.
 type peerBook struct {
 	pods      int
 	selectors map[string]*peerSelector // by PodSelector.Key
-	comparing map[Label]int            // selectors by the label that they name; Label{}: of all pods
-	// labels are the pods by label, and pairs is the number of pairs of a selector and a pod that are compared. labels is nil, and pairs is
-	// unknown, until there are more selectors than the limit.
+	comparing map[Label]int            // number of selectors by the label that they name; Label{}: compared with all pods
+	// labels is the number of pods by label. pairs is the number of pairs of a selector and a pod that are compared. Until there are more
+	// selectors than the limit, labels is nil and pairs is unknown.
 	labels map[Label]int
 	pairs  int
 	left   map[string]leftPod
 	again  []string // pods of left that are to be tried again
 }
 
-// triedAtOnce is how many pods that were left out are tried again with one change of the cluster. A namespace can have any number of them.
+// triedAtOnce limits the pods of a namespace that are tried again at one change of the cluster. Any number of pods can be left out.
 const triedAtOnce = 256
 
 // Label is a label of a pod with its value.
@@ -43,7 +43,7 @@ type Label struct{ Key, Value string }
 
 type peerSelector struct {
 	by   Label
-	pods int // whose terms have it
+	pods int // number of pods with this selector in a term
 }
 
 // leftPod is a pod that was left out because of the other pods of its namespace.
@@ -87,7 +87,7 @@ func (c *Cluster) unbookTerms(t *Task) {
 	c.books.peers.tidy(t.Namespace)
 }
 
-// note has the pods of a namespace that were left out tried again.
+// note marks a namespace as changed, so that its pods that were left out are tried again.
 func (x *peerBooks) note(namespace string) {
 	if b := x.of[namespace]; b != nil && len(b.left) > 0 {
 		x.changed[namespace] = true
@@ -155,7 +155,7 @@ func decrement(counts map[Label]int, of Label) {
 	}
 }
 
-// having is how many pods a selector that names a label is compared with.
+// having returns the number of pods that a selector is compared with if it names this label.
 func (b *peerBook) having(of Label) int {
 	if of == (Label{}) {
 		return b.pods
@@ -163,7 +163,7 @@ func (b *peerBook) having(of Label) int {
 	return b.labels[of]
 }
 
-// countLabels counts the labels of the namespace's pods, from which pairs follows.
+// countLabels counts the labels of the namespace's pods, and computes pairs from them.
 func (b *peerBook) countLabels(c *Cluster, namespace string) {
 	b.labels = map[Label]int{}
 	for _, t := range c.Tasks {
@@ -179,8 +179,8 @@ func (b *peerBook) countLabels(c *Cluster, namespace string) {
 	}
 }
 
-// above is the number of selectors that a pod would be compared with on average if one more pod came, and says whether that is above the
-// limit and the pod adds to it. old is the version of the pod that is counted; nil: none is.
+// above returns the number of selectors that a pod would be compared with on average if one more pod came. It reports whether that is above
+// the limit and the new pod adds more comparisons than the limit. old is the version of the pod that is counted; nil: none.
 func (b *peerBook) above(c *Cluster, namespace string, labels map[string]string, terms *PodTerms, old *Task) (average int, above bool) {
 	limit, all := c.Limits.NamespaceSelectors, len(b.selectors)
 	if terms != nil {
@@ -203,8 +203,8 @@ func (b *peerBook) above(c *Cluster, namespace string, labels map[string]string,
 	return average, average > limit && b.pairs-before > limit
 }
 
-// limitSelectors reports a pod if the selectors of its namespace's terms would be compared with too many pods. It then removes the terms
-// from the task.
+// limitSelectors reports a pod that would cause too many comparisons between the selectors and the pods of its namespace. It then removes
+// the terms from the task.
 func (c *Cluster) limitSelectors(t, old *Task, m *mistakes) {
 	books := &c.books.peers
 	books.leave(t.Namespace, t.Key)
@@ -242,8 +242,8 @@ func (x *peerBooks) leave(namespace, pod string) {
 	}
 }
 
-// retryLeftOfNamespaces takes in pods that were left out because of other pods of their namespaces, where pods left, or more came: pods
-// without terms lower the average.
+// retryLeftOfNamespaces tries pods again that were left out because of other pods of their namespace, after pods left or more pods came.
+// Pods without terms lower the average.
 func (c *Cluster) retryLeftOfNamespaces() {
 	for _, namespace := range sortedKeys(c.books.peers.changed) {
 		b := c.books.peers.of[namespace]
@@ -265,7 +265,7 @@ func (c *Cluster) retryLeftOfNamespaces() {
 				continue
 			}
 			if _, above := b.above(c, namespace, of.object.Labels, of.terms, nil); !above {
-				c.upsertPod(of.object, false, &mistakes{}) // where it is left out again, its reason was reported
+				c.upsertPod(of.object, false, &mistakes{}) // if the pod is left out again, the reason was reported before
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// avoids gives a pod of a job anti-affinity to the pods that a selector selects, in its own namespace or in all.
+// avoids returns an edit that gives a pod of a job anti-affinity to the selected pods, in its own namespace or in all namespaces.
 func avoids(job string, selector *metav1.LabelSelector, everywhere bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: selector}
@@ -42,7 +42,7 @@ func otherJobs(job string) *metav1.LabelSelector {
 
 // TestLimitOfANamespacesSelectors fills a namespace with pods of different PodGroups, each with a selector of its own. The limit counts
 // the selectors that a pod is compared with, so that selectors of a job's own pods are not limited.
-func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table, and what holds for each row
+func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table, and the checks of each row
 	const limit, jobs = 20, 50
 	for _, test := range []struct {
 		name string
@@ -104,7 +104,7 @@ func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table
 	}
 }
 
-// TestSelectorsOfNamespaces changes pods at random under a small limit: the books stay right, and no pod is left out without a reason.
+// TestSelectorsOfNamespaces changes pods at random under a small limit. The counts stay correct, and no pod is left out without a reason.
 func TestSelectorsOfNamespaces(t *testing.T) { //nolint:gocyclo // one branch per step
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 3

@@ -230,7 +230,7 @@ func (p *PodSelector) key() string {
 	return strings.Join(p.Namespaces, ",") + text(p.ByLabels) + text(p.Labels)
 }
 
-// selectorsOnce are the different selectors of the terms.
+// selectorsOnce returns each different selector of the terms once.
 func (p *PodTerms) selectorsOnce() (out []*PodSelector) {
 	seen := map[string]bool{}
 	add := func(who *PodSelector) {
@@ -279,8 +279,8 @@ func (p *PodTerms) key() (all string, each []string) {
 	return all, each
 }
 
-// Narrowest is a label, with its value, that each selected pod has: of several the one that the fewest other selectors have. ok is false
-// where the selector names none. It serves to find the selectors that may select a pod by the pod's labels.
+// Narrowest returns a label, with its value, that each selected pod has. If there are several, it returns the one that the fewest other
+// selectors name. ok is false if the selector names none. By this label, callers find the selectors that may select a pod.
 func (p *PodSelector) Narrowest(selectors func(Label) int) (of Label, ok bool) {
 	if p.Labels == nil {
 		return Label{}, false

@@ -55,8 +55,8 @@ func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Fa
 // HoldsResources is true of a task of the allocated class: Allocated, Binding, Bound, Running.
 func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
 
-// MayGo is true of a task that can be evicted at all: it is ours, holds a place on a node, and has a queue. The eviction of an unadmitted
-// pod frees nothing.
+// MayGo reports whether a task can be a victim at all: it belongs to this scheduler, is on a node, and has a queue. An unadmitted pod is
+// never a victim, because its eviction frees no resources.
 func (t *Task) MayGo() bool {
 	holds := t.Status == Binding || t.Status == Bound || t.Status == Running || t.Status == Unknown
 	return holds && !t.Foreign && !t.Unadmitted && t.Job.Queue != nil

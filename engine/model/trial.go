@@ -22,7 +22,7 @@ type Trial struct {
 	open      []*Txn // that may have steps that were not, where a cycle was broken off
 	past      Past
 	nominated map[*Task]string // nodes
-	added     []Delta          // what undoes each object that was added or replaced
+	added     []Delta          // the deltas that undo each object that was added or replaced
 	left      []left
 	vain      []*Task // that may be noted so, where a turn was broken off
 }
@@ -51,8 +51,8 @@ func Try(c *Cluster) *Trial {
 // addedAtOnce is how many objects a trial adds before it may be broken off.
 const addedAtOnce = 100
 
-// Add adds objects, as Apply does. A Node or a Queue replaces the one of its name; other objects the cluster must not have yet. The errors
-// name what is wrong with them; those objects are left out.
+// Add adds objects, as Apply does. A Node or a Queue replaces the object with the same name. The cluster must not have the other objects
+// yet. Add leaves out objects with a mistake, and returns the mistakes.
 func (x *Trial) Add(objects ...any) []error {
 	var wrong []error
 	deltas := make([]Delta, 0, len(objects))
@@ -79,7 +79,7 @@ func (x *Trial) Add(objects ...any) []error {
 	return wrong
 }
 
-// replaceable is the object of the cluster that a Node or a Queue replaces; nil: there is none.
+// replaceable returns the object of the cluster that a Node or a Queue replaces; nil: there is none.
 func replaceable(c *Cluster, o any) any {
 	switch o := o.(type) {
 	case *corev1.Node:

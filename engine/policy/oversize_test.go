@@ -116,8 +116,8 @@ func BenchmarkThousandRows(b *testing.B) {
 	}
 }
 
-// TestRepeatedExpressions compiles rows that repeat an expression with few allocations. Each row still has an expression of its own with
-// its place in the file, because a session finds budgets by the pointer.
+// TestRepeatedExpressions checks that rows with the same expression compile with few allocations. Each row still has its own expression
+// with its place in the file, because a session finds the budget of an expression by its pointer.
 func TestRepeatedExpressions(t *testing.T) {
 	rows := func(n int, when string) *source.Document {
 		text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: maintenance}\nspec:\n" +

@@ -7,14 +7,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// Objects are the objects that a cluster was given, each in its latest form. They are a list, because a list of 100,000 objects is copied
-// in less than a millisecond.
+// Objects contains the latest version of each object that a cluster received. The objects are in a list, because it takes less than a
+// millisecond to copy a list of 100,000 objects.
 type Objects struct {
 	list []model.Delta
 	at   map[objectKey]int
 }
 
-// Take takes in deltas that the cluster was given.
+// Take applies deltas that the cluster received.
 func (o *Objects) Take(deltas []model.Delta) {
 	if o.at == nil {
 		o.at = map[objectKey]int{}
@@ -46,8 +46,8 @@ func (o *Objects) Take(deltas []model.Delta) {
 // Clear forgets all objects.
 func (o *Objects) Clear() { *o = Objects{} }
 
-// Copy contains what a copy of a cluster is made from. It shares with the cluster only objects that are never changed, so that another
-// goroutine can make the copy.
+// Copy contains the data for a copy of a cluster. It shares with the cluster only objects that never change, so that another goroutine can
+// create the copy.
 type Copy struct {
 	options model.Options
 	dims    []string // the names of resources, in the cluster's order
@@ -58,7 +58,7 @@ type Copy struct {
 // copyStep is how many tasks or jobs CopyOf examines between two calls of Breathe.
 const copyStep = 256
 
-// CopyOf notes what a copy of a cluster between two cycles is made from. It changes nothing, and it can be broken off by Breathe.
+// CopyOf collects the data for a copy of a cluster, between two cycles. It changes nothing, and Breathe can break it off.
 func CopyOf(c *model.Cluster, o *Objects) *Copy {
 	x := &Copy{
 		options: model.Options{Seed: c.Seed, SchedulerNames: c.SchedulerNames, Workload: c.Workload, Volumes: volume.New, Limits: c.Limits},
@@ -72,7 +72,7 @@ func CopyOf(c *model.Cluster, o *Objects) *Copy {
 	return x
 }
 
-// Cluster makes the copy.
+// Cluster creates the copy.
 func (x *Copy) Cluster() (*model.Cluster, error) {
 	c := model.NewCluster(x.options)
 	for _, name := range x.dims {

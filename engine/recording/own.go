@@ -26,7 +26,7 @@ type own struct {
 	Fired  map[string]time.Time `json:"fired,omitempty"`
 	Rivals rivals.Book          `json:"rivals"`
 
-	// lenient means that restore leaves out tasks whose objects cannot be read any more. A recording must not lack them.
+	// lenient means that restore leaves out tasks with objects that it can no longer read. For a recording, such a task is an error.
 	lenient bool
 }
 
@@ -53,7 +53,7 @@ func ownOf(c *model.Cluster) *own {
 			c.Breathe()
 		}
 		decided := t.NodeName != "" && (t.Status == model.Binding || t.Status == model.Releasing)
-		if decided && t.Object.Spec.NodeName == "" && !t.Foreign { // few pods are read, because each read waits for memory
+		if decided && t.Object.Spec.NodeName == "" && !t.Foreign { // reads the object of few tasks, because each read waits for memory
 			o.Bound = append(o.Bound, bound{key, t.Record(), t.Volumes})
 		}
 		if t.Status == model.Releasing && t.Object.DeletionTimestamp == nil {
@@ -92,7 +92,7 @@ func restored(names []string, objects []model.Delta, o *own) (*model.Cluster, er
 	return c, nil
 }
 
-// restore fills an empty cluster with objects and with what was decided of them.
+// restore fills an empty cluster with objects and with the decisions about them.
 func restore(c *model.Cluster, objects []model.Delta, o *own) error {
 	var first, again []model.Delta // as they were when it was decided, and as they became since
 	for _, d := range objects {

@@ -76,7 +76,7 @@ func (k known) take(d model.Delta) bool {
 	return ok
 }
 
-// keyOf returns the key of an object; false: it is no object of the API.
+// keyOf returns the key of an object. It returns false if the object is not an object of the API.
 func keyOf(object any) (objectKey, bool) {
 	o, ok := object.(metav1.Object)
 	if !ok {

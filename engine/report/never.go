@@ -17,29 +17,22 @@ import (
 type Sizes struct {
 	Largest model.Resources // of each dimension, the most that one node allocates
 	Sum     model.Resources // of all nodes together
-	// Shapes are the nodes of which no other one has at least as much of everything; nil where there are more than mostShapes.
+	// Shapes are the amounts of the largest nodes: no other node has at least as much of every resource. It is nil if there are more than
+	// mostShapes.
 	Shapes []model.Resources
 }
 
-// mostShapes bounds the comparisons of a pod with nodes of different shapes. Clusters have few.
+// mostShapes limits the number of shapes that a pod is compared with. Most clusters have few shapes.
 const mostShapes = 64
 
-// Shapes are those of Sizes.
+// Shapes returns the value for Sizes.Shapes.
 func Shapes(n *model.Nodes) []model.Resources {
 	var out []model.Resources
 	for row, node := range n.Rows {
 		if node == nil {
 			continue
 		}
-		within := func(shape model.Resources) bool {
-			for dim, column := range n.Allocatable {
-				if column[row] > shape.Get(dim) {
-					return false
-				}
-			}
-			return true
-		}
-		if slices.ContainsFunc(out, within) {
+		if isWithinAny(n, row, out) {
 			continue
 		}
 		next := n.AllocatableOf(int32(row))
@@ -58,15 +51,29 @@ func Shapes(n *model.Nodes) []model.Resources {
 	return out
 }
 
+// isWithinAny says whether some shape has at least as much of everything as a node.
+func isWithinAny(n *model.Nodes, row int, shapes []model.Resources) bool {
+next:
+	for _, shape := range shapes {
+		for dim, column := range n.Allocatable {
+			if column[row] > shape.Get(dim) {
+				continue next
+			}
+		}
+		return true
+	}
+	return false
+}
+
 // alikePods are pods of one job that request the same.
 type alikePods struct {
 	model.Wanted
 	count int64
 }
 
-// NeverStarts states why a job can never start on the nodes that the cluster has, even if all of them were empty, and what would change
-// that. It is "" of any other job. A resource that no node offers comes first, then a pod that is larger than every node, of one
-// resource or of several together, then a gang that is larger than all nodes together.
+// NeverStarts states why a job could never start on the nodes of the cluster, even if all of them were empty. It also states what would
+// change that. It returns "" for any other job. It first checks for a resource that no node offers. Then it checks for a pod that is larger
+// than every node, in one resource or in several together. Then it checks for a gang that is larger than all nodes together.
 func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""
@@ -176,7 +183,7 @@ func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int, limit float64
 	return ""
 }
 
-// fitsNoShape states that each resource that pods request fits some node, but all of them together fit none.
+// fitsNoShape states that each resource that pods request fits some node, but all of them together fit no node.
 func fitsNoShape(c *model.Cluster, p *alikePods, sizes Sizes) string {
 	if len(sizes.Shapes) < 2 {
 		return ""

@@ -33,10 +33,10 @@ func (s *Session) forget() {
 // BeganAs has what a session took down at its beginning be what another of the same cluster and policy did.
 func BeganAs(s, other *Session) { s.starts = maps.Clone(other.starts) }
 
-// Starts are the values that settled at the start of a session. Another goroutine may use them.
+// Starts are the values that a session computed for attributes that settle at a start. Another goroutine may use them.
 type Starts map[started]ref.Val
 
-// StartsOf copies these values. It leaves out values other than amounts and scalars, because these could share memory with the session.
+// StartsOf copies the Starts of a session. It copies only amounts and scalars, because other values could share memory with the session.
 func StartsOf(s *Session) Starts {
 	out := Starts{}
 	for key, v := range s.starts {
@@ -50,7 +50,8 @@ func StartsOf(s *Session) Starts {
 	return out
 }
 
-// BeginWith gives a new session the values of a session of the same policy, whose cluster has the same resource names in the same order.
+// BeginWith gives a new session the Starts of another session. Both sessions have the same policy, and their clusters have the same
+// resource names in the same order.
 func BeginWith(s *Session, x Starts) {
 	for key, v := range x {
 		if a, ok := v.(*language.Amounts); ok {

@@ -15,8 +15,8 @@ import (
 // agenda is what happens to a world by itself.
 type agenda struct {
 	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
-	due        map[manifest.ID]time.Time // pods, and when something next happens to them by itself
-	later      []manifest.Item           // what comes later, in the order of its coming
+	due        map[manifest.ID]time.Time // pods, and the time of their next change by themselves
+	later      []manifest.Item           // objects that come later, in the order of their times
 	unadmitted map[manifest.ID]bool      // pods that name a node whose kubelet would not admit them
 }
 

@@ -43,10 +43,10 @@ func (c *completion) contradictions() {
 	}
 }
 
-// mostLookedFor bounds the pods of a task that are looked for among the input.
+// mostLookedFor limits how many pods of a task foreignTasks searches in the input.
 const mostLookedFor = 10_000
 
-// foreignTasks counts the pods that a Job lacks and that will name another scheduler.
+// foreignTasks counts the pods that a Job does not have yet and that will name another scheduler.
 func (c *completion) foreignTasks(j *batchv1alpha1.Job, foreign map[string]int) {
 	if !model.MakesPods(j.Status.State.Phase) {
 		return

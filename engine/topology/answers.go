@@ -74,7 +74,7 @@ func (p *Counts) SpreadScore(co *Context, t *model.Task, row int32, sizes []int3
 	return math.Round(sum)
 }
 
-// fits says whether a row's node satisfies the task's own required affinity and anti-affinity.
+// fits reports whether a row's node satisfies the task's own required affinity and anti-affinity.
 func (co *Context) fits(row int32) bool {
 	x := co.template
 	return x == nil || x.affinityFits(row) && nobody(x.antiAffinity, row)

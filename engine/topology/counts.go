@@ -29,8 +29,8 @@ type Counts struct {
 	known
 
 	version    uint64 // of which terms there are: a context holds as long
-	changes    uint64 // how often a count changed
-	addedFrom  int    // tallies from which sums are kept; tests set it
+	changes    uint64 // number of changes of counts
+	addedFrom  int    // number of tallies from which sums are kept; tests set it
 	apart      bool   // a placed task is taken out of the counts for a question
 	moves      uint64 // how often nodes changed their domains
 	topologies map[string]*domains
@@ -130,7 +130,7 @@ type record struct {
 	leaving bool
 }
 
-// counts says that a task has terms, or that terms select it where it is placed.
+// counts reports whether a task affects the counts: it has terms, or it is on a node and terms select it.
 func (p *Counts) counts(t *model.Task) bool {
 	if finished(t) || p.c.Tasks[t.Key] != t {
 		return false
@@ -138,10 +138,10 @@ func (p *Counts) counts(t *model.Task) bool {
 	return t.PodTerms != nil || len(p.selectors) > 0 && t.Node != model.NoNode && len(p.matched(t)) > 0
 }
 
-// finished says that a task is on no node and will be on none, so that nothing follows from its terms.
+// finished reports whether a task is on no node and will never be on one, so that its terms have no effect.
 func finished(t *model.Task) bool { return t.Status == model.Succeeded || t.Status == model.Failed }
 
-// stands says that a task counts as it did: of its status only its release matters.
+// stands reports whether a task counts in the same way as before. Among unfinished statuses, only Releasing makes a difference.
 func (rec *record) stands(t *model.Task) bool {
 	return rec != nil && !finished(t) && rec.object == t.Object && rec.row == t.Node && rec.leaving == (t.Status == model.Releasing)
 }
@@ -461,8 +461,8 @@ func (p *Counts) countRow(row int32, sign int64) {
 // terms, and those of the terms that speak of it. Tasks with the same Context get the same answers.
 type Context struct {
 	template  *template // nil without terms
-	against   others    // of required anti-affinity of others
-	preferred others    // of what else of others' terms moves scores, weighted
+	against   others    // tallies of the required anti-affinity of other tasks
+	preferred others    // weighted tallies of the other terms of other tasks that change scores
 	images    []*Tally  // of its images that some node has
 	watched   []*Tally  // all of these
 	// For the key of a class: the others' tallies, and the images.

@@ -36,8 +36,8 @@ func beginning(c *model.Cluster) *Counts {
 	})
 }
 
-// TestCounts walks at random over clusters: what was followed is what is counted from the beginning. What was followed adds up the terms of
-// others by domain; what is counted from the beginning asks each tally.
+// TestCounts walks at random over clusters. It compares counts that follow each change with counts from scratch. The counts that follow
+// changes add up the terms of other tasks by domain. The counts from scratch read each tally.
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &walk{c: model.NewCluster(model.Options{})}

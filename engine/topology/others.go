@@ -2,14 +2,14 @@ package topology
 
 import "sync/atomic"
 
-// addedFrom is the number of tallies from which their sums are kept by domain. Users can write thousands of terms that select the same
-// pod, and each node that the pod may go to would be compared with all of them.
+// addedFrom is the number of tallies from which sums by domain are kept. Users can write thousands of terms that select the same pod.
+// Without sums, each node that is a candidate for the pod would be compared with all of these terms.
 const addedFrom = 16
 
-// others are the tallies of the terms of other tasks about a task.
+// others contains the tallies of the terms of other tasks that select a task.
 type others struct {
 	tallies []*Tally
-	// sums is what was added up last. Several nodes may be asked about at the same time, so that it is replaced and never changed.
+	// sums is the latest result of add. Several goroutines may check nodes at the same time, so it is replaced and never changed.
 	sums atomic.Pointer[sums]
 }
 
@@ -24,7 +24,7 @@ type domainSums struct {
 	by    []int64 // by domain
 }
 
-// sum is the weighted number of tasks that the tallies count in a row's domains.
+// sum returns the weighted number of tasks that the tallies count in a row's domains.
 func (p *Counts) sum(of *others, row int32) (sum int64) {
 	if len(of.tallies) < p.addedFrom || p.apart {
 		for _, ta := range of.tallies {

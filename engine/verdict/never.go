@@ -13,8 +13,8 @@ type sizes struct {
 	most   model.Resources
 	sum    model.Resources // of all nodes
 	shapes []model.Resources
-	number uint64 // another wherever most is
-	sums   uint64 // another wherever most, sum or shapes is
+	number uint64 // changes whenever most changes
+	sums   uint64 // changes whenever most, sum or shapes changes
 }
 
 // largest is the most that any node has of a dimension.

@@ -119,7 +119,7 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	return answer(q, in, explain.New(decider.Session(), after), before)
 }
 
-// prepare drops what is remembered of another cluster or policy, and uses the start time of s.
+// prepare drops the session of another cluster or policy, and begins with the settled values of s.
 func (a *Asker) prepare(s *session.Session) {
 	if side := a.decider.Session(); side == nil || side.Cluster() != s.Cluster() || side.Policy() != s.Policy() {
 		a.decider = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil)

@@ -24,8 +24,8 @@ import (
 
 // Change is what is otherwise. The zero value is nothing.
 type Change struct {
-	// Add are Jobs, PodGroups, Pods, Queues and Nodes. Each replaces one of its name: a Job, a PodGroup or a pod as if that were deleted
-	// first, a Queue or a Node as if that were changed.
+	// Add are Jobs, PodGroups, Pods, Queues and Nodes. Each replaces the object with the same name. For a Job, a PodGroup or a Pod, this is
+	// like a deletion first. For a Queue or a Node, it is like an update.
 	Add []metav1.Object
 	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
 	Delete []string
@@ -226,7 +226,7 @@ func (a *arrival) object(o metav1.Object) error {
 		a.next = append(a.next, o)
 	case *corev1.Node:
 		if row, known := a.c.Nodes.Index[o.Name]; known && o.Status.Allocatable == nil {
-			o.Status = *a.c.Nodes.Rows[row].Object.Status.DeepCopy() // the file has only what its author may set
+			o.Status = *a.c.Nodes.Rows[row].Object.Status.DeepCopy() // a file without allocatable resources keeps the status of the Node
 		}
 		a.next = append(a.next, o)
 	default:

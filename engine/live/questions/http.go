@@ -170,8 +170,8 @@ func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, x
 	return out, nil
 }
 
-// asSeen looks at the last cycle as a user may see it who may see a namespace, "": of the cluster. The answer is computed on a copy of the
-// model, so it may wait for the API server to state which other namespaces the user may see.
+// asSeen examines the last cycle with the rights of a user who may see the given namespace; "": the question applies to the cluster. It
+// computes the answer on a copy of the model. So it can wait until the API server states which other namespaces the user may see.
 func (s *Server) asSeen(ctx context.Context, g *gate, u user.Info, x *turns, namespace string, do func(*explain.Cycle)) error {
 	everywhere, err := g.may(ctx, u, "get", "jobs", "", "")
 	if err != nil {

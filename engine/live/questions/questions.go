@@ -61,7 +61,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Ask has a function examine a copy of the last cycle, and waits for it. It fails if there was no cycle, or when ctx ends.
+// Ask calls a function that examines a copy of the last cycle, and waits for it. It fails if there was no cycle yet, or when ctx ends.
 type Ask func(ctx context.Context, look func(*explain.Cycle)) error
 
 // Server takes questions while its scheduler leads.
@@ -81,7 +81,8 @@ type Server struct {
 // goodFor is for how long a certificate is shown, which is good for a year.
 const goodFor = 90 * 24 * time.Hour
 
-// mostRest limits the rest after an answer. The rest is as long as the answer took, so that questions use at most half of one core.
+// mostRest is the longest pause after an answer. The pause is as long as the answer took, so that questions with answers of up to mostRest
+// use at most half of one core.
 const mostRest = 5 * time.Second
 
 // Run serves until ctx ends. That it cannot serve is logged, and no reason not to schedule.

@@ -279,7 +279,7 @@ func TestNothingInWhatShips(t *testing.T) {
 	}
 }
 
-// TestLintIsLinear counts the allocations of the comparisons between rows: twice as many rows take at most 2.5 times as many.
+// TestLintIsLinear counts the allocations of the comparisons between rows. Twice as many rows need at most 2.5 times as many allocations.
 func TestLintIsLinear(t *testing.T) {
 	cost := func(rows int) float64 {
 		var body strings.Builder

@@ -201,8 +201,8 @@ func (l *linter) before(r *policy.Rule, rows []*policy.Rule) {
 	}
 }
 
-// summary is what the comparison of two rows reads of each. It is computed once per row, because every row is compared with all earlier
-// rows of its section.
+// summary contains the data of a row that a comparison with another row reads. It is computed once per row, because every row is compared
+// with all earlier rows of its section.
 type summary struct {
 	guard, text string // the expressions with uniform spaces
 	atoms       []atom
