@@ -67,6 +67,7 @@ type snapshot struct {
 type copied struct {
 	version
 	session *session.Session
+	begun   time.Time // of the cycle that the session explains
 }
 
 // newLooking returns a looking that takes questions.
@@ -154,12 +155,14 @@ func (a *looking) answer(ctx context.Context, at snapshot, do func(*explain.Cycl
 			return true, fmt.Errorf("copy the model: %w", err)
 		}
 		c.OnTurn = at.onTurn
-		a.copied = &copied{at.version, session.New(c, at.policy)}
+		a.copied = &copied{version: at.version, session: session.New(c, at.policy)}
+		a.copied.session.Spread(session.Split{Cores: 1}) // the other cores are for scheduling
 		session.BeginWith(a.copied.session, at.starts)
 	}
 	s := a.copied.session
 	return action.Whole(s.Cluster(), func() bool { return ctx.Err() != nil }, func() {
-		if at.copy != nil {
+		if at.copy != nil || !a.copied.begun.Equal(at.plan.Now) {
+			a.copied.begun = at.plan.Now
 			s.Begin(at.plan.Now)
 			if n := len(at.policy.Actions); n > 0 && !paused(at.policy) {
 				s.SetAction(at.policy.Actions[n-1].Name)

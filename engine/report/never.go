@@ -160,27 +160,27 @@ func tooLarge(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes
 	if !p.Request.Has(dim) || p.Request[dim] <= sizes.Largest.Get(dim)+model.Slack {
 		return ""
 	}
-	who := p.name()
-	if name := initContainer(c.Dims, p.Spec, dim, sizes.Largest.Get(dim)); name != "" {
-		who = "init container " + name + " of " + who
+	who, amount := p.name(), p.Request[dim]
+	if name, most := initContainer(c.Dims, p.Spec, dim); most > sizes.Largest.Get(dim)+model.Slack {
+		who, amount = "init container "+name+" of "+who, most
 	}
 	resource := c.Dims.Name(dim)
 	return fmt.Sprintf("%s requests %s %s, but the largest node has %s: it can never start; request less, or add a larger node",
-		who, resource, c.Dims.AmountText(dim, p.Request[dim]), c.Dims.AmountText(dim, sizes.Largest.Get(dim)))
+		who, resource, c.Dims.AmountText(dim, amount), c.Dims.AmountText(dim, sizes.Largest.Get(dim)))
 }
 
-// initContainer is the first init container of a pod that alone requests more than a limit; "" if there is none.
-func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int, limit float64) string {
+// initContainer is the init container of a pod that requests the most of a dimension; "" if there is none.
+func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int) (name string, most float64) {
 	if pod == nil {
-		return ""
+		return "", 0
 	}
 	for i := range pod.InitContainers {
 		container := &pod.InitContainers[i]
-		if q, ok := container.Resources.Requests[corev1.ResourceName(dims.Name(dim))]; ok && dims.Amount(dim, q) > limit+model.Slack {
-			return container.Name
+		if q, ok := container.Resources.Requests[corev1.ResourceName(dims.Name(dim))]; ok && dims.Amount(dim, q) > most {
+			name, most = container.Name, dims.Amount(dim, q)
 		}
 	}
-	return ""
+	return name, most
 }
 
 // fitsNoShape states that each resource that pods request fits some node, but all of them together fit no node.

@@ -110,7 +110,7 @@ func (a *arrival) remove(name string) error {
 func (a *arrival) replace(o metav1.Object) {
 	key := model.Key(o.GetNamespace(), o.GetName())
 	var replaced []*model.Job
-	switch o.(type) {
+	switch o := o.(type) {
 	case *batchv1alpha1.Job:
 		replaced, _ = a.trial.RemoveOwned(key)
 	case *v1beta1.PodGroup:
@@ -121,7 +121,7 @@ func (a *arrival) replace(o metav1.Object) {
 	case *corev1.Pod:
 		switch t := a.c.Tasks[key]; {
 		case t == nil:
-		case len(t.Job.Tasks) == 1:
+		case len(t.Job.Tasks) == 1 && objects.GroupOf(o) == "": // with the PodGroup that was made for it
 			a.trial.Remove(t.Job)
 			replaced = append(replaced, t.Job)
 		default:
@@ -193,6 +193,7 @@ func (a *arrival) object(o metav1.Object) error {
 	if of, ok := o.(runtime.Object); ok {
 		o, _ = of.DeepCopyObject().(metav1.Object)
 	}
+	a.like(o)
 	if o.GetUID() == "" {
 		o.SetUID(types.UID("what-if-" + o.GetName()))
 	}
@@ -233,6 +234,33 @@ func (a *arrival) object(o metav1.Object) error {
 		return fmt.Errorf("%T %s: a question is about Jobs, PodGroups, Pods, Queues and Nodes", o, o.GetName())
 	}
 	return nil
+}
+
+// like gives a Queue or a Node what its file may leave out and the object that it replaces has.
+func (a *arrival) like(o metav1.Object) {
+	var old metav1.Object
+	switch o := o.(type) {
+	case *v1beta1.Queue:
+		if q := a.c.Queues[o.Name]; q != nil {
+			old, _ = q.Object.(*v1beta1.Queue)
+		}
+	case *corev1.Node:
+		if row, known := a.c.Nodes.Index[o.Name]; known {
+			old = a.c.Nodes.Rows[row].Object
+		}
+	}
+	if old == nil {
+		return
+	}
+	if o.GetUID() == "" {
+		o.SetUID(old.GetUID())
+	}
+	if created := o.GetCreationTimestamp(); created.IsZero() {
+		o.SetCreationTimestamp(old.GetCreationTimestamp())
+	}
+	if _, isNode := o.(*corev1.Node); isNode && o.GetLabels() == nil {
+		o.SetLabels(maps.Clone(old.GetLabels()))
+	}
 }
 
 func (a *arrival) classValue(class string) int32 { return int32(a.c.ClassValue(class)) }
