@@ -243,7 +243,7 @@ func TestManySmallJobsAtTheLimits(t *testing.T) {
 	got := x.measure(t, pods)
 	t.Logf("%d pods are bound and %d left out; %d MiB, %s", got.bound, got.left, got.memory>>20, got.cycle)
 	const wide = 64 * 7 / 8 // terms of a pod that do not name a label
-	within := model.DefaultLimits().NamespaceSelectors / wide
+	within := model.DefaultLimits().NamespaceTerms / wide
 	if got.bound != within || got.left != pods-within {
 		t.Errorf("%d pods are bound and %d left out; should be %d and the rest", got.bound, got.left, within)
 	}

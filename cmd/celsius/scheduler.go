@@ -107,8 +107,8 @@ func limitFlags(flags *pflag.FlagSet, o *model.Limits) {
 	const over = "; a pod above the limit is not scheduled"
 	flags.IntVar(&o.PodTerms, "max-pod-terms", limits.PodTerms, "most terms of pod affinity and topology spread of a pod"+over)
 	flags.IntVar(&o.JobTerms, "max-job-terms", limits.JobTerms, "most different terms that the pods of a PodGroup have together"+over)
-	flags.IntVar(&o.NamespaceSelectors, "max-namespace-selectors", limits.NamespaceSelectors, "maximum number of different pod selectors "+
-		"that each pod of a namespace is compared with on average, because of the terms of the pods there"+over)
+	flags.IntVar(&o.NamespaceTerms, "max-namespace-terms", limits.NamespaceTerms, "maximum number of different terms of the pods "+
+		"of a namespace that each pod there is compared with on average"+over)
 	flags.IntVar(&o.Tolerations, "max-tolerations", limits.Tolerations, "most tolerations of a pod"+over)
 	flags.IntVar(&o.Expressions, "max-expressions", limits.Expressions, "most terms, labels, expressions and values of node affinity, "+
 		"pod affinity and topology spread of a pod, all together"+over)

@@ -178,6 +178,9 @@ func (c *Cluster) touchNode(row int32) {
 	c.changed()
 	c.Nodes.Version[row]++
 	c.Nodes.Log.Add(row)
+	if len(c.books.claimants) > 0 {
+		c.books.claimRows[row] = true
+	}
 }
 
 func (c *Cluster) touchJob(j *Job) {

@@ -72,7 +72,7 @@ func NewCluster(o Options) *Cluster {
 			terms:     newTermBooks(),
 			peers:     newPeerBooks(),
 
-			claimants: map[*Task]bool{}, unadmitted: map[int32]int32{},
+			claimants: map[*Task]bool{}, claimRows: map[int32]bool{}, unadmitted: map[int32]int32{},
 		},
 	}
 	c.Dims.perObject = c.Limits.Resources
@@ -109,6 +109,7 @@ type bookkeeping struct {
 	// claimants are the tasks on nodes without proof that a scheduler or a kubelet placed them. unadmitted is the number of claimants, by
 	// row, that the kubelet would not admit now.
 	claimants  map[*Task]bool
+	claimRows  map[int32]bool // rows that changed since their claimants were judged
 	unadmitted map[int32]int32
 	broken     error     // the first promise that a caller broke
 	usedRest   Resources // what rounding lost of Used
@@ -475,7 +476,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
 	c.limitJobTerms(t, old, m)
-	c.limitSelectors(t, old, m)
+	c.limitComparisons(t, old, m)
 	if old != nil && old.UID == t.UID {
 		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
@@ -561,7 +562,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	}
 	role := t.role
 	next.Slot = t.Slot
-	c.unbookTerms(t)
+	c.unbookTerms(t, next)
 	*t = *next
 	c.Slots.Tasks.Change(t.Slot)
 	if stays {
@@ -590,7 +591,7 @@ func (c *Cluster) removeTask(t *Task) {
 	c.account(t, -1)
 	c.leaveJob(t)
 	delete(c.Tasks, t.Key)
-	c.unbookTerms(t)
+	c.unbookTerms(t, nil)
 	c.Slots.Tasks.Leave(t.Slot)
 	t.gone, t.Node = true, NoNode
 	delete(c.books.nominated, t)

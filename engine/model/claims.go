@@ -41,6 +41,7 @@ func (c *Cluster) countClaim(t *Task, sign int64) {
 		return
 	case sign > 0 && t.Status.onNode():
 		c.books.claimants[t] = true
+		c.books.claimRows[t.Node] = true
 	default:
 		delete(c.books.claimants, t)
 	}
@@ -52,26 +53,43 @@ func (c *Cluster) countClaim(t *Task, sign int64) {
 	}
 }
 
-// judgeClaims decides for each claimant whether the kubelet of its node would admit it: the node is ready, and the pod fits next to all
-// pods with proof and next to the admitted claimants that were created earlier.
+// judgeClaims decides for each claimant of a node that changed whether the kubelet would admit it: the node is ready, and the pod fits next to
+// all pods with proof and next to the admitted claimants that were created earlier.
 func (c *Cluster) judgeClaims() {
-	if len(c.books.claimants) == 0 {
-		return
-	}
-	all := slices.SortedFunc(maps.Keys(c.books.claimants), func(a, b *Task) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Key, b.Key))
-	})
-	var free Resources
-	for i, t := range all {
-		if i == 0 || t.Node != all[i-1].Node {
-			free = c.freeForClaims(t.Node)
+	for _, row := range slices.Sorted(maps.Keys(c.books.claimRows)) {
+		claimants := c.claimantsOf(row)
+		if len(claimants) == 0 {
+			continue
 		}
-		admitted := free != nil && fitsWithin(t.Request, free)
-		if admitted {
-			free.AddIn(t.Request, -1)
+		free := c.freeForClaims(row)
+		for _, t := range claimants {
+			admitted := free != nil && fitsWithin(t.Request, free)
+			if admitted {
+				free.AddIn(t.Request, -1)
+			}
+			c.setUnadmitted(t, !admitted)
 		}
-		c.setUnadmitted(t, !admitted)
 	}
+	clear(c.books.claimRows)
+}
+
+// claimantsOf returns the claimants of a row, oldest first; of NoNode those whose node does not exist.
+func (c *Cluster) claimantsOf(row int32) (out []*Task) {
+	if row == NoNode {
+		for t := range c.books.claimants {
+			if t.Node == NoNode {
+				out = append(out, t)
+			}
+		}
+	} else {
+		for _, t := range c.Nodes.Tasks[row] {
+			if c.books.claimants[t] {
+				out = append(out, t)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *Task) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Key, b.Key)) })
+	return out
 }
 
 // freeForClaims returns the resources of a node that pods with proof do not use; nil: the node does not exist or is not ready.

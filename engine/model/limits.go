@@ -16,9 +16,9 @@ type Limits struct {
 	PodTerms int
 	// JobTerms is the number of different terms that the pods of one PodGroup have together. Default: 1024.
 	JobTerms int
-	// NamespaceSelectors is the number of different pod selectors that each pod of a namespace is compared with on average. The selectors
-	// belong to the terms of all pods of the namespace. Default: 2048.
-	NamespaceSelectors int
+	// NamespaceTerms is the number of different terms, of all pods of a namespace, that each pod of the namespace is compared with on
+	// average. Default: 2048.
+	NamespaceTerms int
 	// Tolerations is the number of tolerations of one pod. Default: 256.
 	Tolerations int
 	// Expressions is the number of terms, labels, expressions and values of node affinity, pod affinity and topology spread of one pod, all
@@ -36,7 +36,7 @@ type Limits struct {
 // DefaultLimits are the limits of a cluster whose options do not set others.
 func DefaultLimits() Limits {
 	return Limits{
-		PodTerms: 64, JobTerms: 1024, NamespaceSelectors: 2048, Tolerations: 256, Expressions: 2048, HostPorts: 256, Resources: 64,
+		PodTerms: 64, JobTerms: 1024, NamespaceTerms: 2048, Tolerations: 256, Expressions: 2048, HostPorts: 256, Resources: 64,
 		Metadata: 64 << 10,
 	}
 }
@@ -49,7 +49,7 @@ func (l Limits) Check() error {
 	}{
 		{"terms per pod", l.PodTerms},
 		{"terms per job", l.JobTerms},
-		{"pod selectors per namespace", l.NamespaceSelectors},
+		{"terms per namespace", l.NamespaceTerms},
 		{"tolerations", l.Tolerations},
 		{"expressions", l.Expressions},
 		{"host ports", l.HostPorts},
@@ -68,7 +68,7 @@ func (l Limits) complete() Limits {
 	for field, value := range map[*int]int{
 		&l.PodTerms: otherwise.PodTerms, &l.JobTerms: otherwise.JobTerms, &l.Tolerations: otherwise.Tolerations, &l.Metadata: otherwise.Metadata,
 		&l.Expressions: otherwise.Expressions, &l.HostPorts: otherwise.HostPorts, &l.Resources: otherwise.Resources,
-		&l.NamespaceSelectors: otherwise.NamespaceSelectors,
+		&l.NamespaceTerms: otherwise.NamespaceTerms,
 	} {
 		if *field == 0 {
 			*field = value

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// peerBooks count, by namespace, the comparisons between the pod selectors of terms and pods. A pod may have few terms, and its PodGroup
+// peerBooks count, by namespace, the comparisons between terms and pods. A pod may have few terms, and its PodGroup
 // may be small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow
 // with the square of the number of pods.
 type peerBooks struct {
@@ -21,14 +21,14 @@ func newPeerBooks() peerBooks {
 	return peerBooks{of: map[string]*peerBook{}, changed: map[string]bool{}}
 }
 
-// peerBook counts the unfinished pods of a namespace and their pod selectors. A selector that names a label with its value is compared with
-// the pods that have this label. All other selectors, and selectors of pods in other namespaces, are compared with all pods.
+// peerBook counts the unfinished pods of a namespace and their different terms. A term whose selector names a label with its value is
+// compared with the pods that have this label. All other terms, and terms about pods in other namespaces, are compared with all pods.
 type peerBook struct {
 	pods      int
-	selectors map[string]*peerSelector // by PodSelector.Key
-	comparing map[Label]int            // number of selectors by the label that they name; Label{}: compared with all pods
-	// labels is the number of pods by label. pairs is the number of pairs of a selector and a pod that are compared. Until there are more
-	// selectors than the limit, labels is nil and pairs is unknown.
+	terms     map[string]*peerTerm // by comparedTerm.text
+	comparing map[Label]int        // number of terms by the label that they name; Label{}: compared with all pods
+	// labels is the number of pods by label. pairs is the number of pairs of a term and a pod that are compared. Until there are more terms
+	// than the limit, labels is nil and pairs is unknown.
 	labels map[Label]int
 	pairs  int
 	left   map[string]leftPod
@@ -41,9 +41,9 @@ const triedAtOnce = 256
 // Label is a label of a pod with its value.
 type Label struct{ Key, Value string }
 
-type peerSelector struct {
+type peerTerm struct {
 	by   Label
-	pods int // number of pods with this selector in a term
+	pods int // number of pods with this term
 }
 
 // leftPod is a pod that was left out because of the other pods of its namespace.
@@ -55,7 +55,7 @@ type leftPod struct {
 func (x *peerBooks) book(namespace string) *peerBook {
 	b := x.of[namespace]
 	if b == nil {
-		b = &peerBook{selectors: map[string]*peerSelector{}, comparing: map[Label]int{}, left: map[string]leftPod{}}
+		b = &peerBook{terms: map[string]*peerTerm{}, comparing: map[Label]int{}, left: map[string]leftPod{}}
 		x.of[namespace] = b
 	}
 	return b
@@ -64,6 +64,9 @@ func (x *peerBooks) book(namespace string) *peerBook {
 // bookTerms counts a task's terms, in its PodGroup and in its namespace.
 func (c *Cluster) bookTerms(t *Task) {
 	c.books.terms.add(t)
+	if t.compared { // as the older version of it, which had the same labels and terms
+		return
+	}
 	if t.Status != Succeeded && t.Status != Failed {
 		t.compared = true
 		c.books.peers.book(t.Namespace).add(t.Namespace, t.Labels, t.PodTerms)
@@ -71,20 +74,33 @@ func (c *Cluster) bookTerms(t *Task) {
 	}
 }
 
-// unbookTerms undoes bookTerms.
-func (c *Cluster) unbookTerms(t *Task) {
+// unbookTerms undoes bookTerms before a task is removed, or replaced by a newer version. If that is compared like the task, the count of the
+// namespace stays.
+func (c *Cluster) unbookTerms(t, next *Task) {
 	c.books.terms.remove(t)
 	if !t.compared {
+		return
+	}
+	if next != nil && t.comparedLike(next) {
+		next.compared = true
 		return
 	}
 	t.compared = false
 	b := c.books.peers.of[t.Namespace]
 	b.remove(t.Labels, t.PodTerms)
 	c.books.peers.note(t.Namespace)
-	if b.labels != nil && 2*len(b.selectors) <= c.Limits.NamespaceSelectors {
+	if b.labels != nil && 2*len(b.terms) <= c.Limits.NamespaceTerms {
 		b.labels, b.pairs = nil, 0
 	}
 	c.books.peers.tidy(t.Namespace)
+}
+
+// comparedLike says that a counted task and a version of it have the same terms and labels, and count both.
+func (t *Task) comparedLike(next *Task) bool {
+	if !t.compared || next.Status == Succeeded || next.Status == Failed || (t.PodTerms == nil) != (next.PodTerms == nil) {
+		return false
+	}
+	return (t.PodTerms == nil || t.PodTerms.Key == next.PodTerms.Key) && maps.Equal(t.Labels, next.Labels)
 }
 
 // note marks a namespace as changed, so that its pods that were left out are tried again.
@@ -112,31 +128,31 @@ func (b *peerBook) add(namespace string, labels map[string]string, terms *PodTer
 	if terms == nil {
 		return
 	}
-	for _, who := range terms.selectors {
-		s := b.selectors[who.Key]
-		if s == nil {
-			s = &peerSelector{}
-			if slices.Equal(who.Namespaces, []string{namespace}) && who.ByLabels == nil {
-				s.by, _ = who.Narrowest(func(of Label) int { return b.comparing[of] })
+	for _, term := range terms.compared {
+		x := b.terms[term.text]
+		if x == nil {
+			x = &peerTerm{}
+			if slices.Equal(term.who.Namespaces, []string{namespace}) && term.who.ByLabels == nil {
+				x.by, _ = term.who.Narrowest(func(of Label) int { return b.comparing[of] })
 			}
-			b.selectors[who.Key] = s
-			b.comparing[s.by]++
-			b.pairs += b.having(s.by)
+			b.terms[term.text] = x
+			b.comparing[x.by]++
+			b.pairs += b.having(x.by)
 		}
-		s.pods++
+		x.pods++
 	}
 }
 
 func (b *peerBook) remove(labels map[string]string, terms *PodTerms) {
 	if terms != nil {
-		for _, who := range terms.selectors {
-			s := b.selectors[who.Key]
-			if s.pods--; s.pods > 0 {
+		for _, term := range terms.compared {
+			x := b.terms[term.text]
+			if x.pods--; x.pods > 0 {
 				continue
 			}
-			delete(b.selectors, who.Key)
-			b.pairs -= b.having(s.by)
-			decrement(b.comparing, s.by)
+			delete(b.terms, term.text)
+			b.pairs -= b.having(x.by)
+			decrement(b.comparing, x.by)
 		}
 	}
 	if b.labels != nil {
@@ -155,7 +171,7 @@ func decrement(counts map[Label]int, of Label) {
 	}
 }
 
-// having returns the number of pods that a selector is compared with if it names this label.
+// having returns the number of pods that a term is compared with if it names this label.
 func (b *peerBook) having(of Label) int {
 	if of == (Label{}) {
 		return b.pods
@@ -179,12 +195,12 @@ func (b *peerBook) countLabels(c *Cluster, namespace string) {
 	}
 }
 
-// above returns the number of selectors that a pod would be compared with on average if one more pod came. It reports whether that is above
+// above returns the number of terms that a pod would be compared with on average if one more pod came. It reports whether that is above
 // the limit and the new pod adds more comparisons than the limit. old is the version of the pod that is counted; nil: none.
 func (b *peerBook) above(c *Cluster, namespace string, labels map[string]string, terms *PodTerms, old *Task) (average int, above bool) {
-	limit, all := c.Limits.NamespaceSelectors, len(b.selectors)
+	limit, all := c.Limits.NamespaceTerms, len(b.terms)
 	if terms != nil {
-		all += len(terms.selectors)
+		all += len(terms.compared)
 	}
 	if all <= limit {
 		return 0, false
@@ -203,12 +219,12 @@ func (b *peerBook) above(c *Cluster, namespace string, labels map[string]string,
 	return average, average > limit && b.pairs-before > limit
 }
 
-// limitSelectors reports a pod that would cause too many comparisons between the selectors and the pods of its namespace. It then removes
-// the terms from the task.
-func (c *Cluster) limitSelectors(t, old *Task, m *mistakes) {
-	books := &c.books.peers
+// limitComparisons reports a pod that would cause too many comparisons between the terms and the pods of its namespace. It then removes the
+// terms from the task. An update that changes neither its labels nor its terms is never too much.
+func (c *Cluster) limitComparisons(t, old *Task, m *mistakes) {
+	books, onNode := &c.books.peers, t.Status.onNode() || old != nil && old.UID == t.UID && old.Status.onNode()
 	books.leave(t.Namespace, t.Key)
-	if t.Status == Succeeded || t.Status == Failed || len(m.errs) > 0 && !t.Status.onNode() {
+	if t.Status == Succeeded || t.Status == Failed || len(m.errs) > 0 && !onNode || old != nil && old.comparedLike(t) {
 		return
 	}
 	average, above := books.book(t.Namespace).above(c, t.Namespace, t.Labels, t.PodTerms, old)
@@ -216,10 +232,9 @@ func (c *Cluster) limitSelectors(t, old *Task, m *mistakes) {
 	if !above {
 		return
 	}
-	m.add("spec", "the scheduler would have to compare each pod of namespace %s with %d different pod selectors on average, because of the "+
-		"terms of pod affinity, pod anti-affinity and topology spread of the pods there; the limit is %d", t.Namespace, average,
-		c.Limits.NamespaceSelectors)
-	if !t.Status.onNode() {
+	m.add("spec", "the scheduler would have to compare each pod of namespace %s with %d different terms of pod affinity, pod anti-affinity "+
+		"and topology spread of the pods there, on average; the limit is %d", t.Namespace, average, c.Limits.NamespaceTerms)
+	if !onNode {
 		books.book(t.Namespace).left[t.Key] = leftPod{t.Object, t.PodTerms}
 	}
 	if t.PodTerms != nil {
@@ -275,33 +290,34 @@ func (c *Cluster) checkPeers() error {
 	want := newPeerBooks()
 	for _, t := range c.Tasks {
 		if t.compared {
-			b := want.book(t.Namespace)
-			b.labels = map[Label]int{}
+			if b := c.books.peers.of[t.Namespace]; b != nil && b.labels != nil {
+				want.book(t.Namespace).labels = map[Label]int{}
+			}
 		}
 	}
 	for _, t := range c.Tasks {
 		if t.compared {
-			want.of[t.Namespace].add(t.Namespace, t.Labels, t.PodTerms)
+			want.book(t.Namespace).add(t.Namespace, t.Labels, t.PodTerms)
 		}
 	}
 	for namespace, b := range c.books.peers.of {
 		w := want.book(namespace)
-		if b.pods != w.pods || !slices.Equal(sortedKeys(b.selectors), sortedKeys(w.selectors)) {
-			return fmt.Errorf("namespace %s: counts %d pods with %d selectors; it has %d with %d", namespace, b.pods, len(b.selectors), w.pods,
-				len(w.selectors))
+		if b.pods != w.pods || !slices.Equal(sortedKeys(b.terms), sortedKeys(w.terms)) {
+			return fmt.Errorf("namespace %s: counts %d pods with %d terms; it has %d with %d", namespace, b.pods, len(b.terms), w.pods,
+				len(w.terms))
 		}
 		comparing, pairs := map[Label]int{}, 0
-		for key, s := range b.selectors {
-			if comparing[s.by]++; s.pods != w.selectors[key].pods {
-				return fmt.Errorf("namespace %s: counts %d pods with the selector %q; it has %d", namespace, s.pods, key, w.selectors[key].pods)
+		for key, x := range b.terms {
+			if comparing[x.by]++; x.pods != w.terms[key].pods {
+				return fmt.Errorf("namespace %s: counts %d pods with the term %q; it has %d", namespace, x.pods, key, w.terms[key].pods)
 			}
-			pairs += b.having(s.by)
+			pairs += b.having(x.by)
 		}
 		if !maps.Equal(comparing, b.comparing) {
-			return fmt.Errorf("namespace %s: counts the selectors %v by label; they are %v", namespace, b.comparing, comparing)
+			return fmt.Errorf("namespace %s: counts the terms %v by label; they are %v", namespace, b.comparing, comparing)
 		}
 		if b.labels != nil && (!maps.Equal(b.labels, w.labels) || b.pairs != pairs) {
-			return fmt.Errorf("namespace %s: counts %d pairs of a selector and a pod; they are %d", namespace, b.pairs, pairs)
+			return fmt.Errorf("namespace %s: counts %d pairs of a term and a pod; they are %d", namespace, b.pairs, pairs)
 		}
 	}
 	return nil

@@ -40,9 +40,9 @@ func otherJobs(job string) *metav1.LabelSelector {
 	}}
 }
 
-// TestLimitOfANamespacesSelectors fills a namespace with pods of different PodGroups, each with a selector of its own. The limit counts
-// the selectors that a pod is compared with, so that selectors of a job's own pods are not limited.
-func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table, and the checks of each row
+// TestLimitOfANamespacesTerms fills a namespace with pods of different PodGroups, each with a term of its own. The limit counts the terms
+// that a pod is compared with, so that terms about a job's own pods are not limited.
+func TestLimitOfANamespacesTerms(t *testing.T) { //nolint:gocyclo // a table, and the checks of each row
 	const limit, jobs = 20, 50
 	for _, test := range []struct {
 		name string
@@ -54,7 +54,7 @@ func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table
 		{"own pods, in all namespaces", func(job string) func(*corev1.Pod) { return avoids(job, ownPods(job), true) }, limit},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := NewCluster(Options{Limits: Limits{NamespaceSelectors: limit}})
+			c := NewCluster(Options{Limits: Limits{NamespaceTerms: limit}})
 			var reported []string
 			newPod := func(i int, edits ...func(*corev1.Pod)) *corev1.Pod {
 				job := fmt.Sprint("llama-70b-seed-", i)
@@ -69,7 +69,7 @@ func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table
 				t.Errorf("%d pods are taken in and %d reported; should be %d and %d", len(c.Tasks), len(reported), test.want, jobs-test.want)
 			}
 			for _, text := range reported {
-				if !strings.Contains(text, "with 21 different pod selectors on average") || !strings.Contains(text, "the limit is 20") {
+				if !strings.Contains(text, "with 21 different terms") || !strings.Contains(text, "the limit is 20") {
 					t.Errorf("reported %q", text)
 				}
 			}
@@ -104,11 +104,11 @@ func TestLimitOfANamespacesSelectors(t *testing.T) { //nolint:gocyclo // a table
 	}
 }
 
-// TestSelectorsOfNamespaces changes pods at random under a small limit. The counts stay correct, and no pod is left out without a reason.
-func TestSelectorsOfNamespaces(t *testing.T) { //nolint:gocyclo // one branch per step
+// TestTermsOfNamespaces changes pods at random under a small limit. The counts stay correct, and no pod is left out without a reason.
+func TestTermsOfNamespaces(t *testing.T) { //nolint:gocyclo // one branch per step
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 3
-		c := NewCluster(Options{Limits: Limits{NamespaceSelectors: limit}})
+		c := NewCluster(Options{Limits: Limits{NamespaceTerms: limit}})
 		var trial *Trial
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			job := fmt.Sprint("job-", rapid.IntRange(0, 7).Draw(t, "job"))

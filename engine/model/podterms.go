@@ -25,8 +25,14 @@ type PodTerms struct {
 	// Spread has the constraints of both modes, in the order of the pod's object.
 	Spread []SpreadTerm
 
-	each      []string       // the text of each term: parts of Key
-	selectors []*PodSelector // of the terms, each once
+	each     []string       // the text of each term: parts of Key
+	compared []comparedTerm // the terms, each once
+}
+
+// comparedTerm is a term by its text, with the selector of the pods that it is compared with.
+type comparedTerm struct {
+	text string
+	who  *PodSelector
 }
 
 // HasAffinity says whether there is a term of inter-pod affinity or anti-affinity.
@@ -112,7 +118,7 @@ func readPodTerms(o *corev1.Pod, m *mistakes) *PodTerms {
 		return nil
 	}
 	p.Key, p.each = p.key()
-	p.selectors = p.selectorsOnce()
+	p.compared = p.termsOnce()
 	return p
 }
 
@@ -230,22 +236,23 @@ func (p *PodSelector) key() string {
 	return strings.Join(p.Namespaces, ",") + text(p.ByLabels) + text(p.Labels)
 }
 
-// selectorsOnce returns each different selector of the terms once.
-func (p *PodTerms) selectorsOnce() (out []*PodSelector) {
-	seen := map[string]bool{}
-	add := func(who *PodSelector) {
-		if !seen[who.Key] {
-			seen[who.Key] = true
-			out = append(out, who)
-		}
-	}
+// termsOnce returns the different terms.
+func (p *PodTerms) termsOnce() (out []comparedTerm) {
+	var all []*PodSelector // of the terms, in the order of each
 	for _, terms := range [][]PodTerm{p.RequiredAffinity, p.RequiredAntiAffinity, p.PreferredAffinity, p.PreferredAntiAffinity} {
 		for i := range terms {
-			add(&terms[i].Who)
+			all = append(all, &terms[i].Who)
 		}
 	}
 	for i := range p.Spread {
-		add(&p.Spread[i].Who)
+		all = append(all, &p.Spread[i].Who)
+	}
+	seen := map[string]bool{}
+	for i, text := range p.each {
+		if !seen[text] {
+			seen[text] = true
+			out = append(out, comparedTerm{text, all[i]})
+		}
 	}
 	return out
 }

@@ -39,7 +39,7 @@ func (p *Counts) SpreadFits(co *Context, t *model.Task, row int32) bool {
 	fits := true
 	p.without(t, func() {
 		for _, ta := range co.template.requiredSpread {
-			d := ta.where.of[row]
+			d := ta.where.at(row)
 			fits = fits && d != nowhere && !ta.limit.full(ta.counts.at(d), ta.limit.floor())
 		}
 	})
@@ -108,7 +108,7 @@ func (x *template) affinityFits(row int32) bool {
 // softIn says that the row's node has the label of each preferred constraint.
 func (x *template) softIn(row int32) bool {
 	for i := range x.preferredSpread {
-		if x.preferredSpread[i].where.of[row] == nowhere {
+		if x.preferredSpread[i].where.at(row) == nowhere {
 			return false
 		}
 	}

@@ -35,9 +35,10 @@ type Counts struct {
 	moves      uint64 // how often nodes changed their domains
 	topologies map[string]*domains
 	rows       []seenNode
-	total      int    // nodes
-	fresher    bool   // all was counted anew, and how much of it is in use is not known yet
-	text       []byte // scratch
+	labelled   map[string]int // nodes by the key of a label
+	total      int            // nodes
+	fresher    bool           // all was counted anew, and how much of it is in use is not known yet
+	text       []byte         // scratch
 	log        struct {
 		of int32
 		is float64
@@ -156,7 +157,7 @@ func (p *Counts) reset() {
 	p.inclusions, p.scopes, p.names = map[string]*inclusion{}, map[scopeKey]*scope{}, map[string]string{}
 	p.templates, p.contexts, p.records = map[string]*template{}, map[string]*Context{}, map[*model.Task]*record{}
 	p.images, p.total = map[string]*Tally{}, 0
-	p.rows = p.rows[:0]
+	p.rows, p.labelled = p.rows[:0], map[string]int{}
 	p.version++
 	p.moves++
 }
@@ -379,12 +380,6 @@ func (p *Counts) match(out, among []*selector, t *model.Task, from int) []*selec
 func (p *Counts) growRows() {
 	for row := len(p.rows); row < len(p.c.Nodes.Rows); row++ {
 		p.rows = append(p.rows, seenNode{})
-		for _, topo := range p.topologies {
-			topo.of = append(topo.of, nowhere)
-		}
-		for _, ta := range p.images {
-			ta.where.of = append(ta.where.of, nowhere)
-		}
 		for _, x := range p.inclusions {
 			x.rows = append(x.rows, false)
 		}
@@ -408,6 +403,12 @@ func (p *Counts) remap() {
 		p.imagesOf(int32(row), seen.images, next.images)
 		if next.name != seen.name || !maps.Equal(next.labels, seen.labels) || !slices.EqualFunc(next.taints, seen.taints, sameTaint) {
 			moved = true
+			for key := range seen.labels {
+				p.labelled[key]--
+			}
+			for key := range next.labels {
+				p.labelled[key]++
+			}
 			p.moveRow(int32(row), next.labels)
 		}
 		*seen = next
@@ -509,7 +510,7 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 	p.fill() // a task that the cluster does not know may have terms that are new
 	var ids []int
 	var seen map[*Tally]bool
-	co := &Context{template: tmpl}
+	var against, preferred []*Tally
 	for _, x := range p.matched(t) {
 		for _, ta := range x.asking {
 			if seen[ta] || ta.askers == 0 {
@@ -521,9 +522,9 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 			seen[ta] = true
 			ids = append(ids, ta.id)
 			if ta.use == presence {
-				co.against.tallies = append(co.against.tallies, ta)
+				against = append(against, ta)
 			} else {
-				co.preferred.tallies = append(co.preferred.tallies, ta)
+				preferred = append(preferred, ta)
 			}
 		}
 	}
@@ -533,8 +534,8 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 		key = append(strconv.AppendInt(key, int64(id), 10), ' ')
 	}
 	matched := len(key)
-	co.images, co.imagesKey = p.imagesFor(t)
-	key = append(append(append(key, '\n'), co.imagesKey...), '\n')
+	images, imagesKey := p.imagesFor(t)
+	key = append(append(append(key, '\n'), imagesKey...), '\n')
 	if tmpl != nil {
 		key = append(key, tmpl.name...)
 	}
@@ -542,11 +543,14 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 	if known := p.contexts[string(key)]; known != nil {
 		return known
 	}
-	co.matched = string(key[:matched])
+	co := &Context{
+		template: tmpl, against: others{tallies: against}, preferred: others{tallies: preferred}, images: images, imagesKey: imagesKey,
+		matched: string(key[:matched]),
+	}
 	if tmpl != nil {
 		co.watched = append(co.watched, tmpl.tallies...)
 	}
-	co.watched = slices.Concat(co.watched, co.against.tallies, co.preferred.tallies, co.images)
+	co.watched = slices.Concat(co.watched, against, preferred, images)
 	p.contexts[string(key)] = co
 	return co
 }
@@ -583,9 +587,11 @@ func (p *Counts) without(t *model.Task, ask func()) {
 		ask()
 		return
 	}
+	at := p.changes
 	p.count(rec, -1, true)
 	p.apart = true
 	ask()
 	p.apart = false
 	p.count(rec, 1, true)
+	p.changes = at // sums of before hold
 }

@@ -75,7 +75,7 @@ func (g *Group) Add(row int32, f uint8, by int32) {
 	}
 	g.nodes[f] += by
 	for i, where := range g.over {
-		d := where.of[row]
+		d := where.at(row)
 		was := g.count[f][i][d]
 		g.count[f][i][d] += by
 		switch {

@@ -16,7 +16,6 @@ func (p *Counts) image(name string) *Tally {
 	}
 	where := &domains{rows: make([][]int32, 1)}
 	for row := range p.rows {
-		where.of = append(where.of, nowhere)
 		if _, has := p.rows[row].images[name]; has {
 			where.move(int32(row), 0)
 		}
@@ -33,7 +32,7 @@ func (p *Counts) imagesOf(row int32, was, now map[string]int64) {
 	}
 	follow := func(name string, to int32) {
 		ta := p.images[name]
-		if ta == nil || ta.where.of[row] == to {
+		if ta == nil || ta.where.at(row) == to {
 			return
 		}
 		before := len(ta.where.rows[0])

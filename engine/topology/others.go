@@ -9,6 +9,8 @@ const addedFrom = 16
 // others contains the tallies of the terms of other tasks that select a task.
 type others struct {
 	tallies []*Tally
+	// spent is the number of tallies that were asked since the last change of a count, which is changes.
+	spent, changes atomic.Uint64
 	// sums is the latest result of add. Several goroutines may check nodes at the same time, so it is replaced and never changed.
 	sums atomic.Pointer[sums]
 }
@@ -27,24 +29,44 @@ type domainSums struct {
 // sum returns the weighted number of tasks that the tallies count in a row's domains.
 func (p *Counts) sum(of *others, row int32) (sum int64) {
 	if len(of.tallies) < p.addedFrom || p.apart {
-		for _, ta := range of.tallies {
-			count, _ := ta.at(row)
-			sum += ta.weight * count
-		}
-		return sum
+		return of.each(row)
 	}
 	known := of.sums.Load()
 	if known == nil || known.changes != p.changes {
+		if p.addedFrom > 1 && !of.pays(p.changes) {
+			return of.each(row)
+		}
 		known = of.add(p.changes)
 		of.sums.Store(known)
 	}
 	for i := range known.of {
 		x := &known.of[i]
-		if d := x.where.of[row]; d != nowhere && int(d) < len(x.by) { // a domain that is new has no tasks
+		if d := x.where.at(row); d != nowhere && int(d) < len(x.by) { // a domain that is new has no tasks
 			sum += x.by[d]
 		}
 	}
 	return sum
+}
+
+// each asks each tally.
+func (x *others) each(row int32) (sum int64) {
+	for _, ta := range x.tallies {
+		count, _ := ta.at(row)
+		sum += ta.weight * count
+	}
+	return sum
+}
+
+// pays says whether it costs less to add up the tallies than to ask each of them about so many rows as since the last change.
+func (x *others) pays(changes uint64) bool {
+	if x.changes.Swap(changes) != changes {
+		x.spent.Store(0)
+	}
+	cost := 0
+	for _, ta := range x.tallies {
+		cost += len(ta.counts.few) + len(ta.counts.all)
+	}
+	return x.spent.Add(uint64(2*len(x.tallies))) > uint64(cost)
 }
 
 // add adds up the counts of all domains. It takes a step for each domain in which a tally counts a task.

@@ -15,8 +15,16 @@ const nowhere = int32(-1)
 type domains struct {
 	key   string
 	index map[string]int32
-	of    []int32   // domain of a row
+	of    []int32   // domain of a row; rows beyond its end are nowhere
 	rows  [][]int32 // of a domain
+}
+
+// at is the domain of a row.
+func (x *domains) at(row int32) int32 {
+	if int(row) >= len(x.of) {
+		return nowhere
+	}
+	return x.of[row]
 }
 
 // place says which labels the node in a row has.
@@ -34,9 +42,12 @@ func (x *domains) place(row int32, labels map[string]string) {
 
 // move puts a row into a domain, or nowhere.
 func (x *domains) move(row, to int32) {
-	from := x.of[row]
+	from := x.at(row)
 	if from == to {
 		return
+	}
+	for int(row) >= len(x.of) {
+		x.of = append(x.of, nowhere)
 	}
 	if from != nowhere {
 		x.rows[from] = slices.DeleteFunc(x.rows[from], func(r int32) bool { return r == row })
@@ -152,7 +163,7 @@ func (x *byDomain) set(d int32, n int64) {
 
 // at is the count of a row's domain; ok is false where the node is in none.
 func (ta *Tally) at(row int32) (n int64, ok bool) {
-	d := ta.where.of[row]
+	d := ta.where.at(row)
 	if d == nowhere {
 		return 0, false
 	}
@@ -179,7 +190,7 @@ func (x *conjunction) in(matched []*selector) bool {
 
 // bump counts one task more, or less, on a row.
 func (ta *Tally) bump(row int32, sign int64) {
-	d := ta.where.of[row]
+	d := ta.where.at(row)
 	if d == nowhere || ta.includes != nil && !ta.includes.rows[row] {
 		return
 	}
@@ -250,7 +261,7 @@ type scopeKey struct {
 func (x *scope) settle() {
 	x.present = slab.Resized(x.present, len(x.where.rows))
 	for row, in := range x.of.rows {
-		if d := x.where.of[row]; in && d != nowhere {
+		if d := x.where.at(int32(row)); in && d != nowhere {
 			x.present[d]++
 		}
 	}

@@ -306,10 +306,12 @@ func (p *Counts) topology(key string) *domains {
 		return known
 	}
 	x := &domains{key: key, index: map[string]int32{}}
+	p.topologies[key] = x
+	if p.labelled[key] == 0 { // users can write any number of keys that no node has
+		return x
+	}
 	for row := range p.rows {
-		x.of = append(x.of, nowhere)
 		x.place(int32(row), p.rows[row].labels)
 	}
-	p.topologies[key] = x
 	return x
 }
