@@ -53,8 +53,8 @@ func (c *Cluster) countClaim(t *Task, sign int64) {
 	}
 }
 
-// judgeClaims decides for each claimant of a node that changed whether the kubelet would admit it: the node is ready, and the pod fits next to
-// all pods with proof and next to the admitted claimants that were created earlier.
+// judgeClaims decides for each claimant of a node that changed whether the kubelet would admit it: the node is ready, and the pod fits next
+// to all pods with proof and next to the admitted claimants that were created earlier.
 func (c *Cluster) judgeClaims() {
 	for _, row := range slices.Sorted(maps.Keys(c.books.claimRows)) {
 		claimants := c.claimantsOf(row)

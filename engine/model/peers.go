@@ -74,8 +74,8 @@ func (c *Cluster) bookTerms(t *Task) {
 	}
 }
 
-// unbookTerms undoes bookTerms before a task is removed, or replaced by a newer version. If that is compared like the task, the count of the
-// namespace stays.
+// unbookTerms undoes bookTerms before a task is removed, or replaced by a newer version. If the newer version is compared like the task,
+// the count of the namespace stays.
 func (c *Cluster) unbookTerms(t, next *Task) {
 	c.books.terms.remove(t)
 	if !t.compared {
@@ -288,11 +288,9 @@ func (c *Cluster) retryLeftOfNamespaces() {
 
 func (c *Cluster) checkPeers() error {
 	want := newPeerBooks()
-	for _, t := range c.Tasks {
-		if t.compared {
-			if b := c.books.peers.of[t.Namespace]; b != nil && b.labels != nil {
-				want.book(t.Namespace).labels = map[Label]int{}
-			}
+	for namespace, b := range c.books.peers.of {
+		if b.labels != nil {
+			want.book(namespace).labels = map[Label]int{}
 		}
 	}
 	for _, t := range c.Tasks {

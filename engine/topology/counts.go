@@ -403,12 +403,6 @@ func (p *Counts) remap() {
 		p.imagesOf(int32(row), seen.images, next.images)
 		if next.name != seen.name || !maps.Equal(next.labels, seen.labels) || !slices.EqualFunc(next.taints, seen.taints, sameTaint) {
 			moved = true
-			for key := range seen.labels {
-				p.labelled[key]--
-			}
-			for key := range next.labels {
-				p.labelled[key]++
-			}
 			p.moveRow(int32(row), next.labels)
 		}
 		*seen = next
@@ -436,6 +430,12 @@ func (p *Counts) remap() {
 // moveRow gives a row the domains of a node's labels, and takes the tasks on it along.
 func (p *Counts) moveRow(row int32, labels map[string]string) {
 	p.countRow(row, -1)
+	for key := range p.rows[row].labels {
+		p.labelled[key]--
+	}
+	for key := range labels {
+		p.labelled[key]++
+	}
 	for _, topo := range p.topologies {
 		topo.place(row, labels)
 	}
