@@ -196,7 +196,7 @@ func withoutPods(x *Cycle, fits func(key string) bool) string {
 		if !fits(key) || model.MakesPods(phase) {
 			continue
 		}
-		cause := "its phase is " + string(phase) + ": its controller makes no more pods"
+		cause := "its phase is " + string(phase) + ": its controller creates no more pods"
 		if model.IsSuspended(phase) {
 			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
 		}

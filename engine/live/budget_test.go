@@ -126,8 +126,11 @@ func TestQuestionsRunOutsideOfTheLoop(t *testing.T) { //nolint:gocyclo // one st
 				answer, wrong = asker.Ask(whatif.Asked{Session: x.Session, Now: time.Now()}, q.change)
 			})
 			t.Logf("the loop was held for %s and %d readings of the clock", held, readings)
+			if held > 20*lookMost { // by the clock, on a machine that does other work; it was minutes
+				t.Errorf("the loop was held for %s", held)
+			}
 			switch {
-			case q.broken && (err == nil || !strings.Contains(err.Error(), "ask about less")):
+			case q.broken && (err == nil || !strings.Contains(err.Error(), "ask a smaller question")):
 				t.Errorf("the answer is %v", err)
 			case !q.broken && (err != nil || wrong != nil || answer == nil):
 				t.Errorf("the answer is %v: %v, %v", answer, err, wrong)

@@ -113,7 +113,7 @@ func (a *looking) Look(ctx context.Context, do func(*explain.Cycle)) error {
 	x := a.copied
 	a.copied = nil // it may be half changed
 	if p == nil {
-		return fmt.Errorf("the answer was not complete after %s; ask about less", time.Since(began).Round(time.Second))
+		return fmt.Errorf("the answer was not complete after %s; ask a smaller question", time.Since(began).Round(time.Second))
 	}
 	if x != nil {
 		p.Object = handled(x.session.Cluster().Turn)

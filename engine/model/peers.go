@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// peerBooks count, by namespace, the comparisons between terms and pods. A pod may have few terms, and its PodGroup
-// may be small, but a namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow
-// with the square of the number of pods.
+// peerBooks count, by namespace, the comparisons between terms and pods. A pod may have few terms, and its PodGroup may be small, but a
+// namespace can have many PodGroups. If each of their terms selected all pods of the namespace, the cost would grow with the square of the
+// number of pods.
 type peerBooks struct {
 	of map[string]*peerBook
 	// changed are the namespaces with pods that were left out, if other pods of the namespace changed since then.

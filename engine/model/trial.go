@@ -164,9 +164,17 @@ func (x *Trial) End() {
 	}
 	(&Txn{c: c, log: x.steps}).Rollback(0)
 	slices.Reverse(x.added)
-	replaced := slices.ContainsFunc(x.added, func(d Delta) bool { return d.Op == Upsert }) // such an object may have mistakes of its own
-	if errs := c.Apply(x.added...); len(errs) > 0 && !replaced {
-		c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
+	for rest := x.added; len(rest) > 0; {
+		op := rest[0].Op
+		n := slices.IndexFunc(rest, func(d Delta) bool { return d.Op != op })
+		if n < 0 {
+			n = len(rest)
+		}
+		errs := c.Apply(rest[:n]...)
+		if op == Delete && len(errs) > 0 { // an object that was replaced may have mistakes of its own
+			c.broken(fmt.Errorf("end a trial: %w", errors.Join(errs...)))
+		}
+		rest = rest[n:]
 	}
 	applyAs(c, func() {
 		for _, l := range slices.Backward(x.left) {

@@ -77,11 +77,11 @@ func (p *Counts) SpreadScore(co *Context, t *model.Task, row int32, sizes []int3
 // fits reports whether a row's node satisfies the task's own required affinity and anti-affinity.
 func (co *Context) fits(row int32) bool {
 	x := co.template
-	return x == nil || x.affinityFits(row) && nobody(x.antiAffinity, row)
+	return x == nil || x.affinityFits(row) && areEmpty(x.antiAffinity, row)
 }
 
-// nobody says that no tally has anybody in the row's domain.
-func nobody(tallies []*Tally, row int32) bool {
+// areEmpty says that the tallies count no task in the row's domains.
+func areEmpty(tallies []*Tally, row int32) bool {
 	for _, ta := range tallies {
 		if n, _ := ta.at(row); n > 0 {
 			return false

@@ -37,7 +37,7 @@ type Counts struct {
 	rows       []seenNode
 	labelled   map[string]int // nodes by the key of a label
 	total      int            // nodes
-	fresher    bool           // all was counted anew, and how much of it is in use is not known yet
+	fresher    bool           // all was counted from the beginning, and how much of it is in use is not known yet
 	text       []byte         // scratch
 	log        struct {
 		of int32

@@ -3,7 +3,8 @@ package topology
 import "sync/atomic"
 
 // addedFrom is the number of tallies from which sums by domain are kept. Users can write thousands of terms that select the same pod.
-// Without sums, each node that is a candidate for the pod would be compared with all of these terms.
+// Without sums, each node that is a candidate for the pod would be compared with all of these terms. With 1, which tests set, sums are
+// always used.
 const addedFrom = 16
 
 // others contains the tallies of the terms of other tasks that select a task.

@@ -41,9 +41,8 @@ Jobs, PodGroups and pods of -f are filled in and checked by the API server as if
 they were created (a dry run), with your rights; a refusal is reported. One that
 the cluster has already is replaced: the question is what would be decided if it
 were deleted, and created as the file has it. A Queue or a Node of -f changes
-the one of its name. Of pods
-that run nobody knows when they end, so that of a job that would wait it is not
-told for how long.
+the object with the same name. The scheduler does not know when running pods
+end, so it does not state for how long a job would wait.
 
 One must be allowed to create whatifs of the API group explain.celsius.dev in
 the namespace, as roles edit and admin let their users; for nodes, queues,
