@@ -274,7 +274,7 @@ func TestSections(t *testing.T) {
 	sections := map[string]bool{}
 	for _, s := range []string{
 		"queueOrder", "jobOrder", "taskOrder", "jobValid", "jobReady", "jobPipelined", "jobStarving", "jobEnqueueable", "overused",
-		"allocatable", "bindable", "preemptive", "taskFeasible", "predicates", "scores", "devicePredicates", "deviceScores",
+		"allocatable", "beyondShare", "bindable", "preemptive", "taskFeasible", "predicates", "scores", "devicePredicates", "deviceScores",
 		"preemptable", "reclaimable", "evictable",
 		"victims", "victimOrder", "victimCost", "beyondDue", "attributes", "variables",
 	} {

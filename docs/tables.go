@@ -228,6 +228,9 @@ func settingsOf(row *rules.Row) string {
 	if row.Curable {
 		out = append(out, "curable")
 	}
+	if row.Share {
+		out = append(out, "share")
+	}
 	if row.Descending {
 		out = append(out, "descending")
 	}

@@ -24,7 +24,7 @@ const (
 
 // codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
 func codeLines() map[string]int {
-	return map[string]int{"engine/reference": 740} // it defines a cycle, and is read as a whole; blocked queues are a part of it
+	return map[string]int{"engine/reference": 745} // it defines a cycle, and is read as a whole; blocked queues are a part of it
 }
 
 // exception lets something be over its bound, up to its present figure.
@@ -40,10 +40,10 @@ const rowOfTheState = "a field is a fact of an object that rows may read, or a c
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
 	{"cmd/celsius/cluster.tool", "methods", 44, "a method is a command, or what several commands share"},
-	{"crds/policy/v1alpha1.InlineTable", "fields", 27, "a field is a section of a table in the API"},
-	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
+	{"crds/policy/v1alpha1.InlineTable", "fields", 28, "a field is a section of a table in the API"},
+	{"crds/policy/v1alpha1.Row", "fields", 17, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 21, "a field is a parameter of a verb in the API"},
-	{"engine/action.Cycle", "methods", 42, "a method is what a verb does with a job or a task, and what it notes"},
+	{"engine/action.Cycle", "methods", 43, "a method is what a verb does with a job or a task, and what it notes"},
 	{"engine/action.backlog", "fields", 16, "a field is what is remembered of jobs from one cycle to the next"},
 	{"engine/explain.Cycle", "methods", 47, "a method is a question about a cycle"},
 	{"engine/language", "lines", 5600, "what a policy can say, field by field and function by function, with what each reads"},
@@ -62,17 +62,17 @@ var exceptions = []exception{
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
 	{"engine/model.bookkeeping", "fields", 25, "a field is an index that follows the objects"},
-	{"engine/policy", "lines", 5900, "what a policy can say, verb by verb and function by function, with what each reads"},
+	{"engine/policy", "lines", 5940, "what a policy can say, verb by verb and function by function, with what each reads"},
 	{"engine/policy.Attribute", "fields", 16, "a field is a property of a computed field, as declared or as compiled"},
-	{"engine/policy.Rule", "fields", 16, "a field is a key of a row"},
+	{"engine/policy.Rule", "fields", 17, "a field is a key of a row"},
 	{"engine/proof.Cycle", "methods", 41, "a method is a question about a cycle, or what it does to be answered"},
-	{"engine/reference.cycle", "methods", 41, "a method is a part of the definition of a cycle"},
+	{"engine/reference.cycle", "methods", 42, "a method is a part of the definition of a cycle"},
 	{"engine/session.Session", "methods", 42, "a method is a question that a verb, a report or an explanation asks"},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
 	{"engine/topology.Counts", "fields", 17, "a field is an index that follows the objects"},
 	{"engine/topology.Counts", "methods", 47, "a method is a count that terms of affinity and spread need, or how it follows a delta"},
 	{"rules.Member", "fields", 27, "a field is a property that a declaration may have"},
-	{"rules.Row", "fields", 17, "a field is a key of a row"},
+	{"rules.Row", "fields", 18, "a field is a key of a row"},
 	{"statemachines.Pod", "fields", 16, "a field is a fact of a pod that a lifecycle may read"},
 	{"statemachines/controller", "lines", 6750, "one reconciler for each kind that has a lifecycle, with limits and ends of PodGroups"},
 	{"statemachines/controller.jobs", "methods", 43, "a method is an effect of the lifecycle of Jobs, or a part of one"},

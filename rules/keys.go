@@ -148,6 +148,7 @@ func sectionKeys() []Key {
 		{"by", "CEL", "The sort key: a number, string, bool, timestamp, duration, or a list of them."},
 		{"descending", "bool", "Largest first."},
 		{"curable", "bool", "Evicting somebody could make the node fit."},
+		{"share", "bool", "The row protects the shares of queues: a step whose gates name `beyondShare` does not ask it."},
 		{"weight", "number, or CEL over params", "What the value is multiplied by at last; default 1."},
 		{
 			"normalize", "none, max, inverseMax, minMax or inverseSum",

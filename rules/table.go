@@ -105,6 +105,7 @@ type Row struct {
 	RoundMode                 string
 	RoundStep                 source.Text
 	Curable, Descending       bool
+	Share                     bool
 	OnError                   string
 	At                        source.Value
 }
@@ -394,6 +395,8 @@ func (r *tableReader) rowField(row *Row, f source.Field) {
 		r.rounding(row, f.Value)
 	case "curable":
 		row.Curable = f.Value.Bool(r.issues)
+	case "share":
+		row.Share = f.Value.Bool(r.issues)
 	case "descending":
 		row.Descending = f.Value.Bool(r.issues)
 	case "onError":

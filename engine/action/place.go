@@ -16,7 +16,9 @@ import (
 func (x *Cycle) place(step *policy.Step) {
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	var room taskQueue
-	x.kept = nil
+	if !step.Gate(policy.BeyondShare) { // places that earlier steps keep for pods that are still to be made stay kept
+		x.kept = nil
+	}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
@@ -32,6 +34,10 @@ func (x *Cycle) place(step *policy.Step) {
 			x.tasksOf(step, j, todo)
 		}
 		if todo.empty() {
+			return false
+		}
+		if step.Gate(policy.BeyondShare) && !x.beyondShare(j, todo) {
+			x.result.left = !x.s.IsReady(j)
 			return false
 		}
 		if step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
@@ -76,6 +82,18 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 		x.jobWait(j, a.Reason())
 	}
 	return a.Yes
+}
+
+// beyondShare asks the gate of that name. What an earlier step said of a job that passes it no longer holds.
+func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
+	if !x.s.BeyondShare(j) {
+		return false
+	}
+	x.note(j, nil, nil)
+	for _, t := range todo.tasks {
+		x.note(j, t, nil)
+	}
+	return true
 }
 
 // taskQueue is what of a job is still to be tried, in order.
@@ -141,10 +159,10 @@ func (x *Cycle) endTurn(done []placed) {
 
 // mayAllocate asks the gate allocatable, if the step heeds it.
 func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task) bool {
-	if !step.Gate(policy.Allocatable) {
+	if !step.Heeds(policy.Allocatable) {
 		return true
 	}
-	a := x.s.Allocatable(t)
+	a := x.s.AllocatableIn(step, t)
 	if !a.Yes {
 		why := a.Reason()
 		if never := x.s.NeverFits(t); never != "" {

@@ -189,6 +189,21 @@ func (a *Amounts) omit(name string) ref.Val {
 	return out
 }
 
+// devices are the dimensions of extended resources.
+func (a *Amounts) devices() ref.Val {
+	if a.Dims == nil {
+		return a
+	}
+	out := a.Dims.room(len(a.Resources))
+	copy(out.Resources, a.Resources)
+	for i, unit := range a.Dims.Devices() {
+		if i < len(out.Resources) && unit == 0 {
+			out.Resources[i] = model.Absent()
+		}
+	}
+	return out
+}
+
 // names of the dimensions that are there, in the order in which people are shown them.
 func (a *Amounts) names() []string {
 	out := []string{}

@@ -190,6 +190,7 @@ func resourceFunctions() []*rules.Function {
 			always(&rules.Native{Double: ofTwo(func(a, b *Amounts) float64 { return a.Resources.Share(b.Resources) })})),
 		pair("only", "The dimensions of a that b has.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Only(b.Resources)) }),
 		single("positive", "The dimensions that are above 0.", r, func(a *Amounts) ref.Val { return give(a, a.Resources.Positive()) }),
+		single("devices", "The dimensions of extended resources, of which Kubernetes counts whole pieces.", r, (*Amounts).devices),
 		named("omit", "All dimensions but that resource.", r, (*Amounts).omit),
 		emptyFunction(),
 		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType),

@@ -78,10 +78,12 @@ func (c *compiler) action(name string, v source.Value) *Action {
 	}
 	s.params = &rules.Object{Name: "Params", Type: language.Object("Params")}
 	for _, item := range c.items(c.need(v, "steps")) {
-		if step := s.step(item); step != nil {
-			step.number = len(a.Steps)
-			a.Steps = append(a.Steps, step)
+		step := s.step(item)
+		if step == nil || step.Gate(BeyondShare) && len(s.p.rules[BeyondShare]) == 0 {
+			continue
 		}
+		step.number = len(a.Steps)
+		a.Steps = append(a.Steps, step)
 	}
 	return a
 }

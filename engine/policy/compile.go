@@ -368,7 +368,7 @@ func (s *TableScope) row(site *Site, row *rules.Row) {
 func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	r := &Rule{
 		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier,
-		Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, Reading: Reading{Reads: &rules.Reads{}},
+		Curable: row.Curable, Share: row.Share, Descending: row.Descending, OnError: row.OnError, Reading: Reading{Reads: &rules.Reads{}},
 		Scaling: Scaling{Weight: 1, Normalize: row.Normalize, RoundMode: row.RoundMode, RoundStep: 1, Fold: cmp.Or(row.Fold, rules.FoldSum)},
 	}
 	if r.OnError == "" {
@@ -390,6 +390,9 @@ func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	r.Number = len(s.p.All) + 1
 	s.p.All = append(s.p.All, r)
 	s.p.rules[site.Name] = append(s.p.rules[site.Name], r)
+	if site.Name == Allocatable && !r.Share {
+		s.p.rules[allocatableBeyond] = append(s.p.rules[allocatableBeyond], r)
+	}
 }
 
 // guard folds a constant guard and says whether it is false for good: by its params alone, whatever else it reads,

@@ -77,6 +77,18 @@ func NewWorld(c *model.Cluster, p *Policy, values Values) *language.World {
 // Rules lists the rows of one site, in tier order.
 func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
 
+// allocatableBeyond has, among the rules by site, those of allocatable that do not protect the share of a queue.
+const allocatableBeyond = Allocatable + " beyond the share"
+
+// AllocatableRules returns the rows of allocatable that a step asks; nil: all. A step that lets jobs exceed the share of their queue asks
+// only those that do not protect the share.
+func (p *Policy) AllocatableRules(step *Step) []*Rule {
+	if step != nil && step.Gate(BeyondShare) {
+		return p.rules[allocatableBeyond]
+	}
+	return p.rules[Allocatable]
+}
+
 // Attributes lists the computed fields, in tier order.
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 
@@ -129,6 +141,7 @@ type Rule struct {
 	Veto       bool
 	Every      time.Duration // how long it rests after it was asked
 	Curable    bool
+	Share      bool // a step that lets jobs exceed the share of their queue does not ask the row
 	Descending bool
 	OnError    string
 	Reading

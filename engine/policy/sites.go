@@ -39,6 +39,7 @@ const (
 	JobEnqueueable   = "jobEnqueueable"
 	Overused         = "overused"
 	Allocatable      = "allocatable"
+	BeyondShare      = "beyondShare"
 	Bindable         = "bindable"
 	Preemptive       = "preemptive"
 	TaskFeasible     = "taskFeasible"
@@ -84,7 +85,9 @@ func Sites() []Site {
 		say(JobEnqueueable, "deny", "May the job be let in? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil,
 			"job", "queue"),
 		say(Overused, "deny", "Skip this queue now? Any.", nil, "queue"),
-		say(Allocatable, "deny", "May the queue take this task? All.", nil, "queue", "job", "task"),
+		say(Allocatable, "deny", "May the queue take this task? All. A step whose gates name `beyondShare` does not ask the rows with "+
+			"`share: true`.", []string{"share"}, "queue", "job", "task"),
+		say(BeyondShare, "deny", "May the job start, although its queue then holds more than its share? Any.", nil, "queue", "job"),
 		say(Bindable, "deny", "May the task be bound now? All. If not, it is only promised its node, and waits for resources that its queue has "+
 			"not released yet.", nil, "queue", "job", "task"),
 		say(Preemptive, "deny", "May the queue take by force? All.", nil, "queue", "job", "request"),

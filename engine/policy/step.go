@@ -43,7 +43,10 @@ func (s *Step) Gate(name string) bool {
 
 // Heeds says whether the step asks a site, which it does not where that is a gate that it passes by.
 func (s *Step) Heeds(site string) bool {
-	return s.Gate(site) || !slices.Contains([]string{Overused, Allocatable, Preemptive}, site)
+	if site == Allocatable && s.Gate(BeyondShare) {
+		return true
+	}
+	return s.Gate(site) || !slices.Contains([]string{Overused, Allocatable, BeyondShare, Preemptive}, site)
 }
 
 func valueOf[T any](s *Step, key string) (value T) {

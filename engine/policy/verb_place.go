@@ -50,7 +50,9 @@ func placeVerb() Verb {
 			whenParameter(), jobsParameter(),
 			{KeyTasks, "The tasks that it is about.", kinds.Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `allocatable` skips the task, " +
-				"`preemptive` drops the job.", kinds.Words{Of: []string{Overused, Allocatable, Preemptive}}},
+				"`preemptive` drops the job. `beyondShare` is `allocatable` without the rows that protect the shares of queues; the step " +
+				"then takes only jobs that a row of `beyondShare` names, and a policy without such rows leaves the step out.",
+				kinds.Words{Of: []string{Overused, Allocatable, BeyondShare, Preemptive}}},
 			{
 				KeyCommit, "What is kept or undone together: by `job`, a job's placements are kept where jobReady holds, else held " +
 					"until the cycle ends where jobPipelined does, else undone; by `task`, each is kept at once.",
@@ -73,7 +75,7 @@ func placeVerb() Verb {
 			blocksQueueParameter("its turn is over, it had tasks to place, and jobReady does not hold"),
 		},
 		Sites: []string{
-			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Bindable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving,
+			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, BeyondShare, Bindable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving,
 			TaskFeasible, Predicates, Scores, DevicePredicates, DeviceScores,
 		},
 	}

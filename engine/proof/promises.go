@@ -234,10 +234,10 @@ func (x *Cycle) refuses(p *promise, row int32) string {
 
 // gateRefuses asks the gate allocatable, if the step heeds it.
 func (x *Cycle) gateRefuses(p *promise) string {
-	if p.step == nil || !p.step.Gate(policy.Allocatable) {
+	if p.step == nil || !p.step.Heeds(policy.Allocatable) {
 		return ""
 	}
-	if a := x.All(policy.Allocatable, x.Frame().OfTask(p.task)); !a.Yes {
+	if a := x.AllOf(x.p.AllocatableRules(p.step), x.Frame().OfTask(p.task)); !a.Yes {
 		return said(a)
 	}
 	return ""

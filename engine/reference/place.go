@@ -24,7 +24,9 @@ func (x *cycle) place(step *policy.Step) {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
 	}
-	x.kept = nil
+	if !step.Gate(policy.BeyondShare) { // places that earlier steps keep for pods that are still to be made stay kept
+		x.kept = nil
+	}
 	x.walk(x.JobsOf(step, settled), x.overused(step), func(j *model.Job) (again, blocks bool) {
 		before := j.PlacedNow
 		again, waits := x.take(step, j, left)
@@ -73,6 +75,8 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	switch {
 	case len(tasks) == 0:
 		return false, false
+	case step.Gate(policy.BeyondShare) && !x.beyondShare(j, tasks):
+		return false, !x.ready(j)
 	case step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)):
 		return false, !x.ready(j)
 	}
@@ -80,6 +84,18 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 		left[j] = tasks
 	}
 	return again, waits
+}
+
+// beyondShare asks the gate of that name. What an earlier step said of a job that passes it no longer holds.
+func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
+	if !x.Any(policy.BeyondShare, x.Frame().OfJob(j)).Yes {
+		return false
+	}
+	x.waits.Set(j, nil, nil)
+	for _, t := range tasks {
+		x.waits.Set(j, t, nil)
+	}
+	return true
 }
 
 // ready reports whether a job may start.
@@ -161,10 +177,10 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 
 // allocatable asks the gate of that name, if the step heeds it.
 func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
-	if !step.Gate(policy.Allocatable) {
+	if !step.Heeds(policy.Allocatable) {
 		return true
 	}
-	a := x.All(policy.Allocatable, x.Frame().OfTask(t))
+	a := x.AllOf(x.p.AllocatableRules(step), x.Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
 		for _, dim := range x.c.Nodes.Dims() {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -19,8 +20,10 @@ type answers struct{ base }
 func (s *answers) Errors() uint64 { return s.ask.Errors() }
 
 // all asks for agreement: the first row that says no decides.
-func (s *answers) all(site string, f *language.Frame) policy.Answer {
-	for _, r := range s.p.Rules(site) {
+func (s *answers) all(site string, f *language.Frame) policy.Answer { return s.allOf(s.p.Rules(site), f) }
+
+func (s *answers) allOf(rules []*policy.Rule, f *language.Frame) policy.Answer {
+	for _, r := range rules {
 		if s.ask.Opinion(r, f) == language.No {
 			return s.answer(false, r, f)
 		}
@@ -133,10 +136,20 @@ func (s *answers) Overused(q *model.Queue) policy.Answer {
 }
 
 // Allocatable asks whether the queue may take a task.
-func (s *answers) Allocatable(t *model.Task) policy.Answer {
+func (s *answers) Allocatable(t *model.Task) policy.Answer { return s.AllocatableIn(nil, t) }
+
+// AllocatableIn is Allocatable by the rows that a step asks; nil: by all.
+func (s *answers) AllocatableIn(step *policy.Step, t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
-	return s.all(policy.Allocatable, f)
+	return s.allOf(s.p.AllocatableRules(step), f)
+}
+
+// BeyondShare asks whether a job may start although its queue then holds more than its share: any row.
+func (s *answers) BeyondShare(j *model.Job) bool {
+	f := s.ask.Frame().OfJob(j)
+	defer s.ask.Done()
+	return slices.ContainsFunc(s.p.Rules(policy.BeyondShare), func(r *policy.Rule) bool { return s.ask.Opinion(r, f) == language.Yes })
 }
 
 // MayAllocate is Allocatable without words.

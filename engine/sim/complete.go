@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -101,8 +102,15 @@ func objectKey(o metav1.Object) string {
 	return model.Key(o.GetNamespace(), o.GetName())
 }
 
+// runningSince is how long ago a PodGroup was created that runs when the world begins, if its file does not state the time. The pods of such
+// a group exist by then, so what its minResources promise beyond them is over.
+const runningSince = time.Hour
+
 func (c *completion) complete(i manifest.Item) {
 	written := i.Object.GetUID() == "" // by hand, and not read from a cluster
+	if g, ok := i.Object.(*schedulingv1beta1.PodGroup); ok && g.CreationTimestamp.IsZero() && g.Status.Phase == schedulingv1beta1.PodGroupRunning {
+		g.CreationTimestamp = metav1.NewTime(c.world.now.Add(-runningSince))
+	}
 	c.born(i.Object)
 	c.completeStorage(i.Object)
 	switch o := i.Object.(type) {

@@ -212,7 +212,7 @@ type Step struct {
 	// +optional
 	Vote *bool `json:"vote,omitempty"`
 
-	// place, displace: which of overused, allocatable and preemptive are asked.
+	// place, displace: which of overused, allocatable, beyondShare and preemptive are asked.
 	// +listType=atomic
 	// +optional
 	Gates []string `json:"gates,omitempty"`

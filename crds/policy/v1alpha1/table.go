@@ -89,6 +89,13 @@ type InlineTable struct {
 	// +optional
 	Allocatable []Row `json:"allocatable,omitempty"`
 
+	// Over queue, job: whether the job may start although its queue then holds more than
+	// its share.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	BeyondShare []Row `json:"beyondShare,omitempty"`
+
 	// Over queue, job, task: what must hold for the task to be bound now. A task
 	// that is refused is only promised its node.
 	// +listType=map
@@ -501,6 +508,11 @@ type Row struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Curable *runtime.RawExtension `json:"curable,omitempty"`
+
+	// In allocatable: true states that the row protects the shares of queues. A step whose
+	// gates name beyondShare does not ask it.
+	// +optional
+	Share *bool `json:"share,omitempty"`
 
 	// In victimCost: how the numbers of those who go become one: sum, max or thenMax (sum).
 	// +optional

@@ -233,6 +233,13 @@ func (in *InlineTable) DeepCopyInto(out *InlineTable) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.BeyondShare != nil {
+		in, out := &in.BeyondShare, &out.BeyondShare
+		*out = make([]Row, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Bindable != nil {
 		in, out := &in.Bindable, &out.Bindable
 		*out = make([]Row, len(*in))
@@ -501,6 +508,11 @@ func (in *Row) DeepCopyInto(out *Row) {
 		in, out := &in.Curable, &out.Curable
 		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Share != nil {
+		in, out := &in.Share, &out.Share
+		*out = new(bool)
+		**out = **in
 	}
 	if in.Limit != nil {
 		in, out := &in.Limit, &out.Limit

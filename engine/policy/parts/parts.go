@@ -73,7 +73,7 @@ func Shares(site, part string, veto bool) []Share {
 		return []Share{{When: fmt.Sprintf("%s.%s == %q", queue, ServedBy, part), Veto: veto}}
 	}
 	switch site {
-	case "queueOrder", "overused", "allocatable", "bindable", "preemptive", "jobEnqueueable", "beyondDue": // between queues
+	case "queueOrder", "overused", "allocatable", "beyondShare", "bindable", "preemptive", "jobEnqueueable", "beyondDue": // between queues
 		if part == "" {
 			return []Share{{}}
 		}

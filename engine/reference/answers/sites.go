@@ -17,7 +17,12 @@ import (
 
 // All wants every row to agree; the first that says no is the answer.
 func (x *Answers) All(site string, f *language.Frame) policy.Answer {
-	for _, r := range x.p.Rules(site) {
+	return x.AllOf(x.p.Rules(site), f)
+}
+
+// AllOf is All of these rows.
+func (x *Answers) AllOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
+	for _, r := range rows {
 		if x.Opinion(r, f) == language.No {
 			return policy.Answer{Rule: r, Text: x.Text(r, f)}
 		}
