@@ -1,14 +1,13 @@
 package engine_test
 
 import (
-	"encoding/json"
-	"hash/fnv"
 	"os"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/digest"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
@@ -100,9 +99,9 @@ func steadyPolicies(tb testing.TB) []*policy.Policy {
 type meter struct {
 	used        time.Duration
 	evaluations uint64
-	hash        uint32 // of the first plan
-	binds       int    // of the last
-	evictions   int    // of the last
+	plan        digests // of the first plan
+	binds       int     // of the last
+	evictions   int     // of the last
 }
 
 // cpu is the CPU time that this process has used.
@@ -116,14 +115,16 @@ func cpu(tb testing.TB) time.Duration {
 }
 
 // report writes the metrics, whose names stay as they are, so that runs can be compared: process CPU, evaluations of
-// rows but the keys of orders, binds, and a hash of the plan, by which two runs can be seen to have done the same work.
+// rows but the keys of orders, binds, and digests of the plan, by which two runs can be seen to have done the same work: of what it decides,
+// and of all that it contains.
 func (m *meter) report(b *testing.B) {
 	b.Helper()
 	n := float64(b.N)
 	b.ReportMetric(m.used.Seconds()*1e3/n, "cpu-ms/op")
 	b.ReportMetric(float64(m.evaluations)/n, "evaluations")
 	b.ReportMetric(float64(m.binds), "binds")
-	b.ReportMetric(float64(m.hash), "plan-hash")
+	b.ReportMetric(float64(m.plan.decisions), "decisions")
+	b.ReportMetric(float64(m.plan.texts), "texts")
 	b.ReportAllocs()
 }
 
@@ -141,7 +142,7 @@ func cold(b *testing.B, p *policy.Policy, deltas []model.Delta) *meter {
 		m.used += cpu(b) - start
 		b.StopTimer()
 		m.evaluations += x.evaluations()
-		m.binds, m.hash, m.evictions = len(x.plan.Binds), planHash(b, x.plan), len(x.plan.Evicts)
+		m.binds, m.plan, m.evictions = len(x.plan.Binds), digestsOf(b, x.plan), len(x.plan.Evicts)
 		b.StartTimer()
 	}
 	m.report(b)
@@ -176,7 +177,7 @@ func BenchmarkDecideIdle(b *testing.B) {
 			b.Run(w.String()+"/policy="+p.Name, func(b *testing.B) {
 				x := newScene(b, p, w.objects())
 				x.settle()
-				m := &meter{hash: planHash(b, x.plan)}
+				m := &meter{plan: digestsOf(b, x.plan)}
 				before := x.evaluations()
 				b.ResetTimer()
 				start := cpu(b)
@@ -253,7 +254,7 @@ func (v *visit) arrive(tb testing.TB, next []model.Delta) {
 func (v *visit) measure(b *testing.B) {
 	m := &meter{}
 	v.arrive(b, v.prepare(b))
-	m.hash = planHash(b, &model.Plan{Binds: v.x.plan.Binds}) // what waits may be said otherwise as time goes on
+	m.plan = digestsOf(b, &model.Plan{Binds: v.x.plan.Binds}) // what waits may be said otherwise as time goes on
 	b.ResetTimer()
 	for b.Loop() {
 		b.StopTimer()
@@ -275,13 +276,15 @@ func (v *visit) measure(b *testing.B) {
 	v.here = nil
 }
 
-func planHash(tb testing.TB, plan *model.Plan) uint32 {
+// digests of a plan, shortened to what a metric of a benchmark can express.
+type digests struct{ decisions, texts uint32 }
+
+func digestsOf(tb testing.TB, plan *model.Plan) digests {
 	tb.Helper()
-	data, err := json.Marshal(plan)
+	s, err := digest.New(plan)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	h := fnv.New32a()
-	_, _ = h.Write(data)
-	return h.Sum32()
+	short := func(sum uint64) uint32 { return uint32(sum) ^ uint32(sum>>32) }
+	return digests{short(s.Decisions()), short(s.Texts())}
 }

@@ -17,19 +17,21 @@ var updateCosts = flag.Bool("update", false, "write what testdata/costs.txt hold
 // costsFile holds what the workloads cost when it was written last.
 const costsFile = "testdata/costs.txt"
 
-// allocationSlack is by what part allocations may grow, and allocationNoise how many more there may be in any case: maps and
+// heapSlack is by what part allocations and bytes may differ, and the noises are how many more or fewer there may be in any case: maps and
 // pools do not allocate alike in each run.
 const (
-	allocationSlack = 0.10
+	heapSlack       = 0.01
 	allocationNoise = 20
+	byteNoise       = 16 << 10
 )
 
 // cost of one cycle. None of it is a time, so it is the same on every machine.
 type cost struct {
 	evaluations uint64
 	allocations uint64
+	bytes       uint64
 	binds       int
-	plan        uint32
+	plan        digests
 }
 
 // costed are the benchmarks' workloads at a tenth of their size, by name: each makes ready, and gives what to measure.
@@ -88,11 +90,14 @@ func measureCost(t *testing.T, ready func() (*scene, func())) cost {
 	runtime.ReadMemStats(&before)
 	run()
 	runtime.ReadMemStats(&after)
-	return cost{x.evaluations() - evaluated, after.Mallocs - before.Mallocs, len(x.plan.Binds), planHash(t, x.plan)}
+	return cost{
+		x.evaluations() - evaluated, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc,
+		len(x.plan.Binds), digestsOf(t, x.plan),
+	}
 }
 
-// TestCosts runs the benchmarks' workloads in small, and fails where one evaluates more rows than it did when
-// testdata/costs.txt was written, allocates more often by a tenth, or decides otherwise.
+// TestCosts runs the benchmarks' workloads in small, and fails where one does not cost or decide what testdata/costs.txt states: evaluations
+// of rows, bindings and digests exactly, allocations and bytes within one percent.
 func TestCosts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	known, err := readCosts()
@@ -118,13 +123,10 @@ func TestCosts(t *testing.T) {
 		}
 		is := now[name]
 		if raced() {
-			is.allocations = 0 // pools drop at random what they hold
+			is.allocations, is.bytes = was.allocations, was.bytes // pools drop at random what they hold
 		}
 		for _, complaint := range compareCosts(was, is) {
 			t.Errorf("%s: %s", name, complaint)
-		}
-		if now[name].evaluations < was.evaluations || now[name].allocations < was.allocations*9/10 {
-			t.Logf("%s: cheaper than it was, %+v after %+v", name, now[name], was)
 		}
 	}
 	for name := range known {
@@ -143,32 +145,44 @@ func raced() bool {
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// compareCosts says what is worse now than it was.
+// compareCosts states what differs.
 func compareCosts(was, now cost) []string {
 	var out []string
-	if now.evaluations > was.evaluations {
+	if now.evaluations != was.evaluations {
 		out = append(out, fmt.Sprintf("%d evaluations of rows, were %d%s", now.evaluations, was.evaluations,
 			growth(was.evaluations, now.evaluations)))
 	}
-	if limit := was.allocations + max(uint64(allocationSlack*float64(was.allocations)), allocationNoise); now.allocations > limit {
+	if differs(was.allocations, now.allocations, allocationNoise) {
 		out = append(out, fmt.Sprintf("%d allocations, were %d%s", now.allocations, was.allocations, growth(was.allocations, now.allocations)))
 	}
-	if now.binds != was.binds || now.plan != was.plan {
-		out = append(out, fmt.Sprintf("another plan: %d binds, hash %08x, were %d, %08x", now.binds, now.plan, was.binds, was.plan))
+	if differs(was.bytes, now.bytes, byteNoise) {
+		out = append(out, fmt.Sprintf("%d bytes, were %d%s", now.bytes, was.bytes, growth(was.bytes, now.bytes)))
+	}
+	if now.binds != was.binds || now.plan.decisions != was.plan.decisions {
+		out = append(out, fmt.Sprintf("other decisions: %d binds, digest %08x, were %d, %08x", now.binds, now.plan.decisions, was.binds,
+			was.plan.decisions))
+	}
+	if now.plan.texts != was.plan.texts && now.plan.decisions == was.plan.decisions {
+		out = append(out, fmt.Sprintf("other texts: digest %08x, was %08x", now.plan.texts, was.plan.texts))
 	}
 	return out
+}
+
+// differs says whether amounts of the heap differ by more than they do from run to run.
+func differs(was, now, noise uint64) bool {
+	return max(was, now)-min(was, now) > max(uint64(heapSlack*float64(was)), noise)
 }
 
 func growth(was, now uint64) string {
 	if was == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (+%.1f %%)", 100*(float64(now)/float64(was)-1))
+	return fmt.Sprintf(" (%+.1f %%)", 100*(float64(now)/float64(was)-1))
 }
 
-const costsHead = `# What one cycle of the benchmarks' workloads costs, at a tenth of their size: TestCosts fails where it grows.
-# go test ./engine -run '^TestCosts$' -update writes this anew.
-# evaluations allocations binds plan workload
+const costsHead = `# What one cycle of the benchmarks' workloads costs, at a tenth of their size, and digests of its plan. TestCosts fails if it differs.
+# go test ./engine -run '^TestCosts$' -update writes this file.
+# evaluations allocations bytes binds decisions texts workload
 `
 
 func writeCosts(costs map[string]cost) string {
@@ -176,7 +190,7 @@ func writeCosts(costs map[string]cost) string {
 	b.WriteString(costsHead)
 	for _, name := range slices.Sorted(maps.Keys(costs)) {
 		c := costs[name]
-		fmt.Fprintf(&b, "%8d %8d %5d %08x %s\n", c.evaluations, c.allocations, c.binds, c.plan, name)
+		fmt.Fprintf(&b, "%8d %8d %9d %5d %08x %08x %s\n", c.evaluations, c.allocations, c.bytes, c.binds, c.plan.decisions, c.plan.texts, name)
 	}
 	return b.String()
 }
@@ -193,7 +207,8 @@ func readCosts() (map[string]cost, error) {
 		}
 		var c cost
 		var name string
-		if _, err := fmt.Sscanf(line, "%d %d %d %x %s", &c.evaluations, &c.allocations, &c.binds, &c.plan, &name); err != nil {
+		if _, err := fmt.Sscanf(line, "%d %d %d %d %x %x %s", &c.evaluations, &c.allocations, &c.bytes, &c.binds, &c.plan.decisions,
+			&c.plan.texts, &name); err != nil {
 			return nil, fmt.Errorf("%s: line %q: %w", costsFile, line, err)
 		}
 		out[name] = c
@@ -201,22 +216,27 @@ func readCosts() (map[string]cost, error) {
 	return out, nil
 }
 
-// TestCompareCosts shows what the check takes for worse.
+// TestCompareCosts shows what the check takes for a difference.
 func TestCompareCosts(t *testing.T) {
-	was := cost{evaluations: 100, allocations: 1000, binds: 3, plan: 7}
+	was := cost{100, 10_000, 1_000_000 << 10, 3, digests{7, 8}}
 	for _, test := range []struct {
-		name string
-		now  cost
-		want string
+		name   string
+		change func(c *cost)
+		want   string
 	}{
-		{"the same", was, ""},
-		{"less", cost{50, 10, 3, 7}, ""},
-		{"within the slack", cost{100, 1100, 3, 7}, ""},
-		{"one row more", cost{101, 1000, 3, 7}, "101 evaluations of rows, were 100 (+1.0 %)"},
-		{"a tenth and one", cost{100, 1101, 3, 7}, "1101 allocations, were 1000 (+10.1 %)"},
-		{"another plan", cost{100, 1000, 3, 8}, "another plan: 3 binds, hash 00000008, were 3, 00000007"},
+		{"the same", func(*cost) {}, ""},
+		{"within one percent", func(c *cost) { c.allocations, c.bytes = 10_100, 990_000<<10 }, ""},
+		{"one evaluation more", func(c *cost) { c.evaluations++ }, "101 evaluations of rows, were 100 (+1.0 %)"},
+		{"one evaluation fewer", func(c *cost) { c.evaluations-- }, "99 evaluations of rows, were 100 (-1.0 %)"},
+		{"one percent and one", func(c *cost) { c.allocations = 10_101 }, "10101 allocations, were 10000 (+1.0 %)"},
+		{"fewer bytes", func(c *cost) { c.bytes = 980_000 << 10 }, "1003520000 bytes, were 1024000000 (-2.0 %)"},
+		{"other decisions", func(c *cost) { c.plan = digests{9, 9} }, "other decisions: 3 binds, digest 00000009, were 3, 00000007"},
+		{"a binding more", func(c *cost) { c.binds++ }, "other decisions: 4 binds, digest 00000007, were 3, 00000007"},
+		{"other texts", func(c *cost) { c.plan.texts++ }, "other texts: digest 00000009, was 00000008"},
 	} {
-		if got := strings.Join(compareCosts(was, test.now), "; "); got != test.want {
+		now := was
+		test.change(&now)
+		if got := strings.Join(compareCosts(was, now), "; "); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}

@@ -215,7 +215,7 @@ func (m *meter) once(b *testing.B, x *scene, cycle func()) {
 	m.used += cpu(b) - start
 	b.StopTimer()
 	m.evaluations += x.evaluations() - before
-	m.hash, m.evictions = planHash(b, x.plan), len(x.plan.Evicts)
+	m.plan, m.evictions = digestsOf(b, x.plan), len(x.plan.Evicts)
 }
 
 // evicted is that the pods are gone that the last plan evicts.

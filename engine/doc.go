@@ -30,6 +30,7 @@
 //	rules/jobplugins       what plugins add to the pods of Jobs, and make beside them, as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
 //	engine/seeds           what the properties of a test binary draw from
+//	engine/digest          what plans decide, and all that they contain, as numbers to compare; engine/digest/sums compares them with a file
 //	engine/follow          how what is kept beside objects follows them: logs with cursors, and slots
 //	engine/cards           Volcano's words for GPU cards: what nodes tell, pods ask for, and bindings write
 //	engine/numa            which CPUs of a node a pod will have: what Numatopologies tell, and what kubelets choose

@@ -1,10 +1,13 @@
 package engine_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +15,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/digest"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/proof"
@@ -74,6 +79,7 @@ func ofItself(plan *model.Plan, task string) bool {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var seen seenWorlds
+	decided := newDecided(t)
 	t.Cleanup(func() { seen.check(t) })
 	tried := samplePolicies(t)
 	for _, p := range policies(t) {
@@ -87,10 +93,11 @@ func TestReference(t *testing.T) {
 		p := tried[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			sum := decided.of(t)
 			rapid.Check(t, func(t *rapid.T) {
 				// All checks begin with the same seed. So that each policy has worlds of its own, each goes on from another place.
 				rapid.SliceOfN(rapid.Byte(), i, i).Draw(t, "place in the seed")
-				sameByReference(t, answered(t, drawRichWorld(t), p), p, &seen)
+				sameByReference(t, answered(t, drawRichWorld(t), p), p, &seen, sum)
 			})
 		})
 	}
@@ -100,6 +107,7 @@ func TestReference(t *testing.T) {
 func TestReferenceTakesBack(t *testing.T) {
 	t.Parallel()
 	var seen seenWorlds
+	decided := newDecided(t)
 	t.Cleanup(func() {
 		all, evicted, several := seen.all.Load(), seen.evicted.Load(), seen.several.Load()
 		gangs, whole := seen.gangs.Load(), seen.whole.Load()
@@ -127,20 +135,70 @@ func TestReferenceTakesBack(t *testing.T) {
 	for name, p := range tried {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) { sameByReference(t, drawFullWorld(t), p, &seen) })
+			sum := decided.of(t)
+			rapid.Check(t, func(t *rapid.T) { sameByReference(t, drawFullWorld(t), p, &seen, sum) })
 		})
 	}
 }
 
-// sameByReference goes through a world's history twice.
-func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds) {
+// sameByReference goes through a world's history twice, and adds what is decided to a digest.
+func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds, sum *digest.Sum) {
 	r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
 	plans := byReference(t, r, seen)
 	seen.add(w, plans)
+	r.after = func(_ *model.Cluster, _ *engine.Decider, plan *model.Plan) {
+		if err := sum.Add(plan); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
 		w.Log(t)
 		t.Fatalf("-reference +engine:\n%s", diff)
 	}
+}
+
+// decisionsFile is where the digests of what random worlds decide are written, so that those before and after a change can be compared. The
+// worlds follow the language, so a file in the repository would change too often.
+var decisionsFile = flag.String("decisions", "", "append the digests of what random worlds decide to this file")
+
+// decided are the digests of a test, by subtest.
+type decided struct {
+	mu   sync.Mutex
+	sums map[string]*digest.Sum
+}
+
+// newDecided returns the digests of a test, which its end writes to decisionsFile.
+func newDecided(t *testing.T) *decided {
+	d := &decided{sums: map[string]*digest.Sum{}}
+	t.Cleanup(func() {
+		if *decisionsFile == "" {
+			return
+		}
+		f, err := os.OpenFile(*decisionsFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range slices.Sorted(maps.Keys(d.sums)) {
+			fmt.Fprintf(f, "%s: %s\n", name, d.sums[name])
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return d
+}
+
+// of is the digest of a subtest.
+func (d *decided) of(t *testing.T) *digest.Sum {
+	t.Helper()
+	sum, err := digest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sums[t.Name()] = sum
+	return sum
 }
 
 // seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done

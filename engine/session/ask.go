@@ -20,7 +20,9 @@ type answers struct{ base }
 func (s *answers) Errors() uint64 { return s.ask.Errors() }
 
 // all asks for agreement: the first row that says no decides.
-func (s *answers) all(site string, f *language.Frame) policy.Answer { return s.allOf(s.p.Rules(site), f) }
+func (s *answers) all(site string, f *language.Frame) policy.Answer {
+	return s.allOf(s.p.Rules(site), f)
+}
 
 func (s *answers) allOf(rules []*policy.Rule, f *language.Frame) policy.Answer {
 	for _, r := range rules {

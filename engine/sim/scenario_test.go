@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/digest"
+	"github.com/celsius-scheduler/celsius/engine/digest/sums"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/volume"
@@ -39,10 +42,19 @@ func scenarioFiles(t *testing.T) []string {
 	return out
 }
 
-// TestScenarios runs every scenario as it is. After each cycle the cluster keeps its promises.
+// TestScenarios runs every scenario as it is. After each cycle the cluster keeps its promises. What the plans of a folder decide is compared
+// with testdata/decisions.txt, so that a change that should alter texts alone shows that it does.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	for _, name := range scenarioFiles(t) {
+	names := scenarioFiles(t)
+	var mu sync.Mutex
+	plans := map[string][]*model.Plan{} // by scenario
+	t.Cleanup(func() {
+		if len(plans) == len(names) && !t.Failed() { // else only some ran
+			decisions(t, names, plans)
+		}
+	})
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
@@ -60,8 +72,29 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 			scenarioForm(t, data, r)
+			mu.Lock()
+			defer mu.Unlock()
+			plans[name] = r.Plans
 		})
 	}
+}
+
+// decisions compares the digests of what scenarios decide, by folder.
+func decisions(t *testing.T, names []string, plans map[string][]*model.Plan) {
+	t.Helper()
+	byFolder := map[string]*digest.Sum{}
+	for _, name := range names {
+		folder, _, _ := strings.Cut(name, "/")
+		if byFolder[folder] == nil {
+			byFolder[folder], _ = digest.New() // no plan, no error
+		}
+		for _, p := range plans[name] {
+			if err := byFolder[folder].Add(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sums.Check(t, "testdata/decisions.txt", updating(), byFolder)
 }
 
 func scenarioFile(t *testing.T, name string) (path string, data []byte) {

@@ -3,8 +3,11 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"hash/fnv"
 	"maps"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	"github.com/celsius-scheduler/celsius/engine/digest"
+	"github.com/celsius-scheduler/celsius/engine/digest/sums"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -244,12 +249,18 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// On every recorded case that runs, the engine decides what the reference decides, to the byte.
+// On every recorded case that runs, the engine decides what the reference decides, to the byte, and what testdata/decisions.txt states.
 func TestCorpusByReference(t *testing.T) {
 	fast, plain := runner(t), runner(t)
 	plain.Decider = (&reference.Run{}).Decide
 	ran := 0
+	inputs := fnv.New64a()
+	sum, err := digest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range allRecorded(t) {
+		fmt.Fprintln(inputs, c.ID)
 		var texts []string
 		for _, r := range []*Runner{plain, fast} {
 			plan, err := r.Decide(c)
@@ -264,6 +275,12 @@ func TestCorpusByReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			texts = append(texts, text)
+			if r != fast {
+				continue
+			}
+			if err := sum.Add(plan); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if len(texts) < 2 {
 			continue
@@ -275,7 +292,16 @@ func TestCorpusByReference(t *testing.T) {
 	if ran < 100 {
 		t.Errorf("only %d cases ran", ran)
 	}
+	const file = "testdata/decisions.txt"
+	name := fmt.Sprintf("corpus %016x", inputs.Sum64())
+	if known, err := os.ReadFile(file); !*update && (err != nil || !bytes.Contains(known, []byte(name))) {
+		t.Logf("%s does not know these cases", file)
+		return
+	}
+	sums.Check(t, file, *update, map[string]*digest.Sum{name: sum})
 }
+
+var update = flag.Bool("update", false, "write the digests of what recorded cases decide")
 
 // Every configuration of the recordings becomes a policy that compiles, read either way; but for those that Volcano's tests
 // register a plugin of their own for, and those with two owners of one quota.

@@ -1,6 +1,7 @@
 package openb
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/digest"
+	"github.com/celsius-scheduler/celsius/engine/digest/sums"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -175,6 +178,28 @@ func TestSamplesMakeThePublishedRuns(t *testing.T) {
 		t.Error(line)
 	}
 }
+
+// What one seed decides under the shipped policies is what testdata/decisions.txt states.
+func TestDecisionsOfOneSeed(t *testing.T) {
+	trace, err := Load(traceDir(t), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decided := map[string]*digest.Sum{}
+	for _, h := range samples(t) {
+		o := trace.opening(42)
+		c, err := o.cluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decided["seed 42, "+h.Name], err = digest.New(engine.Decide(c, h.Policy, o.end())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sums.Check(t, "testdata/decisions.txt", *update, decided)
+}
+
+var update = flag.Bool("update", false, "write the digests of what a seed decides")
 
 // A part of a run, on every eighth node and with the first arrivals, is to the byte what the reference makes of it.
 func TestAPartOfARunByReference(t *testing.T) {
