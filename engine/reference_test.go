@@ -44,7 +44,7 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 			// Who goes for one promise may make room for another elsewhere, which the search does not always find, or take room from one that
 			// another step made; and what was needed may be told as it was before others were spared. These are few, and counted.
 			doubtful := []proof.Kind{
-				proof.Needed, proof.Idle, proof.Certificate, proof.Fit, proof.Legal, proof.Candidate, proof.Stable,
+				proof.Needed, proof.Idle, proof.Certificate, proof.Fit, proof.Legal, proof.Row, proof.Candidate, proof.Stable,
 			}
 			if slices.Contains(doubtful, v.Kind) {
 				seen.doubtful.Add(1)

@@ -189,7 +189,7 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 			measured{x}.along(step, t, v, letsOf[i])
 			for _, row := range v.evict.Rows {
 				if !slices.ContainsFunc(letsOf[i], func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
-					x.violated(Legal, t.Key, v.task.Key, "%s does not let it", row)
+					x.violated(Row, t.Key, v.task.Key, "%s does not let it", row)
 				}
 			}
 		}

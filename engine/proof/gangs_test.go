@@ -52,7 +52,7 @@ func TestWrongPlansForGangs(t *testing.T) {
 		}, "certificate low-3"},
 		{"said otherwise of one", func(_ *model.Cluster, plan *model.Plan) { of(plan, "low-0").Needed.Text = "?" }, "certificate low-0"},
 		{"no rows", func(_ *model.Cluster, plan *model.Plan) { of(plan, "low-0").Rows = nil }, "certificate low-0"},
-		{"a row that there is not", func(_ *model.Cluster, plan *model.Plan) { of(plan, "low-0").Rows[1] = "gang/no-such" }, "legal low-0"},
+		{"a row that there is not", func(_ *model.Cluster, plan *model.Plan) { of(plan, "low-0").Rows[1] = "gang/no-such" }, "row low-0"},
 		{"one promise less", func(_ *model.Cluster, plan *model.Plan) {
 			plan.Pipelines = slices.DeleteFunc(plan.Pipelines, func(b model.Bind) bool { return b.Task == "default/new-2" })
 		}, "certificate elastic-2, certificate elastic-3, fit"},

@@ -204,13 +204,13 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	x.wrong = append(x.wrong, found...)
 }
 
-// atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes is asked of how
-// things were before.
+// atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes, and through which
+// rows, is asked of how things were before.
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
 		late := v
 		late.Kind, late.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
-		if v.Kind != Progress && !slices.Contains(known, v) && !slices.Contains(known, late) {
+		if v.Kind != Progress && v.Kind != Row && !slices.Contains(known, v) && !slices.Contains(known, late) {
 			out = append(out, late)
 		}
 	}
@@ -344,7 +344,7 @@ func (x *Cycle) legal(p *promise) {
 			measured{x}.along(p.step, p.task, v, letsOf[i])
 			for _, row := range v.evict.Rows {
 				if !slices.ContainsFunc(letsOf[i], func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
-					x.violated(Legal, p.task.Key, v.task.Key, "%s does not let it", row)
+					x.violated(Row, p.task.Key, v.task.Key, "%s does not let it", row)
 				}
 			}
 		}

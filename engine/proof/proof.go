@@ -32,8 +32,10 @@ const (
 	Needed Kind = "needed"
 	// Stable: the victim, pending again, would have the task evicted for which it goes, or another that was promised room there.
 	Stable Kind = "stable"
-	// Legal: the rows that are named do not let the victim go.
+	// Legal: the tiers of the policy, vetoes included, do not permit the eviction, through whichever rows.
 	Legal Kind = "legal"
+	// Row: a row that the plan names did not permit the eviction when room was made. By the end of the cycle other rows may permit it.
+	Row Kind = "row"
 	// Certificate: the plan does not say for whom, by which rows and why a victim goes, or what it says is not so.
 	Certificate Kind = "certificate"
 	// AtEnd: what the plan says of a victim was so when room was made, and is no more, as others go, or have places, by now.

@@ -125,7 +125,7 @@ func TestWrongPlans(t *testing.T) {
 		},
 		{"a row says no of one", func(h hand) { h.evict("new-0", "low-3", "peer-0"); h.promise("new-0", "n1") }, "legal peer-0"},
 		{"rows left out", func(h hand) { right(h); h.plan.Evicts[1].Rows = nil }, "certificate low-2"},
-		{"a row that there is not", func(h hand) { right(h); h.plan.Evicts[1].Rows[1] = "gang/no-such" }, "legal low-2"},
+		{"a row that there is not", func(h hand) { right(h); h.plan.Evicts[1].Rows[1] = "gang/no-such" }, "row low-2"},
 		{"another row first", func(h hand) { right(h); slices.Reverse(h.plan.Evicts[1].Rows) }, "certificate low-2"},
 		{"a row that would not refuse", func(h hand) {
 			right(h)
