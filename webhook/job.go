@@ -77,8 +77,20 @@ func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metri
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/jobs/validate", "validate-jobs.celsius.dev"
 	validate.handler = admission.HandlerFunc(h.validate)
-	return []*endpoint{&mutate, &validate}
+	// Jobs of other schedulers get warnings alone, and pass while nobody answers. Volcano's own jobs are not asked about.
+	others := e
+	others.operations = e.operations[:1]
+	others.conditions = []condition{{
+		name: "other-scheduler", expression: fmt.Sprintf("!(object.?spec.schedulerName.orValue('') in [%s])",
+			quoted(append([]string{"", volcanoScheduler}, o.SchedulerNames...)...)),
+	}}
+	others.path, others.name, others.optional = "/jobs/others", "warn-other-jobs.celsius.dev", true
+	others.handler = validate.handler
+	return []*endpoint{&mutate, &validate, &others}
 }
+
+// volcanoScheduler is the name of Volcano's scheduler.
+const volcanoScheduler = "volcano"
 
 // quoted writes words in CEL, as the elements of a list.
 func quoted(words ...string) string {

@@ -76,8 +76,12 @@ func (x *Cycle) displace(step *policy.Step) {
 			todo = &taskQueue{}
 			x.tasksOf(step, j, todo)
 		}
+		if todo.further && !x.stillTakes(step, j) {
+			return false
+		}
 		some := !todo.empty()
 		if todo, again = f.turns(j, todo); again {
+			todo.further = true
 			left[j] = todo
 		} else if some {
 			f.leave(j)
@@ -142,7 +146,7 @@ func (x *force) turns(j *model.Job, todo *taskQueue) (left *taskQueue, again boo
 		return todo, x.together(j, todo)
 	}
 	x.search.TakeTurn(func() (t eviction.Turn) {
-		left = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
+		left = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves, further: todo.further}
 		t, again = x.turn(j, left)
 		return t
 	})
@@ -196,6 +200,9 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again b
 	for over := false; !todo.empty() && !over; {
 		x.c.Breathe()
 		t := todo.pop(x.s)
+		if todo.further && !x.taskPasses(x.step, t) {
+			continue
+		}
 		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t) {
 			x.withoutPlace(t)
 			continue

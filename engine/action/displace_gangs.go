@@ -11,6 +11,9 @@ import (
 // together makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none. It says whether
 // the job comes back for the tasks that are left, which it does only if the step is still about it.
 func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
+	if todo.further {
+		todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return !x.taskPasses(x.step, t) })
+	}
 	for over, some := false, false; !over; some = true {
 		todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return t.Status != model.Pending })
 		if todo.empty() {

@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
@@ -33,7 +34,7 @@ func (x *Cycle) place(step *policy.Step) {
 			todo = &room
 			x.tasksOf(step, j, todo)
 		}
-		if todo.empty() {
+		if todo.empty() || todo.further && !x.stillTakes(step, j) {
 			return false
 		}
 		if step.Gate(policy.BeyondShare) && !x.beyondShare(j, todo) {
@@ -46,7 +47,7 @@ func (x *Cycle) place(step *policy.Step) {
 		}
 		again = x.turn(step, j, todo)
 		if again && todo == &room {
-			left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
+			left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves, further: true}
 		}
 		return again
 	}
@@ -56,7 +57,7 @@ func (x *Cycle) place(step *policy.Step) {
 			return true
 		}
 		if j.PlacedNow > placed && !x.awaited(step, j).IsZero() {
-			left[j] = &taskQueue{} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
+			left[j] = &taskQueue{further: true} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
 			return true
 		}
 		x.await(step, j)
@@ -71,7 +72,7 @@ func overused(s *session.Session, step *policy.Step) func(q *model.Queue) policy
 		if !step.Gate(policy.Overused) {
 			return policy.Answer{}
 		}
-		return s.Overused(q)
+		return s.OverusedIn(step, q)
 	}
 }
 
@@ -101,6 +102,8 @@ type taskQueue struct {
 	tasks []*model.Task
 	all   []*model.Task // of which tasks are the rest
 	moves bool
+	// further says that the job had a turn before, so that the conditions of the step are asked again.
+	further bool
 }
 
 func (q *taskQueue) empty() bool { return len(q.tasks) == 0 }
@@ -125,6 +128,13 @@ func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
 	}
 	x.s.SortTasks(q.all)
 	q.tasks = q.all
+}
+
+// stillTakes asks again whether a step takes a job, unless that cannot change while the step runs.
+func (x *Cycle) stillTakes(step *policy.Step, j *model.Job) bool {
+	e := step.Condition(policy.KeyJobs)
+	return e == nil || !slices.ContainsFunc(e.Reads.All, func(r rules.Read) bool { return r.Changes > rules.ByAdmit }) ||
+		x.jobPasses(step, policy.KeyJobs, j)
 }
 
 func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {

@@ -110,6 +110,9 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	for over := false; !todo.empty() && !over; {
 		x.c.Breathe()
 		t := todo.pop(x.s)
+		if todo.further && !x.taskPasses(step, t) {
+			continue
+		}
 		if t.Role != "" && slices.Contains(failed, t.Role) {
 			x.taskWait(t, report.RoleFailed(t.Role), nil)
 			x.withoutPlace(t)

@@ -390,8 +390,9 @@ func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	r.Number = len(s.p.All) + 1
 	s.p.All = append(s.p.All, r)
 	s.p.rules[site.Name] = append(s.p.rules[site.Name], r)
-	if site.Name == Allocatable && !r.Share {
-		s.p.rules[allocatableBeyond] = append(s.p.rules[allocatableBeyond], r)
+	if !r.Share {
+		beyond := beyondShare(site.Name)
+		s.p.rules[beyond] = append(s.p.rules[beyond], r)
 	}
 }
 

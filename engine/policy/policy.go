@@ -77,16 +77,16 @@ func NewWorld(c *model.Cluster, p *Policy, values Values) *language.World {
 // Rules lists the rows of one site, in tier order.
 func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
 
-// allocatableBeyond has, among the rules by site, those of allocatable that do not protect the share of a queue.
-const allocatableBeyond = Allocatable + " beyond the share"
+// beyondShare has, among the rules by site, those of a site that do not protect the share of a queue.
+func beyondShare(site string) string { return site + " beyond the share" }
 
-// AllocatableRules returns the rows of allocatable that a step asks; nil: all. A step that lets jobs exceed the share of their queue asks
-// only those that do not protect the share.
-func (p *Policy) AllocatableRules(step *Step) []*Rule {
-	if step != nil && step.Gate(BeyondShare) {
-		return p.rules[allocatableBeyond]
+// RulesIn returns the rows of a site that a step asks; nil: all. A step that lets jobs exceed the share of their queue asks only those that
+// do not protect the share.
+func (p *Policy) RulesIn(step *Step, site string) []*Rule {
+	if step != nil && step.Gate(BeyondShare) && (site == Allocatable || site == Overused) {
+		return p.rules[beyondShare(site)]
 	}
-	return p.rules[Allocatable]
+	return p.rules[site]
 }
 
 // Attributes lists the computed fields, in tier order.

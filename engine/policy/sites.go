@@ -61,6 +61,7 @@ func Sites() []Site {
 	order := func(name, doc string, roots ...string) Site {
 		return Site{rules.Section{Name: name, Expression: "by", Keys: []string{"descending"}}, roots, rules.SortKey(), "skip", doc, false, ""}
 	}
+	share := []string{"share"}
 	say := func(name, onError, doc string, keys []string, roots ...string) Site {
 		return Site{rules.Section{Name: name, Expression: "expression", Keys: keys}, roots, rules.Bool(), onError, doc, name == Overused, ""}
 	}
@@ -84,9 +85,10 @@ func Sites() []Site {
 		say(JobStarving, "deny", "Does the job still want tasks placed? All rows of the first tier that has any.", nil, "job"),
 		say(JobEnqueueable, "deny", "May the job be let in? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil,
 			"job", "queue"),
-		say(Overused, "deny", "Skip this queue now? Any.", nil, "queue"),
+		say(Overused, "deny", "Skip this queue now? Any. A step whose gates name `beyondShare` does not ask the rows with `share: true`.", share,
+			"queue"),
 		say(Allocatable, "deny", "May the queue take this task? All. A step whose gates name `beyondShare` does not ask the rows with "+
-			"`share: true`.", []string{"share"}, "queue", "job", "task"),
+			"`share: true`.", share, "queue", "job", "task"),
 		say(BeyondShare, "deny", "May the job start, although its queue then holds more than its share? Any.", nil, "queue", "job"),
 		say(Bindable, "deny", "May the task be bound now? All. If not, it is only promised its node, and waits for resources that its queue has "+
 			"not released yet.", nil, "queue", "job", "task"),

@@ -237,7 +237,7 @@ func (x *Cycle) gateRefuses(p *promise) string {
 	if p.step == nil || !p.step.Heeds(policy.Allocatable) {
 		return ""
 	}
-	if a := x.AllOf(x.p.AllocatableRules(p.step), x.Frame().OfTask(p.task)); !a.Yes {
+	if a := x.AllOf(x.p.RulesIn(p.step, policy.Allocatable), x.Frame().OfTask(p.task)); !a.Yes {
 		return said(a)
 	}
 	return ""

@@ -32,11 +32,14 @@ func (x *cycle) displace(step *policy.Step) {
 			}
 			tasks = x.tasksOf(step, j)
 		}
+		if known && !x.JobPasses(step, j) {
+			return false, false
+		}
 		if step.Word(policy.KeyUnit) == policy.UnitGang {
-			again, left[j] = x.takeTogether(gangs, j, tasks)
+			again, left[j] = x.takeTogether(gangs, j, tasks, known)
 		} else {
 			force.TakeTurn(func() (t eviction.Turn) {
-				t, again, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
+				t, again, left[j] = x.takeByForce(force, j, slices.Clone(tasks), known)
 				return t
 			})
 		}
@@ -68,7 +71,12 @@ func (x *cycle) promise(r eviction.Room, forced bool) {
 }
 
 // takeTogether makes room for several of a job's tasks at once, and gives those that are left, if the job comes back for them.
-func (x *cycle) takeTogether(gangs *eviction.Gangs, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
+func (x *cycle) takeTogether(
+	gangs *eviction.Gangs, j *model.Job, tasks []*model.Task, further bool,
+) (again bool, left []*model.Task) {
+	if further {
+		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return !x.TaskPasses(gangs.Step, t) })
+	}
 	needs, left := gangs.Take(j, tasks, func() bool { return x.turnOver(gangs.Step, j) })
 	for _, n := range needs {
 		for _, r := range n.Rooms {
@@ -82,7 +90,9 @@ func (x *cycle) takeTogether(gangs *eviction.Gangs, j *model.Job, tasks []*model
 // takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and
 // promised is kept or undone together, or, where the step commits per task, each kept at once. What is not stable is undone. It says
 // whether the job comes back, and for which tasks.
-func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model.Task) (out eviction.Turn, again bool, left []*model.Task) {
+func (x *cycle) takeByForce(
+	force *eviction.Search, j *model.Job, tasks []*model.Task, further bool,
+) (out eviction.Turn, again bool, left []*model.Task) {
 	step := force.Step
 	start, byTask := x.txn.Mark(), step.Word(policy.KeyCommit) == "task"
 	failed := map[string]bool{}
@@ -90,6 +100,9 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		x.SortTasks(tasks)
 		t := tasks[0]
 		tasks = tasks[1:]
+		if further && !x.TaskPasses(step, t) {
+			continue
+		}
 		if t.Role != "" && failed[t.Role] || x.passes(step, t) {
 			x.c.SetVain(t, t.BestEffort)
 			continue

@@ -48,7 +48,7 @@ func (x *cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
 		if !step.Gate(policy.Overused) {
 			return policy.Answer{}
 		}
-		return x.Any(policy.Overused, x.Frame().OfQueue(q))
+		return x.AnyOf(x.p.RulesIn(step, policy.Overused), x.Frame().OfQueue(q))
 	}
 }
 
@@ -73,14 +73,14 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 		tasks = x.tasksOf(step, j)
 	}
 	switch {
-	case len(tasks) == 0:
+	case len(tasks) == 0 || known && !x.JobPasses(step, j):
 		return false, false
 	case step.Gate(policy.BeyondShare) && !x.beyondShare(j, tasks):
 		return false, !x.ready(j)
 	case step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)):
 		return false, !x.ready(j)
 	}
-	if again, waits, tasks = x.turn(step, j, tasks); again {
+	if again, waits, tasks = x.turn(step, j, tasks, known); again {
 		left[j] = tasks
 	}
 	return again, waits
@@ -112,8 +112,8 @@ func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
 
 // turn places a job's tasks, one after the other, until the step's turn is over or a task finds no node. It returns the remaining tasks.
 // waits states that the job is not ready afterwards. The placements are kept, held or rolled back together. If the step commits per task,
-// each placement is kept at once.
-func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (again, waits bool, left []*model.Task) {
+// each placement is kept at once. In a further turn of the job, the step is asked again about each task.
+func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, further bool) (again, waits bool, left []*model.Task) {
 	start, before := x.txn.Mark(), x.kept.Clone()
 	var done []placed
 	failed := map[string]bool{}
@@ -121,6 +121,9 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 		x.SortTasks(tasks)
 		t := tasks[0]
 		tasks = tasks[1:]
+		if further && !x.TaskPasses(step, t) {
+			continue
+		}
 		if t.Role != "" && failed[t.Role] {
 			x.taskWait(t, report.RoleFailed(t.Role), nil)
 			x.c.SetVain(t, t.BestEffort)
@@ -180,7 +183,7 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	if !step.Heeds(policy.Allocatable) {
 		return true
 	}
-	a := x.AllOf(x.p.AllocatableRules(step), x.Frame().OfTask(t))
+	a := x.AllOf(x.p.RulesIn(step, policy.Allocatable), x.Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
 		for _, dim := range x.c.Nodes.Dims() {

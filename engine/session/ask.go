@@ -125,11 +125,14 @@ func (s *answers) Starving(j *model.Job) bool {
 }
 
 // Overused asks whether to skip a queue now: any row.
-func (s *answers) Overused(q *model.Queue) policy.Answer {
+func (s *answers) Overused(q *model.Queue) policy.Answer { return s.OverusedIn(nil, q) }
+
+// OverusedIn is Overused by the rows that a step asks; nil: by all.
+func (s *answers) OverusedIn(step *policy.Step, q *model.Queue) policy.Answer {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Queue = s.QueueView(q)
-	for _, r := range s.p.Rules(policy.Overused) {
+	for _, r := range s.p.RulesIn(step, policy.Overused) {
 		if s.ask.Opinion(r, f) == language.Yes {
 			return s.answer(true, r, f)
 		}
@@ -144,7 +147,7 @@ func (s *answers) Allocatable(t *model.Task) policy.Answer { return s.Allocatabl
 func (s *answers) AllocatableIn(step *policy.Step, t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
-	return s.allOf(s.p.AllocatableRules(step), f)
+	return s.allOf(s.p.RulesIn(step, policy.Allocatable), f)
 }
 
 // BeyondShare asks whether a job may start although its queue then holds more than its share: any row.

@@ -371,9 +371,14 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 	}
 	if is != was {
 		at := metav1.NewTime(now).Rfc3339Copy()
+		before := s.State
 		s.State = batchv1alpha1.JobState{Phase: is, Reason: t.outcome.Reason, Message: t.outcome.Message, LastTransitionTime: at}
-		if s.State.Reason == "" && t.cause.event != "" {
+		switch {
+		case s.State.Reason != "":
+		case t.cause.event != "":
 			s.State.Reason, s.State.Message = t.cause.event, t.cause.message
+		case r.machine.Final(string(is)): // why the job ends was stated when it began to end
+			s.State.Reason, s.State.Message = before.Reason, before.Message
 		}
 		s.Conditions = append(s.Conditions, batchv1alpha1.JobCondition{Status: is, LastTransitionTime: &at})
 		s.Conditions = s.Conditions[max(0, len(s.Conditions)-longestHistory):]

@@ -42,6 +42,9 @@ func TestCauses(t *testing.T) {
 		"misspelt scheduler": {
 			job("celsiu", "", "", time.Minute), nil, `its spec.schedulerName is "celsiu": did you mean celsius?`,
 		},
+		"misspelt scheduler, just now": {
+			job("volcanoo", "", "", time.Second), nil, `its spec.schedulerName is "volcanoo": did you mean volcano?`,
+		},
 		"another scheduler": {job("kueue-runner", "", "", time.Minute), nil, `its spec.schedulerName is "kueue-runner"; Celsius serves`},
 		"created just now":  {job("celsius", "", "", time.Second), nil, ""},
 		"controllers died": {

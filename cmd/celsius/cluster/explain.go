@@ -141,7 +141,7 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 	state, ours := job.Status.State, []string{"celsius", "volcano"}
 	waits := slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, state.Phase)
 	switch name := job.Spec.SchedulerName; {
-	case state.Phase == "" && now.Sub(job.CreationTimestamp.Time) > takenWithin && !slices.Contains(ours, name):
+	case state.Phase == "" && !slices.Contains(ours, name): // no time changes that
 		meant := ""
 		if near := source.Nearest(name, ours); near != "" {
 			meant = ": did you mean " + near + "?"

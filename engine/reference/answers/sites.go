@@ -32,7 +32,12 @@ func (x *Answers) AllOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 
 // Any wants one row that says yes.
 func (x *Answers) Any(site string, f *language.Frame) policy.Answer {
-	for _, r := range x.p.Rules(site) {
+	return x.AnyOf(x.p.Rules(site), f)
+}
+
+// AnyOf is Any of these rows.
+func (x *Answers) AnyOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
+	for _, r := range rows {
 		if x.Opinion(r, f) == language.Yes {
 			return policy.Answer{Yes: true, Rule: r, Text: x.Text(r, f)}
 		}
