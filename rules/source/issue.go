@@ -41,8 +41,10 @@ type Issue struct {
 	Message string
 	// Hint says what would be right; it may be empty.
 	Hint string
-	// Source is the line at the place, without its end.
+	// Source is the line at the place, without its end, or of a long line the part around the place.
 	Source string
+	// Skipped is how many characters of the line come before Source.
+	Skipped int
 }
 
 // Error gives the issue as one line, "file:line:column: path: message; hint".
@@ -103,7 +105,7 @@ const (
 // window cuts the source line in three at the place, leaving out what is far from it.
 func (i Issue) window() (before, place, after string) {
 	line := []rune(i.Source)
-	start := min(max(i.Column-1, 0), len(line))
+	start := min(max(i.Column-1-i.Skipped, 0), len(line))
 	end := min(start+max(i.Width, 1), len(line))
 	from, to := 0, len(line)
 	var head, tail string

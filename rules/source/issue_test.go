@@ -61,6 +61,24 @@ func TestLongLinesAreCut(t *testing.T) {
 	}
 }
 
+// An issue keeps only the part of a long line that is shown: thousands of mistakes in one line of several MB must not take gigabytes.
+func TestIssuesKeepNoLongLines(t *testing.T) {
+	items := strings.Repeat(`{"name": "worker", "cpu": "500m"}, `, 10_000)
+	docs, issues := Parse("pods.json", []byte(`{"items": [`+items+`"last"]}`))
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	got := docs[0].Root.Get("items").Items(&issues)[9_000].Get("cpu").Issuef("", "is wrong")
+	if len(got.Source) > windowBefore+windowAfter+2 {
+		t.Errorf("the issue keeps %d bytes", len(got.Source))
+	}
+	whole := got
+	whole.Source, whole.Skipped = `{"items": [`+items+`"last"]}`, 0
+	if diff := cmp.Diff(whole.Render(), got.Render()); diff != "" {
+		t.Errorf("-of the whole line +of the part\n%s", diff)
+	}
+}
+
 func TestIssueWithoutPlaceIsOneLine(t *testing.T) {
 	if got := NewText("1 +").Issue(3, 1, "unexpected end", "").Render(); got != "unexpected end\n" {
 		t.Errorf("got %q", got)

@@ -96,9 +96,17 @@ func (s *source) issue(offset, width int, message, hint string) Issue {
 		// Between the two characters of one line break: the place is before both.
 		offset, column, end = offset-1, column-1, offset-1
 	}
+	width = max(1, min(width, end-offset))
+	from, to := start, end
+	if offset-start > windowBefore { // one character more shows that something is left out
+		from = offset - windowBefore - 1
+	}
+	if end-offset > windowAfter {
+		to = offset + windowAfter + 1
+	}
 	return Issue{
-		File: s.file, Line: line, Column: column, Width: max(1, min(width, end-offset)),
-		Message: message, Hint: hint, Source: string(s.runes[start:end]),
+		File: s.file, Line: line, Column: column, Width: width,
+		Message: message, Hint: hint, Source: string(s.runes[from:to]), Skipped: from - start,
 	}
 }
 

@@ -72,7 +72,7 @@ func (d *Document) Within(issues Issues) Issues {
 		i.File = ""
 		offset, ok := d.textOffset(i)
 		if !ok {
-			i.Line, i.Column, i.Source = 0, 0, ""
+			i.Line, i.Column, i.Source, i.Skipped = 0, 0, "", 0
 			out = append(out, i)
 			continue
 		}
@@ -83,7 +83,7 @@ func (d *Document) Within(issues Issues) Issues {
 		i.Line = strings.Count(before, "\n") + 1
 		i.Column = len([]rune(before[start:])) + 1
 		line, _, _ := strings.Cut(string(text)[start:], "\n")
-		i.Source = line
+		i.Source, i.Skipped = line, 0
 		out = append(out, i)
 	}
 	return out
