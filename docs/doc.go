@@ -7,7 +7,6 @@
 //	rules/jobplugins/*.yaml --jobplugin.Default-----+           job-plugins.md
 //	metrics that parts register --Gather------------+           metrics.md
 //
-// The files lie in this folder, beside the documents that people write. `celsius docs docs` writes them anew, and a
-// test fails where they are not what the code says. Nothing here knows a table, a function or a section by name but
-// for the words that introduce them.
+// The files are in this folder, next to the documents that people write. `celsius docs docs` writes them again, and a test fails if they
+// differ from what the code states. Except for the texts that introduce them, this package names no table, function or section.
 package docs

@@ -24,7 +24,7 @@ const (
 
 // codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
 func codeLines() map[string]int {
-	return map[string]int{"engine/reference": 745} // it defines a cycle, and is read as a whole; blocked queues are a part of it
+	return map[string]int{"engine/reference": 760} // it defines a cycle, and is read as a whole; blocked queues are a part of it
 }
 
 // exception lets something be over its bound, up to its present figure.
@@ -43,7 +43,7 @@ var exceptions = []exception{
 	{"crds/policy/v1alpha1.InlineTable", "fields", 28, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 17, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 21, "a field is a parameter of a verb in the API"},
-	{"engine/action.Cycle", "methods", 43, "a method is what a verb does with a job or a task, and what it notes"},
+	{"engine/action.Cycle", "methods", 44, "a method is what a verb does with a job or a task, and what it notes"},
 	{"engine/action.backlog", "fields", 16, "a field is what is remembered of jobs from one cycle to the next"},
 	{"engine/explain.Cycle", "methods", 47, "a method is a question about a cycle"},
 	{"engine/language", "lines", 5600, "what a policy can say, field by field and function by function, with what each reads"},

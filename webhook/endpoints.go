@@ -23,9 +23,9 @@ const (
 	queueOfPod = `annotations["` + schedulingv1beta1.QueueNameAnnotationKey + `"]`
 )
 
-// newPodEndpoints are those of Pods. Nothing rests on what ships of them, so pods pass while nobody answers, and only those are asked about
-// that say something which a row looks at. A cluster's own rules are asked about each pod of our schedulers, and when its annotations,
-// labels or owners change, through any subresource, and believed to hold: no such pod passes them unseen.
+// newPodEndpoints returns the endpoints of Pods. If only built-in rows exist, pods pass while the webhook is unavailable, and only pods
+// with a field that a row reads are sent to it. A cluster's own rules must apply to all pods of our schedulers. They see each new pod, and
+// each change of annotations, labels or owners, through any subresource: no pod passes while the webhook is unavailable.
 func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, metrics: m, related: groupOf}
 	e := endpoint{

@@ -75,7 +75,7 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// exitCode tells what went wrong, and says how the program ends.
+// exitCode prints an error and returns the exit code of the program.
 func exitCode(err error, errs io.Writer) int {
 	if err == nil {
 		return exitOK

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made.
-// The zero time: it does not. What was asked may be another then.
+// awaited returns until when a step waits for a job's pods: for a while after admission, as long as some pods are not created yet. The zero
+// time: the step does not wait. The answer may change at that time.
 func (x *Cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
 	wait := step.Period(policy.KeyAwaitPods)
 	if wait == 0 || j.AdmittedAt.IsZero() || len(j.Expected) == 0 {

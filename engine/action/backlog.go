@@ -228,7 +228,7 @@ func (b *backlog) come(c *queueBacklog) {
 	b.ranked(c, c.rec)
 }
 
-// recall writes down what steps that passed a job in this cycle said of it, as one is to have its turn, or its waits are to be told anew.
+// recall reports what steps of this cycle that skipped a job have to report for it, because the job gets a turn or its reasons are needed.
 func (b *backlog) recall(r *record) {
 	if r.live == b.cycle {
 		return

@@ -73,7 +73,8 @@ func (x *promises) served() map[*model.Job]bool {
 	return served
 }
 
-// hasForced says whether others go for a task of a job, or the present step has promised it room, which no kind of jobs tells.
+// hasForced reports whether pods are evicted for a task of a job, or the current step promised the job a place. The kind of a job shows
+// neither.
 func (x *promises) hasForced(j *model.Job) bool {
 	return x.roomy[j] || x.forced != nil && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })
 }
@@ -84,7 +85,7 @@ type placed struct {
 	bind model.Bind
 }
 
-// Begin opens a cycle of work on a plan, in which first of all those get room for whom others left.
+// Begin starts a cycle on a plan. It first gives places to the tasks for which pods were evicted.
 func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
@@ -131,9 +132,8 @@ func (x *Cycle) carryOut(step *policy.Step) {
 	x.warn("verb " + step.Verb.Name + " is known, but nothing runs it")
 }
 
-// Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle, but for nominated
-// nodes. What queues hold is told after that.
-// Where nothing else was decided, the cluster's content is what it was before the cycle.
+// Close writes the waits and the promises into the plan, and undoes the promises: the next cycle decides them again, except for nominated
+// nodes. It reports after that what queues hold. If nothing else was decided, the cluster has the same content as before the cycle.
 func (x *Cycle) Close() {
 	nominated := nominations{x}.after()
 	for _, p := range x.held {

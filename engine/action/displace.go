@@ -129,7 +129,8 @@ func (x *force) kind(j *model.Job) string {
 	return kind
 }
 
-// inVain says whether it is known of a kind that nothing comes of a job's turn, and then tells of the job what was told of another.
+// inVain reports whether the turn of a job of this kind is known to have no effect. If so, it reports for the job what was reported for the
+// job that was tried.
 func (x *force) inVain(j *model.Job, kind string, content uint64) bool {
 	was, tried := x.jobsInVain[kind]
 	if !tried || was.content != content {
@@ -153,7 +154,7 @@ func (x *force) turns(j *model.Job, todo *taskQueue) (left *taskQueue, again boo
 	return left, again
 }
 
-// tellEvicts has the plan tell of those who go for others: who is spared by now goes no more.
+// tellEvicts updates the evictions of the plan. It removes those that are no longer needed.
 func (x *force) tellEvicts() {
 	goes, evicts := map[string]model.Evict{}, [][]model.Evict{}
 	for i := range x.rooms {
@@ -239,8 +240,8 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again b
 	return turn, turn.Kept && again
 }
 
-// roomFor finds room for a task, but for those that are as one that found none: a wide gang of equal tasks is known to be in vain by the
-// first ones.
+// roomFor finds a place for a task. If an equal task found none at the same state, it does not search again: for a wide gang of equal
+// tasks, the first searches decide.
 func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
 	key, ok := x.memory.jobs.of(x.step).alikeInTurn(t)
 	ok = ok && !t.BestEffort // of which it counts who had no place

@@ -31,8 +31,8 @@ type jobMemory interface {
 	reorder(plan *model.Plan) bool
 }
 
-// attempts goes through the jobs of a step in a walk, each queue in the order of its jobs. Of those that need not be tried, as it is known
-// that nothing would come of it and what would be said of it, it says that, as if they had been.
+// attempts iterates over the jobs of a step, each queue in the order of its jobs. It skips a job that is known to have no effect, if its
+// reasons are known too. It reports these reasons as if the job had been tried.
 type attempts interface {
 	// begin finds the jobs that the step takes, and gives their queues by name.
 	begin(takes func(*model.Job) bool) []*model.Queue

@@ -13,8 +13,9 @@ import (
 // nominations is the work of a cycle for tasks with a nominated node.
 type nominations struct{ *Cycle }
 
-// renew gives the tasks with a nominated node their room before anybody else has a turn: each is promised its node as it will be, and who
-// may not have it any more loses it; then each whom a node takes now is placed there. What of that is held is kept by its job as ever.
+// renew gives tasks with a nominated node their places before all other tasks. It promises each task its node as the node will be, and a
+// task that may not have its node any more loses it. Then it places each task that fits a node now. The job of a task keeps the places as
+// usual.
 func (x nominations) renew() {
 	nominated := x.c.Nominated()
 	if len(nominated) == 0 {
@@ -55,7 +56,7 @@ func (x nominations) renew() {
 	x.waits.Action = ""
 }
 
-// jobs are those of which others go for a task, or went, in key order.
+// jobs returns, in key order, the jobs of tasks for which pods are or were evicted.
 func (x nominations) jobs() (jobs []*model.Job) {
 	for t := range x.forced {
 		jobs = append(jobs, t.Job)

@@ -16,7 +16,8 @@ type outcome struct {
 	blocks bool // the job blocks its queue: the jobs behind it wait as well
 }
 
-// note is a wait of a job or a task, or that what an earlier step had said is no more, or why nobody goes for it.
+// note is what a turn reports for a job or a task: that it waits, that an earlier reason no longer applies, or why no pod is evicted for
+// it.
 type note struct {
 	task   int         // ofJob: the job as a whole
 	wait   *model.Wait // nil: no more

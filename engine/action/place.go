@@ -10,7 +10,6 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
-	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
@@ -85,7 +84,8 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 	return a.Yes
 }
 
-// beyondShare asks the gate of that name. What an earlier step said of a job that passes it no longer holds.
+// beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
+// its tasks.
 func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
 	if !x.s.BeyondShare(j) {
 		return false
@@ -132,9 +132,7 @@ func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
 
 // stillTakes asks again whether a step takes a job, unless that cannot change while the step runs.
 func (x *Cycle) stillTakes(step *policy.Step, j *model.Job) bool {
-	e := step.Condition(policy.KeyJobs)
-	return e == nil || !slices.ContainsFunc(e.Reads.All, func(r rules.Read) bool { return r.Changes > rules.ByAdmit }) ||
-		x.jobPasses(step, policy.KeyJobs, j)
+	return !step.Moves(policy.KeyJobs) || x.jobPasses(step, policy.KeyJobs, j)
 }
 
 func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {

@@ -35,8 +35,9 @@ type document struct {
 	text []byte
 }
 
-// Counterexample is the smallest world that is found in some time, beginning with a moment, in which both policies decide otherwise, as a
-// scenario of what the new one decides there. An error says that there is none in what can be written of it.
+// Counterexample returns the smallest world that it finds while within returns true, in which the two policies decide differently. It
+// starts from a moment. The result is a scenario with the decisions of the new policy. An error means that what can be written of the
+// moment does not show a difference.
 func Counterexample(m *Moment, other *policy.Policy, within func() bool) ([]byte, error) {
 	all, err := documents(m.Objects)
 	if err != nil {

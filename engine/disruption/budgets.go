@@ -79,7 +79,7 @@ func (x *Budgets) update(t *model.Task) {
 	}
 }
 
-// leaves says that a task goes by our own decision, of which its pod tells nothing yet.
+// leaves reports whether this scheduler decided to evict a task, and its pod does not show it yet.
 func leaves(t *model.Task) bool {
 	return (t.Status == model.Releasing || t.Status == model.Gone) && t.Object.DeletionTimestamp == nil
 }

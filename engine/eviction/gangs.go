@@ -50,10 +50,10 @@ type Unit struct {
 
 func (u *Unit) job() *model.Job { return u.victims[0].Task.Job }
 
-// TellInVain tells why nobody goes for a gang; if some of it has room, that there is nothing to tell.
+// TellInVain reports why no pod is evicted for a gang. If a part of the gang has a place, it clears the reason.
 func (x *Gangs) TellInVain(j *model.Job, found bool) { x.vain.told(x.Search, j, nil, found) }
 
-// StableRoom finds room for a gang that nobody takes back.
+// StableRoom finds places for a gang that no victim would take back.
 func (x *Gangs) StableRoom(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	before := x.Txn.Mark()
 	for ok, again, tries := false, true, 0; again && tries < policy.MostUnstable; tries++ {
@@ -68,8 +68,8 @@ func (x *Gangs) StableRoom(j *model.Job, tasks []*model.Task) (n Need, found boo
 	return Need{}, false
 }
 
-// RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
-// for them, else as the fewest units go, in their order, from which none can be spared.
+// RoomForGang finds places for as many of a job's tasks, in their order, as the job may be held with, and for at least one. It evicts no
+// pod if possible, otherwise the fewest units, in their order, that are all needed.
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	start := x.Txn.Mark()
 	x.vain.Reset()

@@ -5,13 +5,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// inVain is why nobody goes for the present task, or gang.
+// inVain collects the reasons why no pod is evicted for the current task or gang.
 type inVain struct {
 	report.InVain
 	tell func(*model.Job, *model.Task, model.InVain) // nil: nobody is told, as of a detour
 }
 
-// node counts a node on which nobody goes: as some would take the room back, or for another cause if anybody is asked.
+// node counts a node without victims: because a victim would take the resources back, or, if the node has candidates, because of another
+// cause.
 func (v *inVain) node(candidates []*model.Task, back bool, cause func(*report.InVain)) {
 	switch {
 	case v.tell == nil:
@@ -22,7 +23,7 @@ func (v *inVain) node(candidates []*model.Task, back bool, cause func(*report.In
 	}
 }
 
-// told tells it; if room was found, that there is nothing to tell.
+// told reports why no pod is evicted. If a place was found, it clears the reason.
 func (v *inVain) told(by *Search, j *model.Job, t *model.Task, found bool) {
 	if found {
 		v.Reset()
@@ -32,7 +33,7 @@ func (v *inVain) told(by *Search, j *model.Job, t *model.Task, found bool) {
 	}
 }
 
-// TellAgain tells of a task what was told of another that fares alike.
+// TellAgain reports for a task the reason of another task for which the search had the same result.
 func (x *Search) TellAgain(t *model.Task, why model.InVain) {
 	if x.vain.tell != nil {
 		x.vain.tell(t.Job, t, why)

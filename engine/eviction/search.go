@@ -1,5 +1,5 @@
-// Package eviction makes room for a task: on which node, who goes for it, and why none of them can be spared. engine/reference/eviction
-// defines it.
+// Package eviction frees resources for a task. It decides on which node, by evicting which pods, and why each of these evictions is
+// necessary. engine/reference/eviction defines its behavior.
 package eviction
 
 import (
@@ -63,9 +63,10 @@ type Options struct {
 	Action  string
 	// Warn is told of conditions that err.
 	Warn func(text string)
-	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
+	// Served are the jobs for which pods are evicted, and the jobs that still wait for resources that evicted pods freed. Their own pods
+	// are not evicted for other jobs meanwhile.
 	Served map[*model.Job]bool
-	// InVain is told why nobody goes for a task, or, where that is nil, for a job as a whole; nil: nobody is told.
+	// InVain receives why no pod is evicted for a task, or, if the task is nil, for a job as a whole. nil: the reasons are dropped.
 	InVain func(*model.Job, *model.Task, model.InVain)
 	// About says whether a step would look at a task that waits.
 	About func(*policy.Step, *model.Task) bool
@@ -83,7 +84,7 @@ func New(o Options) *Search {
 	return x
 }
 
-// LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
+// LookAhead treats all tasks that are being released as gone until LookBack, so that promises see the nodes as they will be.
 func (x *Search) LookAhead() {
 	for row, releasing := range x.c.Nodes.Releasing[model.Pods] {
 		if releasing == 0 {
@@ -114,8 +115,8 @@ func (x *Search) LookBack() {
 	}
 }
 
-// RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made. Where it is to be kept at
-// once, it is stable.
+// RoomFor finds a place for a task: without evictions if possible, otherwise on the first node where evictions free enough resources. If
+// the step commits each task at once, the place is stable.
 func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	before := x.Txn.Mark()
 	for ok, again, tries := false, true, 0; !ok && again && tries < policy.MostUnstable; tries++ {
@@ -318,7 +319,7 @@ func (x *Search) spared(v *model.Task) bool {
 	return true
 }
 
-// enough says whether a task could fit if all candidates went, as far as amounts tell: if not, nobody need be asked.
+// enough reports whether a task could fit if all candidates were evicted, by resource amounts alone. If not, no row need be asked.
 func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool {
 	for _, dim := range x.c.Nodes.Dims() {
 		if !t.Request.Has(dim) {
@@ -422,7 +423,8 @@ func (r *Room) mayFitElsewhere(others *vacant) bool {
 	return true
 }
 
-// elsewhere moves one of some promises to where nobody goes for it, if there is room, from which nobody would take it back.
+// elsewhere moves one promise to a place that needs no eviction and that no task would take back. If there is no such place, nothing
+// changes.
 func (x *Search) elsewhere(done []Room, which int) {
 	before, was := x.Txn.Mark(), done[which]
 	var there []int // the others on its node may rest on who went for it
@@ -520,7 +522,8 @@ func (x *Search) without(done []Room, there []int, of, which int) {
 	v.isNeeded(&done[of], refused.Task, why)
 }
 
-// isNeeded notes why a victim cannot be spared: what would refuse the node to whom it goes for, with all others in place, or else to at.
+// isNeeded records why a victim must be evicted. With this victim still on its node, and all other promises in place, the reason refuses
+// the node to its preemptor, or otherwise to the task at.
 func (v *Victim) isNeeded(own *Room, at *model.Task, why model.Reason) {
 	txn := own.by.Txn
 	before := txn.Mark()

@@ -7,16 +7,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// barred is a task that does not go for a job.
+// barred is a task that may not be evicted for a job.
 type barred struct {
 	victim *model.Task
 	job    *model.Job
 }
 
-// Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
-// they left. Who would is barred: it does not go for that job in this step, and again says that it may be tried without. With what a job
-// gets in one turn more may be taken from it than before: if somebody who went for it in an earlier one would do that now, it is not tried
-// again.
+// Stable reports whether the evictions are stable. They are not if a victim, once it is pending again, could have its preemptor evicted
+// from the node that the victim left. Such a victim is barred: it is not evicted for that job again in this step. again reports whether the
+// turn may be tried again without the barred victims. It may not if the new promises let a victim of an earlier turn take its resources
+// back.
 func (x *Search) Stable(done []Room) (ok, again bool) {
 	takers := x.takers(done, model.NoNode)
 	for _, b := range takers {
@@ -57,7 +57,7 @@ func newAftermath(x *Search) *aftermath {
 	return a
 }
 
-// suppose takes those who are promised room, with all of their jobs who are, for Running, and those who go for them for pending again.
+// suppose treats the tasks with promises, and all promised tasks of their jobs, as Running. It treats their victims as Pending again.
 func (a *aftermath) suppose(done []Room) {
 	x := a.Search
 	jobs := map[*model.Job]bool{}
@@ -99,7 +99,7 @@ func (a *aftermath) runs(j *model.Job) {
 	}
 }
 
-// takers are those who go for some promises and would take the room back, on one node, or on any.
+// takers returns the victims of some promises that would take the resources back, on one node or, with model.NoNode, on any node.
 func (x *Search) takers(done []Room, row int32) (out []barred) {
 	if !slices.ContainsFunc(done, func(r Room) bool { return (row == model.NoNode || r.row == row) && len(r.Victims) > 0 }) {
 		return nil
@@ -117,7 +117,7 @@ func (x *Search) takers(done []Room, row int32) (out []barred) {
 	return out
 }
 
-// fromMates says whether somebody who went for the other promises would take their room back.
+// fromMates reports whether a victim of the other promises would take their resources back.
 func (a *aftermath) fromMates(done []Room) bool {
 	before := a.Txn.Mark()
 	defer a.Txn.Rollback(before)

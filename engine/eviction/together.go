@@ -14,15 +14,15 @@ type together struct {
 	gated  []int // those of which the gate allocatable is asked
 }
 
-// vacant is on which nodes there is room for what is asked, as far as amounts tell, at a content of the cluster. Of many promises few ask
-// for something else, and few are moved.
+// vacant stores on which nodes a request fits by its amounts, for one content of the cluster. Among many promises there are few different
+// requests, and few promises are moved.
 type vacant struct {
 	content uint64
 	rows    map[string][2]int32 // the first two, as the one may be a task's own
 	text    []byte
 }
 
-// beside says whether another node than one has room for what is asked.
+// beside reports whether a node other than own has enough free resources for a request.
 func (v *vacant) beside(c *model.Cluster, asked model.Resources, own int32) bool {
 	if v.rows == nil || v.content != c.Content() {
 		v.content, v.rows = c.Content(), map[string][2]int32{}

@@ -10,9 +10,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// certificate shows of an eviction of this cycle, beside why the pod cannot be spared, that it serves: where the other has its place once
-// all are gone who go for it, and of each row that permits it which values it read, with these still there. Who may not know the other is
-// told nothing.
+// certificate shows that an eviction of this cycle has an effect: where the preemptor has its place once all its victims are gone. For each
+// row that permits the eviction, it shows the values that the row read, with the victims still in place. It returns "" if the user may not
+// see the preemptor.
 func certificate(x *Cycle, e *model.Evict) string {
 	victim := x.cluster.Tasks[e.Task]
 	if victim == nil || e.For != "" && (x.cluster.Tasks[e.For] == nil || !x.sees(e.For)) {

@@ -20,7 +20,7 @@ type Cycle struct {
 	Plan    *model.Plan
 	// Past has what earlier cycles decided; nil: that is not known.
 	Past *Past
-	// Sees says whether who asks may know what is in a namespace; nil: of all. What is in others is told of without names.
+	// Sees reports whether the user who asks may see a namespace; nil: all of them. Objects of other namespaces are reported without names.
 	Sees func(namespace string) bool
 
 	// Titles are those of the cluster's jobs.

@@ -332,7 +332,7 @@ func (x *Cycle) Masked(e model.Evict) model.Evict {
 	return e
 }
 
-// eviction is for whom a pod goes, by which rows, and why it has to.
+// eviction returns for which pod a pod is evicted, by which rows, and why.
 func (x *Cycle) eviction(v *model.Evict) string {
 	named := x.Masked(*v)
 	return fmt.Sprintf("  evicted from %s %s\n", v.Node, BecauseOf(&named, "\n  "))

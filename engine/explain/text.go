@@ -141,7 +141,7 @@ func Numbered(name string) (prefix string, n int, ok bool) {
 	return prefix, n, true
 }
 
-// BecauseOf says for whom a pod goes, by which rows, and if it is for another why that needs it.
+// BecauseOf returns what ForWhom returns and, if the pod is evicted for another pod, why that pod needs the eviction.
 func BecauseOf(e *model.Evict, between string) string {
 	if e.For == "" {
 		return ForWhom(e)
@@ -149,7 +149,7 @@ func BecauseOf(e *model.Evict, between string) string {
 	return ForWhom(e) + between + needed(e)
 }
 
-// ForWhom says for whom a pod goes, in which action, and by which rows.
+// ForWhom returns for which task a pod is evicted, in which action, and by which rows.
 func ForWhom(e *model.Evict) string {
 	if e.For == "" {
 		return fmt.Sprintf("in %s: %s", e.Action, e.Reason.Text)

@@ -74,8 +74,8 @@ func (s *Answers) Remove(name string) []Subject {
 	return []Subject{old.Of}
 }
 
-// Find is what was said at an address, asked in a form, of a subject, or of one that is wider; nil: nothing. What says nothing of its form
-// counts last.
+// Find returns the answer for an address and a form about a subject, or otherwise about a wider subject; nil: there is none. An answer that
+// states no form counts last.
 func (s *Answers) Find(url, as string, of Subject) *Known {
 	if len(s.byKey) == 0 {
 		return nil

@@ -1,5 +1,4 @@
-// Package extender is what services outside that are asked for their opinion are asked, and what they said: inputs of a decision, with an
-// age.
+// Package extender contains the questions to external services, and their answers. An answer is an input of a decision, and has an age.
 //
 //	policy + cluster --Decide--> Plan.Asks --live--> a service --> Answer --delta--> model.Cluster, for the next cycle
 //	files --sim--------------------------------------------------> Answer --delta--> model.Cluster

@@ -200,7 +200,8 @@ func (k *Places) slots(row int32, size, beside model.Resources) int64 {
 	return int64(max(most, 0))
 }
 
-// Take says for whom a task may not have the place on a node that was found for it; nil: it may, and has it from here on.
+// Take gives a task the place that was found for it on a node, unless the place is kept for another job. Then it returns that job; nil: the
+// task has the place.
 func (k *Places) Take(t *model.Task, row int32) *model.Job {
 	if k == nil || len(k.shapes) == 0 {
 		return nil

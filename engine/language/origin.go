@@ -6,9 +6,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// What of the world the value of a field is made of: each says so where it is declared, beside how often it changes, and one that is made
-// of several things says all of them. A path from a root leads from object to object; what is read of each counts by that object's own
-// declarations. What may be remembered, for whom and until when, follows from this (dependency.go) and is said nowhere else.
+// An origin states from which part of the world the value of a field comes. Each field declares its origins, next to how often it changes.
+// On a path from a root, the declarations of each object count for what is read of it. dependency.go derives from them, and only from them,
+// what may be remembered, for which object and until when.
 //
 // Of the object that has the field:
 const (

@@ -129,9 +129,9 @@ func (b *binder) evictOnce(ctx context.Context, e *eviction) {
 	b.feed.add(change{object: &evictOutcome{e, result, err}}, result == refused)
 }
 
-// sendAway asks the API server to evict or to delete a pod. What is deleted says that it goes before, so that whoever sees it end knows
-// why; what is evicted is made to say so by the API server as it goes, and by us in more words after, for it would write over them.
-// So a pod that stays, whether by a budget or because we end in between, has not said that it goes, unless it was to be deleted.
+// sendAway asks the API server to evict or to delete a pod. Before a deletion, it writes the reason to the pod, for those who see the pod
+// end. After an eviction, it adds its reason to the condition of the API server, which would overwrite an earlier one. So a pod that stays
+// has no such condition, unless it was to be deleted.
 func (b *binder) sendAway(ctx context.Context, e *eviction) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -152,7 +152,7 @@ func (b *binder) sendAway(ctx context.Context, e *eviction) (result, error) {
 	return result, err
 }
 
-// stays has a pod that said that it goes say that it stays.
+// stays writes to a pod that its eviction was refused, if an earlier condition announced the eviction.
 func (b *binder) stays(ctx context.Context, e *eviction, text string) {
 	if !e.marked {
 		return
@@ -164,7 +164,7 @@ func (b *binder) stays(ctx context.Context, e *eviction, text string) {
 	}
 }
 
-// mark writes on a pod whether it goes. One that is not there, or is another, is none to write on, and no error.
+// mark writes to a pod whether it is evicted. A pod that was deleted, or that has another UID, is skipped without an error.
 func (b *binder) mark(ctx context.Context, e *eviction, goes corev1.ConditionStatus, text string) error {
 	if goes == corev1.ConditionTrue && e.marked {
 		return nil
@@ -229,7 +229,7 @@ func refusal(err error) string {
 	return strings.TrimSuffix(errText(err), ".") + ": " + cause.Message
 }
 
-// evictedEvents says of a pod that goes, of its group, and of the pod for which it goes, that it goes and why.
+// evictedEvents writes an event with the reason on the victim, on its PodGroup, and on the pod for which the victim is evicted.
 func evictedEvents(said *recorder) func(*eviction) {
 	return func(e *eviction) {
 		said.Event(e.victim, corev1.EventTypeWarning, eventEvict, e.text())
@@ -260,7 +260,7 @@ type spared struct {
 	refusals int
 }
 
-// spare says until when a pod is left alone of which another eviction was refused.
+// spare returns until when a pod is protected after another of its evictions was refused.
 func (v *evictor) spare(t *model.Task, now time.Time) time.Time {
 	s := v.spared[t.Key]
 	if s == nil || s.uid != t.UID {
@@ -307,13 +307,13 @@ func (l *loop) sendEvicts(plan *model.Plan) {
 	l.apply()
 }
 
-// waitsStill says whether the pod for which another goes is still there, and on no node.
+// waitsStill reports whether the pod for which another pod is evicted still exists and has no node.
 func (l *loop) waitsStill(e *eviction) bool {
 	w := l.cluster.Tasks[e.For]
 	return e.winner == nil || w != nil && w.UID == string(e.winner.UID) && w.Waits()
 }
 
-// recall takes back evictions that have not gone out. What may be under way is left to end, and not tried again.
+// recall cancels evictions that were not sent yet. An eviction that may have been sent is left to end, and is not tried again.
 func (l *loop) recall(which func(*eviction) bool) {
 	for key, e := range l.evicts.leaving {
 		if !which(e) {

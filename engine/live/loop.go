@@ -385,8 +385,8 @@ func phaseIn(c *model.Cluster) func(group string) string {
 	}
 }
 
-// tell has written what of a plan others are to see. What somebody waits for goes out at once; the rest is compared with what was
-// said as a whole, and therefore now and then, and only where something changed or the time for it has come.
+// tell writes what users and controllers read of a plan. It writes admissions at once, because the controllers wait for them. It compares
+// the rest with the written statuses only from time to time, if something changed or the time for it has come.
 func (l *loop) tell(plan *model.Plan, now time.Time) {
 	s := l.statuses
 	s.stale = s.stale || !plan.Same

@@ -114,7 +114,7 @@ func (v *verifier) mayName(namespace string, w proof.Violation) bool {
 	})
 }
 
-// tell tells of what does not hold of an eviction: on the pod that goes, or where none is named, on that for which there is to be room.
+// tell reports a violation by an event on the victim, or, if none is named, on the pod for which the eviction frees resources.
 func (v *verifier) tell(w proof.Violation, c *model.Cluster, stamp string) {
 	v.log.Info("an eviction does not hold when it is checked", "kind", w.Kind, "pod", w.Victim, "for", w.Task, "policy", stamp,
 		"found", w.String())

@@ -195,8 +195,7 @@ func (s *statuses) forgetWaits(cycle uint64) {
 	}
 }
 
-// nominated is the node on which a pod has room that others leave for it, which its status says, for whoever decides after us; "" if none
-// do.
+// nominated returns the node on which evicted pods free resources for a pod, or "". The pod's status names the node, for later decisions.
 func (l *loop) nominated(b *model.Bind) string {
 	if t := l.cluster.Tasks[b.Task]; t != nil {
 		return t.NominatedNode
@@ -243,8 +242,8 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 	l.statuses.forgetWaits(l.cycle)
 }
 
-// waitOf says why one task waits. What is in back-off after a refused binding has a reason of its own; what
-// has gates of its user's has its reason from the API server.
+// waitOf records why one task waits. A task in back-off after a refused binding has a reason of its own. A task with gates of its user has
+// its reason from the API server.
 func (l *loop) waitOf(key string, c cause, now time.Time) {
 	t := l.cluster.Tasks[key]
 	if t == nil || t.Foreign || t.Status != model.Pending {

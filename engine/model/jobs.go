@@ -222,8 +222,7 @@ func (c *Cluster) enterQueue(j *Job) {
 	c.touchQueue(q)
 }
 
-// Seated says whether the job stands in a queue that jobs may stand in: one that is there, and is not the root, which only
-// holds other queues.
+// Seated reports whether the job is in a queue that accepts jobs: the queue exists, and is not the root, which only contains other queues.
 func (j *Job) Seated() bool {
 	return !j.Orphan && j.Queue != nil && j.QueueName != v1beta1.RootQueue
 }

@@ -48,7 +48,7 @@ type Plan struct {
 	Same bool `json:"-"`
 }
 
-// Remember has the cluster remember for whom those go whom the plan evicts.
+// Remember records in the cluster for which tasks the plan evicts its victims.
 func (p *Plan) Remember(c *Cluster) {
 	for i := range p.Evicts {
 		if e := &p.Evicts[i]; c.Jobs[e.Job] != nil && c.Jobs[e.ForJob] != nil {
@@ -138,7 +138,8 @@ type Evict struct {
 	// Reason is the first row that lets it go; Rows are all that do, as table/rule.
 	Reason Reason   `json:"reason"`
 	Rows   []string `json:"rows,omitempty"`
-	// Needed is what refuses the node to the task for which it goes, were it spared; or to NeededFor, which was promised room as well.
+	// Needed is why the preemptor would have no place on the node without this eviction; if NeededFor is set, why that task would have
+	// none.
 	Needed    Reason `json:"needed,omitzero"`
 	NeededFor string `json:"neededFor,omitempty"`
 	// Whole says that it goes with all others of its job: Needed is what refuses the other, were they all spared.
@@ -171,7 +172,7 @@ type Wait struct {
 	Tried *Tried `json:"-"`
 	// Fared is how a task fared in such a turn of its job, whose reason it shares.
 	Fared Fared `json:"fared,omitzero"`
-	// InVain is why nobody goes for it, of each action that looked for somebody who may.
+	// InVain states, for each action that looked for victims, why no pod is evicted for it.
 	InVain []InVain `json:"inVain,omitempty"`
 }
 
@@ -179,7 +180,7 @@ type Wait struct {
 type InVain struct {
 	Action string `json:"action"`
 	Scope  string `json:"scope"` // whose pods it looked at: policy.ScopeJob, ScopeQueue, ScopeOtherQueues
-	// Nodes says how many nodes, or, for a gang, how many pods there are of each kind. Nodes of which nobody is asked are not among them.
+	// Nodes counts the nodes, or, for a gang, the pods of each kind. Nodes without a candidate are not counted.
 	Nodes []NodeCount `json:"nodes"`
 }
 

@@ -100,9 +100,9 @@ func (t *Task) decided() bool {
 	return t.recorded || t.Status.onNode() && t.Object.Spec.NodeName == ""
 }
 
-// readDecided fills in what was decided of a task whose pod has a node: as it is known of the older version of it, else as its record
-// says. Without a record its annotations are its owner's word, now as ever; what they say of devices can only be more than it holds, so
-// a share is taken for all of the device. What a pod asks for in Volcano's words is in its containers, which nobody can change.
+// readDecided restores what was decided for a task whose pod has a node: from the task's older version, otherwise from its record. Without
+// a record, the annotations are the owner's claim. A share of a device then counts as the whole device, so that no pod holds more than is
+// counted. Requests in Volcano's form are in the containers, which no user can change.
 func (t *Task) readDecided(old *Task, m *mistakes) {
 	if t.NodeName == "" {
 		return

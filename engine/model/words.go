@@ -103,8 +103,8 @@ func (n NodeCount) Why() string {
 	return n.Text
 }
 
-// String is why something waits, for people: its reason, what rejected how many nodes as far as the reason has not said it, and why nobody
-// goes for it.
+// String describes for people why something waits: its reason, which rows rejected how many nodes as far as the reason does not state it,
+// and why no pod is evicted for it.
 func (w *Wait) String() string {
 	parts := []string{w.withNodes()}
 	for _, why := range w.InVain {

@@ -14,7 +14,7 @@ func Wishes(o *corev1.PodSpec) (out []int) {
 		for i := range list {
 			limit, limited := list[i].Resources.Limits[corev1.ResourceCPU]
 			q := list[i].Resources.Requests[corev1.ResourceCPU]
-			// The exact comparison of amounts beyond counting takes seconds.
+			// An exact comparison of very large amounts takes seconds.
 			if about := q.AsApproximateFloat64(); about < 1 || about > mostCPUs || limit.AsApproximateFloat64() != about {
 				continue
 			}

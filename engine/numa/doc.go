@@ -1,5 +1,5 @@
-// Package numa says which CPUs of a node a pod will have: what a Numatopology tells of the node, which CPUs are free beside those who are
-// there, and which of these the kubelet would choose.
+// Package numa computes which CPUs of a node a pod will have: what a Numatopology states about the node, which CPUs the pods on the node
+// leave free, and which of these the kubelet would choose.
 //
 //	Read      object -> Node, with what is wrong in it
 //	Free      who is on the node -> CPUs that nobody has

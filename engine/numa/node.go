@@ -202,9 +202,9 @@ func (n *Node) has(h Holder) (s Set, ok bool) {
 	return n.listed[i].cpus, true
 }
 
-// Free are the CPUs that nobody has of those who are on the node. Whom the kubelet lists has what it says; what was chosen for the others
-// is theirs, and where the kubelet gave that to somebody else, they have as many of what is left. A listed pod that is not on the node any
-// more has nothing.
+// Free returns the CPUs that no pod on the node has. A pod that the kubelet lists has the CPUs of that list. Any other pod has the CPUs
+// that were chosen for it. If the kubelet gave some of these to a different pod, as many other free CPUs count as taken. A listed pod that
+// is no longer on the node has none.
 func (n *Node) Free(holders iter.Seq[Holder]) Set {
 	var given, chosen Set
 	var unlisted []Holder

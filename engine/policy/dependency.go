@@ -7,9 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// This file says what follows from the declarations of what is read (origin.go): all that decides what may be remembered asks here, and of
-// what is remembered of queues package facts. It is
-// asked when a policy is compiled or a session begins.
+// This file derives dependencies from the declarations of what is read (origin.go). All code that decides what may be remembered asks here;
+// for what is remembered of queues, package facts decides. The code runs when a policy is compiled or a session begins.
 
 // Dependency is what the value of a row, or of an expression, rests on.
 type Dependency struct {
@@ -129,7 +128,7 @@ func OfClock(read rules.Read) bool { return read.Root == "now" || AnyOf(read, la
 // OfAnswers says that a read is of what the rows of jobStarving answer.
 func OfAnswers(read rules.Read) bool { return AnyOf(read, language.FromAnswers) }
 
-// aroundNode says that a read goes to what lies around the node that is tried.
+// aroundNode reports whether a read is of the surroundings of the node that is tried.
 func aroundNode(read rules.Read) bool {
 	return OfNodes(read) && AnyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates)
 }
@@ -200,8 +199,8 @@ func (p *Policy) Reach(read rules.Read, owner string) Reach {
 	return far
 }
 
-// lasting says that a read, seen from an object of its kind, is of what that object is touched with, in whatever cycle: not of what settles
-// once a cycle, nor of what moves with other objects.
+// lasting reports whether a read, seen from an object of its kind, changes only with that object, in every cycle. Values that settle once a
+// cycle, and values that change with other objects, do not.
 func (p *Policy) lasting(read rules.Read, owner string) bool {
 	if p.Reach(read, owner) != Within || len(read.Steps) == 0 {
 		return false

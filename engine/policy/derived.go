@@ -22,8 +22,8 @@ type Derived struct {
 
 // Deriver is a value with what is its own of that.
 type Deriver interface {
-	// Carry says whether the value, but for what the logs name, is what it would be if it were made anew at this moment of another cycle,
-	// or after a change of objects. The moment that it holds at is still the old one.
+	// Carry reports whether the value, except for what the logs name, equals the value that Rebuild would compute at this moment of another
+	// cycle, or after a change of objects. The value still has its old moment then.
 	Carry(to language.Stamp) bool
 	// Replay takes in what the logs name; false: it must be made anew.
 	Replay(to language.Stamp) bool

@@ -57,8 +57,8 @@ func (c *compiler) lintTaking(r *Rule) {
 	}
 }
 
-// lintDue warns of a table that says which queues may take by force, and who goes for them, and not what falls with that, so that queues
-// may take from each other in turn.
+// lintDue warns about a table that states which queues may take by force, and which pods they evict, but no amount that each eviction
+// lowers. With such a table, queues may take resources from each other in turns.
 func (c *compiler) lintDue(entries []*entry) {
 	across := slices.ContainsFunc(c.p.Displacing(), func(s *Step) bool {
 		return s.Word(KeyScope) == ScopeOtherQueues && s.Gate(Preemptive)

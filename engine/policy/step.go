@@ -22,6 +22,12 @@ type Step struct {
 // Condition is a parameter that is an expression; nil: it always holds.
 func (s *Step) Condition(key string) *eval.Expr { return valueOf[*eval.Expr](s, key) }
 
+// Moves says whether the answer of a condition can change while the step runs.
+func (s *Step) Moves(key string) bool {
+	e := s.Condition(key)
+	return e != nil && slices.ContainsFunc(e.Reads.All, func(r rules.Read) bool { return r.Changes > rules.ByAdmit })
+}
+
 // Flag is a parameter that is true or false.
 func (s *Step) Flag(key string) bool { return valueOf[bool](s, key) }
 
@@ -31,7 +37,7 @@ func (s *Step) Word(key string) string { return valueOf[string](s, key) }
 // Period is a parameter that is a time.
 func (s *Step) Period(key string) time.Duration { return valueOf[time.Duration](s, key) }
 
-// Name is the verb with what tells the step from others of its action, for what is remembered of it.
+// Name returns the verb with what distinguishes the step from other steps of its action. What is remembered of the step has this name.
 func (s *Step) Name(action string) string {
 	return action + "/" + s.Verb.Name + "/" + strconv.Itoa(s.number)
 }

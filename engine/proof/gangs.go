@@ -56,7 +56,7 @@ func (x *Cycle) need(all []*promise, last int) (out []*promise) {
 	return out
 }
 
-// by is the action by which somebody goes for it, else that which promised it.
+// by returns the action that evicts pods for the promise, or otherwise the action that promised the place.
 func (p *promise) by() string {
 	if len(p.victims) > 0 {
 		return p.victims[0].evict.Action
@@ -112,8 +112,8 @@ func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 	x.idleForGang(all[slices.Index(all, need[0]):], need)
 }
 
-// certifiedGang checks what the plan says of those who go for a need: by which rows, and what would refuse which promise, were one, or the
-// whole of a gang, spared.
+// certifiedGang checks what the plan states about the victims of a need: which rows permit each eviction, and why a promise would be
+// refused if the pod, or its whole gang, stayed.
 func (x *Cycle) certifiedGang(all, need []*promise) {
 	victims := goingFor(need)
 	if len(victims) == 0 {
@@ -149,7 +149,8 @@ func (x *Cycle) certifiedGang(all, need []*promise) {
 	}
 }
 
-// legalForGang asks once more whether those may go who go for a need, in the order of the plan, as if they were all that were asked about.
+// legalForGang asks the rows again whether they permit the victims of a need, in the order of the plan. These victims are the only
+// candidates.
 func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 	step, t := need[len(need)-1].step, need[0].task // that of the others may not be known yet
 	scope := step.Word(policy.KeyScope)
@@ -197,7 +198,7 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 	})
 }
 
-// goesWhole says whether the rest of a job goes as a whole: then nobody of it is of use any more.
+// goesWhole reports whether the rest of a job is evicted as a whole. In that case its remaining pods are of no use.
 func goesWhole(all []*promise, j *model.Job) bool {
 	return slices.ContainsFunc(all, func(p *promise) bool {
 		return slices.ContainsFunc(p.victims, func(v victim) bool { return v.task.Job == j && v.evict.Whole })

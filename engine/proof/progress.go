@@ -94,9 +94,9 @@ func (x measured) beyond(t *model.Task, victims []victim) (sums []float64) {
 	return sums
 }
 
-// falls checks of those who go for a task of another queue that what is held beyond due has become less by the rows of each table that lets
-// all of them go. A task that asks for nothing makes it neither more nor less. It is asked as things were before anybody went; lets are by
-// victim.
+// falls checks evictions for a task of another queue. For each table that permits all of them, the amount beyond deserved shares, by the
+// rows of the table, must decrease. A task without requests does not change this amount. The state is the one before the evictions. lets is
+// indexed by victim.
 func (x measured) falls(step *policy.Step, t *model.Task, victims []victim, lets [][]*policy.Rule, after []float64) {
 	if step.Word(policy.KeyScope) != policy.ScopeOtherQueues || t.BestEffort || len(victims) == 0 {
 		return

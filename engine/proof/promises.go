@@ -63,8 +63,7 @@ func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 	return out
 }
 
-// inOrder puts promises in the order in which they were made: one that a later step promised the same once more stands where its victims
-// do.
+// inOrder sorts promises in the order in which they were created. A promise that a later step repeated is at the position of its victims.
 func inOrder(plan *model.Plan, all []*promise) {
 	keys, last := map[*promise]int{}, -1
 	for _, p := range all {
@@ -108,7 +107,7 @@ type placed struct {
 	place int
 }
 
-// inScope says whether a victim is one of those at whom a step looks for a task.
+// inScope reports whether a victim is in the scope of a step for a task.
 func inScope(s *policy.Step, t, v *model.Task) bool {
 	sameJob, sameQueue := t.Job == v.Job, t.Job.Queue == v.Job.Queue
 	switch s.Word(policy.KeyScope) {
@@ -354,7 +353,7 @@ func (x *Cycle) legal(p *promise) {
 
 func (x *Cycle) giveBack(v victim) { x.txn.Return(v.task, x.was(v.task)) }
 
-// permitted checks by which rows the plan says that those may go who go for a task.
+// permitted checks which rows the plan names for the victims of a promise.
 func (x *Cycle) permitted(p *promise) {
 	if len(p.victims) > 0 {
 		x.legal(p)
@@ -455,8 +454,8 @@ func (x *Cycle) needed(all []*promise, of *promise, v victim) {
 	})
 }
 
-// idle checks that the task of a promise had no room anywhere before anybody went for it and for those that came later. Who was promised
-// room before may have been moved since to where those leave who go for it, and would need other room too.
+// idle checks that the task of a promise had no free place anywhere before its own victims and those of later promises were evicted. A task
+// with an earlier promise may have moved to a place that these victims free. It would need another place too.
 func (x aftermath) idle(all []*promise, i int) {
 	p := all[i]
 	x.tried(func() {

@@ -1,5 +1,5 @@
-// Package proof checks evictions after they were decided. It knows nothing of how they are found: it puts the promises of a plan back,
-// takes those who go for gone, and asks the policy whether that is so for which it says that they go.
+// Package proof checks evictions after they were decided. It does not use the search that found them: it places the promised tasks again,
+// treats all victims as gone, and asks the policy whether the reasons that the plan states are true.
 //
 //	proof.go     a cycle: what is noted before it, and the plan that is checked after it
 //	promises.go  what is checked of each promise for which somebody goes
@@ -24,21 +24,22 @@ type Kind string
 
 // The kinds of violations.
 const (
-	// Fit: a task does not fit the node that it is promised, though all who go were gone, or its job would not start with it.
+	// Fit: a task does not fit the node that it is promised, even with all victims gone, or its job would not start with it.
 	Fit Kind = "fit"
-	// Lost: a task that is promised room for which nobody goes, by a step that evicts, has it no more.
+	// Lost: a step that evicts promised a task a place without victims, and the task does not fit there any more.
 	Lost Kind = "lost"
 	// Needed: all promises would hold were the victim spared.
 	Needed Kind = "needed"
-	// Stable: the victim, pending again, would have the task evicted for which it goes, or another that was promised room there.
+	// Stable: once it is pending again, the victim could have its preemptor evicted, or another task that was promised a place on that
+	// node.
 	Stable Kind = "stable"
 	// Legal: the tiers of the policy, vetoes included, do not permit the eviction, through whichever rows.
 	Legal Kind = "legal"
 	// Row: a row that the plan names did not permit the eviction when room was made. By the end of the cycle other rows may permit it.
 	Row Kind = "row"
-	// Certificate: the plan does not say for whom, by which rows and why a victim goes, or what it says is not so.
+	// Certificate: the plan does not state for which task, by which rows and why the victim is evicted, or what it states is not true.
 	Certificate Kind = "certificate"
-	// AtEnd: what the plan says of a victim was so when room was made, and is no more, as others go, or have places, by now.
+	// AtEnd: what the plan states about a victim was true when the victim was chosen. Later evictions or placements made it untrue.
 	AtEnd Kind = "atEnd"
 	// Candidate: the step is not about such victims, or the victim is spared for now.
 	Candidate Kind = "candidate"
@@ -48,7 +49,7 @@ const (
 	Foreign Kind = "foreign"
 	// Twice: the victim goes already.
 	Twice Kind = "twice"
-	// Untold: a task goes of which the plan does not tell.
+	// Untold: a task is evicted, but the plan does not list it.
 	Untold Kind = "untold"
 	// Gang: a gang is taken below its minimum and not as a whole, under a policy that keeps gangs whole.
 	Gang Kind = "gang"
@@ -59,7 +60,7 @@ const (
 	Idle Kind = "idle"
 )
 
-// Violation is something that does not hold of an eviction, or of the promise for which somebody goes.
+// Violation is a fault of an eviction, or of the promise for which pods are evicted.
 type Violation struct {
 	Kind   Kind
 	Task   string // for which room is made; "" where none is known

@@ -63,7 +63,7 @@ func (x aftermath) forces(s *policy.Step, t *model.Task) bool {
 		(!s.Gate(policy.Preemptive) || x.All(policy.Preemptive, j.OfRequest(t.Request)).Yes)
 }
 
-// takesBack says whether a task has room on a node only with some of ours gone whom the rows let go for it.
+// takesBack reports whether a task would fit a node only with the eviction of tasks in ours that the rows permit.
 func (x aftermath) takesBack(s *policy.Step, t *model.Task, row int32, ours map[*model.Task]bool) (back bool) {
 	scope := s.Word(policy.KeyScope)
 	candidates := slices.DeleteFunc(slices.Clone(x.c.Nodes.Tasks[row]), func(o *model.Task) bool {

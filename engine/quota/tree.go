@@ -58,13 +58,13 @@ func Flat(total model.Resources, parties []Party) []Place {
 	return places
 }
 
-// Tree places parties below the one called root. Going down, each may hold what its parent may, less what its siblings are
-// guaranteed, and no more than its capability, which takes from above what it lacks. The root may hold what its
-// capability says; where it has none, the total stands for it in the dimensions in which somebody directly below is guaranteed
-// something, so that there is something to keep free. The root deserves what those below it deserve together.
+// Tree places parties below the party called root. From the top down, a party may hold what its parent may hold, minus what its siblings
+// are guaranteed, and at most its capability. For a resource that its capability does not list, the limit of its parent applies. The root
+// may hold its capability. If it has none, the total applies in the dimensions in which a direct child has a guarantee, so that there is a
+// limit from which to reserve the guarantee. The root deserves the sum of what the parties below it deserve.
 //
-// A party whose way up ends at no root, or goes in a circle, stands alone with a Problem, and so do all
-// below it; the others do not notice. It costs one step for each party on each path.
+// A party whose chain of parents does not end at the root, or forms a circle, is placed alone with a Problem, and so are all parties below
+// it. The other parties are not affected. The cost is one step for each party on each path.
 func Tree(root string, total model.Resources, parties []Party) []Place {
 	t := &treeBuilder{
 		root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)),

@@ -9,8 +9,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// renew gives the tasks with a nominated node their room before anybody else has a turn: each is promised its node as it will be, and who
-// may not have it any more loses it; then each whom a node takes now is placed there. What of that is held is kept by its job as ever.
+// renew gives tasks with a nominated node their places before all other tasks. It promises each task its node as the node will be, and a
+// task that may not have its node any more loses it. Then it places each task that fits a node now. The job of a task keeps the places as
+// usual.
 func (x *cycle) renew() {
 	x.waits.Action = report.Nominated
 	ahead := &eviction.Search{Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Action: report.Nominated}
@@ -45,7 +46,7 @@ func (x *cycle) renew() {
 	x.waits.Action = ""
 }
 
-// forcedJobs are those of which others go for a task, or went, in key order.
+// forcedJobs returns, in key order, the jobs of tasks for which pods are or were evicted.
 func (x *cycle) forcedJobs() []*model.Job {
 	forced := eviction.Served(x.forced)
 	return slices.DeleteFunc(slices.Clone(x.c.JobsByKey()), func(j *model.Job) bool { return !forced[j] })

@@ -86,7 +86,8 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	return again, waits
 }
 
-// beyondShare asks the gate of that name. What an earlier step said of a job that passes it no longer holds.
+// beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
+// its tasks.
 func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
 	if !x.Any(policy.BeyondShare, x.Frame().OfJob(j)).Yes {
 		return false

@@ -21,8 +21,7 @@ func MakesRoom(preemptor string, rows []string) string {
 	return fmt.Sprintf("makes room for %s by %s", preemptor, strings.Join(rows, ", "))
 }
 
-// Needed adds what would refuse its node to a task that was promised it, were the one that is evicted spared: as a rule to the task for
-// which it goes.
+// Needed adds which task the node would refuse without the eviction, and why. Usually this is the task for which the pod is evicted.
 func Needed(e model.Evict, at *model.Task, why model.Reason) model.Evict {
 	where := "here"
 	if at.Key != e.For {

@@ -35,8 +35,8 @@ func refused(rule, text string) model.NodeCount {
 	return model.NodeCount{Table: "builtin", Rule: rule, Text: text}
 }
 
-// Of a row whose message tells of the node, so many different texts are told, each with its count, and so many nodes are looked at
-// for them. Where there are more, and where each of them names its node, the first stands for all.
+// mostTexts is how many different texts are reported for a row whose message depends on the node, each with its count. mostNodes is how
+// many nodes are examined for them. If there are more texts, or if each text names its node, the first text stands for all.
 const (
 	mostTexts = 3
 	mostNodes = 128

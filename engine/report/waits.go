@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Waits is of each job and task the last reason that it was left for, so that a later action's success clears it.
+// Waits stores the last reason why each job and task waits. A later action that succeeds clears the reason.
 type Waits struct {
 	Action string // at work
 	jobs   map[*model.Job]*model.Wait
@@ -19,7 +19,7 @@ type Waits struct {
 	whole  *model.Condition // of the jobs that can start
 }
 
-// vainOf is for whom nobody goes: a task, or a gang as a whole, of which task is nil.
+// vainOf is a task, or a gang as a whole if task is nil, for which no pod is evicted.
 type vainOf struct {
 	job  *model.Job
 	task *model.Task
@@ -44,8 +44,8 @@ func (w *Waits) ForTask(t *model.Task, why model.Reason, nodes []model.NodeCount
 	return &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: w.Action, Reason: why, Nodes: nodes}
 }
 
-// Set has a job, or where t is not nil one of its tasks, wait for a reason; nil: for none any more. What a job's turn undid is told
-// together with what an earlier one did.
+// Set records why a job waits, or one of its tasks if t is not nil. A nil wait removes the reason. What a turn of the job undid is reported
+// together with what an earlier turn undid.
 func (w *Waits) Set(j *model.Job, t *model.Task, wait *model.Wait) {
 	switch {
 	case t == nil && wait == nil:
@@ -62,12 +62,12 @@ func (w *Waits) Set(j *model.Job, t *model.Task, wait *model.Wait) {
 // SetUndone says how many tasks a job's last turn placed, and undid again.
 func (w *Waits) SetUndone(j *model.Job, placed int) { w.undone[j] = placed }
 
-// SetServed says that others go for a job, or went, and that it may start with the room that they leave: it need not be let in anew for
-// that.
+// SetServed records that pods are or were evicted for a job, and that the job may start with the resources that they free. The job then
+// need not be admitted again.
 func (w *Waits) SetServed(j *model.Job) { w.served[j] = true }
 
-// SetInVain says why an action has nobody go for a task, or, where t is nil, for a job as a whole: instead of what it said before of the
-// same scope. Nothing is told of no nodes.
+// SetInVain records why an action evicts no pod for a task, or, if t is nil, for a job as a whole. It replaces the earlier reason of the
+// same action and scope. A reason without nodes is not stored.
 func (w *Waits) SetInVain(j *model.Job, t *model.Task, why model.InVain) {
 	of := vainOf{j, t}
 	all := slices.DeleteFunc(w.vain[of], func(o model.InVain) bool { return o.Action == why.Action && o.Scope == why.Scope })
@@ -77,8 +77,8 @@ func (w *Waits) SetInVain(j *model.Job, t *model.Task, why model.InVain) {
 	w.vain[of] = all
 }
 
-// ofJob is why nobody goes for a job as a whole, and, if none of its tasks waits for a reason of its own, for the first of which that is
-// told.
+// ofJob returns why no pod is evicted for a job as a whole. If no pending task of the job has a reason of its own, it adds the reason of
+// the first pending task that has one.
 func (w *Waits) ofJob(j *model.Job) []model.InVain {
 	var first []model.InVain
 	for _, t := range j.Tasks {

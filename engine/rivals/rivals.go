@@ -1,4 +1,5 @@
-// Package rivals remembers of which jobs pods went for which others, and so who would close a circle if it took room from another.
+// Package rivals remembers for which jobs the pods of a job were evicted, and so which job would close a circle if it took resources from
+// another.
 package rivals
 
 import (
@@ -11,7 +12,7 @@ import (
 // Kept is for how long is remembered that a pod of one job went for another.
 const Kept = 24 * time.Hour
 
-// Book is what is remembered. The zero value is one of which nothing is.
+// Book stores the evictions that are remembered. The zero value is empty.
 type Book struct {
 	going map[string]going                // by the UID of the pod, while it is there
 	last  map[string]map[string]time.Time // by the key of the job whose pods went, and of the one for which: when the last was evicted
@@ -58,7 +59,7 @@ func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 // Stays takes that back of a pod: its eviction was refused, or it ended by itself first.
 func (b *Book) Stays(uid string) { delete(b.going, uid) }
 
-// Gone notes that a pod is gone, and gives the keys of the jobs whose takers are others by that, or are so anew, in order.
+// Gone records that a pod is gone. It returns, in order, the keys of the jobs whose takers, or the times of these, change.
 func (b *Book) Gone(uid string) (of []string) {
 	g, evicted := b.going[uid]
 	if !evicted {
@@ -97,8 +98,9 @@ func (b *Book) losers(job string) map[string]bool {
 	return all
 }
 
-// Takers are the jobs for which pods of a job went, and those for which pods of these went, and so on, by key; but for the job itself. With
-// each is since when that is so: of the evictions that lead to it the one that is longest ago; where several ways do, by the latest.
+// Takers returns the jobs for which pods of a job were evicted, the jobs for which pods of these jobs were evicted, and so on, by key. The
+// job itself is left out. The value is the time of the oldest eviction on the chain that leads to a job. If several chains lead to it, the
+// latest of these times counts.
 func (b *Book) Takers(job string) map[string]time.Time {
 	if len(b.last[job]) == 0 { // which is so of nearly all, and asked of each pair
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Candidates says who may go for a task as far as the condition of a step tells.
+// Candidates selects the tasks that may be evicted for another task, by the condition of a step.
 type Candidates struct {
 	s         *Session
 	condition *eval.Expr // nil: everybody
@@ -23,12 +23,12 @@ type Candidates struct {
 	text   []byte
 }
 
-// NewCandidates are those of a step; warn is told of those of whom its condition errs.
+// NewCandidates returns the Candidates of a step. It calls warn if the condition has an error.
 func NewCandidates(s *Session, step *policy.Step, warn func(text string)) *Candidates {
 	return &Candidates{s: s, condition: step.Condition(policy.KeyCandidates), scope: step.Word(policy.KeyScope), warn: warn}
 }
 
-// Of are those of some tasks that pass for a task. erred says that it is not known of all of them.
+// Of returns the tasks that may be evicted for a task. erred reports that the condition did not decide for all of them.
 func (x *Candidates) Of(t *model.Task, tasks []*model.Task) (pass []*model.Task, erred bool) {
 	if x.condition == nil || len(tasks) == 0 {
 		return tasks, false
@@ -76,8 +76,8 @@ func encodeReads(b []byte, s *Session, t *model.Task, of []rules.Read) []byte {
 	return b
 }
 
-// standing says that who passes is told by the task for which they go, and by who goes: by what is read of the one, which it notes, and by
-// what of the other changes its node too, or nothing in a step.
+// standing reports whether the result depends only on the task for which pods are evicted, and on the candidates. It notes what the
+// condition reads of the task. What the condition reads of a candidate changes only with the candidate's node, or not within a step.
 func (x *Candidates) standing() bool {
 	if x.condition == nil {
 		return true

@@ -7,8 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Costs appends, by each row of victimCost, what it costs that some go for a task, as they are gone: the sum of what the row says of them,
-// or the largest of it, which is least of all where it says nothing.
+// Costs appends, for each row of victimCost, the cost of evicting some tasks for another task, with these tasks gone: the sum of the row's
+// values for the victims, or their maximum. If the row has no value for any victim, the maximum is lower than any value.
 func (s *orders) Costs(t *model.Task, scope string, gone []*model.Task, costs []float64) []float64 {
 	f := s.ask.Frame()
 	defer s.ask.Done()

@@ -42,8 +42,8 @@ func (g *Gates) Kind(t *model.Task) (string, bool) {
 	return string(b), true
 }
 
-// ofHoldings says that nothing moves in a cycle of what is read about a task but what queues hold: to which of two tasks of a queue, of one
-// request, a place is given, is told apart only by what else is read of them and their jobs, which is own.
+// ofHoldings reports whether, of all that is read about a task, only what queues hold changes within a cycle. own are the other reads of
+// the task and its job: only they distinguish two tasks with the same queue and the same request.
 func ofHoldings(reads *rules.Reads) (own []rules.Read, ok bool) {
 	for _, read := range reads.All {
 		last, ofTask := policy.LastOf(read), read.Root == "task" || read.Root == "job"
@@ -61,7 +61,8 @@ func ofHoldings(reads *rules.Reads) (own []rules.Read, ok bool) {
 	return own, true
 }
 
-// holdings says that a read is of what a queue holds, where the way to it does not move, or computed, of what is among the reads as well.
+// holdings reports whether a read is of what a queue holds, on a path that does not change. A computed value also passes, because what it
+// is computed from is among the reads as well.
 func holdings(read rules.Read) bool {
 	last := len(read.Steps) - 1
 	for i, step := range read.Steps {

@@ -129,8 +129,8 @@ func unitLen(list []*candidate) int {
 	return len(list)
 }
 
-// Named are those of some candidates whom rows name, the first to go first: of the first tier that names anybody, without those whom a veto
-// keeps. Rows that rest are left out.
+// Named returns the candidates that rows name, the first to be evicted first. Only the rows of the first tier that names a candidate count,
+// and candidates with a veto are left out. Rows for which rests returns true are not asked.
 func (s *orders) Named(q Question, tasks []*model.Task, rests func(*policy.Rule) bool) (out []Victim) {
 	rules := s.p.Rules(q.Site)
 	if len(rules) == 0 || len(tasks) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// Changes tells what a report says otherwise than the one before it: where pods went,
-// and when, and who waits for what. "" where they say the same.
+// Changes returns how a report differs from the one before it: where and when pods were placed, and which pods and jobs wait for what. It
+// returns "" if they do not differ.
 func (r *Report) Changes(before *Report) string {
 	old, now := before.outcomes(), r.outcomes()
 	all := map[string]bool{}

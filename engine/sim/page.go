@@ -287,8 +287,8 @@ type pageLine struct {
 	first, last int
 }
 
-// lines tells each decision. One that waits is told once for as long as it waits for the same row, as the last cycle says it: a report in
-// which thousands wait for hours would else be of the same lines, over and over.
+// lines adds each decision. A wait is shown once for as long as the same row causes it, with the text of the last cycle. Otherwise a report
+// in which thousands of pods wait for hours would repeat the same lines.
 func (d *pageData) lines(cycles []cycle) {
 	var all []*pageLine
 	open := map[[2]string]*pageLine{}

@@ -54,9 +54,9 @@ func (w *World) Run(cycles int) (*Report, error) {
 
 // RunFor runs cycles and reports on them.
 //
-// By the clock, the next cycle after one that decided something is a second later, as
-// in a cluster, and so it is where a job that began or ended may make room for one that waits; after
-// one that decided nothing it is at the next event: a pod that ends or is gone, or one that comes.
+// With a clock, the next cycle starts one second after a cycle that decided something, as in a cluster. The same applies when a job began
+// or ended and may free resources for a waiting job. After a cycle that decided nothing, the next cycle starts at the next event: a pod
+// ends, is gone or arrives.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{
 		APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero(),

@@ -90,8 +90,8 @@ func areEmpty(tallies []*Tally, row int32) bool {
 	return true
 }
 
-// affinityFits wants somebody in each domain; where there is nobody anywhere, a pod that is one of those whom it wants to
-// be near goes first, for else none of its kind could.
+// affinityFits reports whether each domain of a node has a pod that the affinity selects. If no such pod exists anywhere, a pod that its
+// own affinity selects fits, because otherwise no pod of its kind could be placed first.
 func (x *template) affinityFits(row int32) bool {
 	somebody, everyone := true, int64(0)
 	for _, ta := range x.affinity {

@@ -39,7 +39,7 @@ const (
 // already is known for the job's own afterwards; it goes with the Job.
 const ofUnknown = "unknown"
 
-// lookAgain is when something is looked for again of which nobody tells when it comes or goes.
+// lookAgain is the interval at which the controller looks again for objects that it does not watch.
 const lookAgain = 15 * time.Second
 
 // isBeside says whether an entry of controlledResources is about what plugins made.

@@ -148,8 +148,8 @@ func (w *world) addCreated() {
 	sortPods(w.job, w.pods)
 }
 
-// awaitCreated has the job looked at again when pods are not believed in any more that the cache does not show: one may have gone before
-// that showed it, and nobody tells of it then.
+// awaitCreated requests a reconcile for when created pods that the cache does not show stop counting. Such a pod may have been deleted
+// before the cache showed it, and no event reports that.
 func (w *world) awaitCreated() {
 	for _, c := range w.rec.created {
 		w.again = sooner(w.again, c.at.Add(createdFor).Sub(w.now)+time.Millisecond)

@@ -30,8 +30,8 @@ func BareGroupName(pod *corev1.Pod) string {
 	return batchv1alpha1.PodgroupNamePrefix + string(pod.UID)
 }
 
-// BareGroup is the PodGroup of a bare pod. What the pod says goes before what its owner says. Each annotation
-// that cannot be read is an error beside the PodGroup, which is made without it.
+// BareGroup returns the PodGroup of a bare pod. Annotations of the pod take precedence over those of its owner. For each annotation that
+// cannot be read, it returns an error, and the PodGroup does without that annotation.
 func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group *schedulingv1beta1.PodGroup, wrong []error) {
 	says := func(key string) string { return cmp.Or(pod.Annotations[key], inherited[key]) }
 	group = &schedulingv1beta1.PodGroup{

@@ -304,7 +304,8 @@ func (s *state) tree(shown []int) queuesView {
 	return out
 }
 
-// circling is the queue at which one comes by for the second time who goes up from one that is below no other but in a circle.
+// circling returns a queue of the circle that the parents of a queue lead into: the first queue that the way up reaches for the second
+// time.
 func (s *state) circling(name string) *queue {
 	q := s.queues[name]
 	for passed := map[string]bool{}; !passed[q.Name]; q = s.queues[q.parent] {

@@ -266,7 +266,7 @@ func (s *server) initialize() initializeResult {
 	}
 }
 
-// told takes in what needs no answer. What is not known is passed over.
+// told processes a notification, which needs no answer. It ignores unknown methods.
 func (s *server) told(r request) error {
 	var p documentParams
 	if len(r.Params) > 0 && json.Unmarshal(r.Params, &p) != nil {

@@ -80,7 +80,7 @@ type trouble struct {
 	lines int    // of the log, since the last sweep
 }
 
-// New makes an asker that tells what it hears. What it asks, and how that ends, meter is told; nil: nobody is.
+// New creates an Asker. It passes answers to tell, and requests with their outcomes to meter, which may be nil.
 func New(o Options, tell func(op model.Op, a *extender.Answer), meter Meter, log logr.Logger) *Asker {
 	if meter == nil {
 		meter = silence{}
@@ -93,8 +93,8 @@ func New(o Options, tell func(op model.Op, a *extender.Answer), meter Meter, log
 	}
 }
 
-// Ask takes in what a plan asks, but for what is being asked already. It reads the cluster, and waits for nobody. Where there is no room
-// for all, those have it who were never asked about, and then those who were asked about longest ago.
+// Ask queues the questions of a plan, except those that are being asked already. It reads the cluster, and does not block. If there is no
+// capacity for all, questions that were never asked come first, then those that were asked longest ago.
 func (a *Asker) Ask(c *model.Cluster, asks []extender.Ask, now time.Time) {
 	a.sweep(c, now)
 	nodes := map[string]*nodeInfo{} // that several questions are about
@@ -203,7 +203,7 @@ func (a *Asker) sweep(c *model.Cluster, now time.Time) {
 	}
 }
 
-// gone says that nobody asks about a subject any more.
+// gone reports whether a subject has no questions any more.
 func gone(c *model.Cluster, of extender.Subject) bool {
 	if of.Kind == extender.Queue {
 		return c.Queues[of.Queue] == nil

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The ConfigMap in which an API server says by which certificate it can be told, and how it says for whom it asks.
+// trustName is the ConfigMap that states by which certificate an API server is recognized, and how it names the user who asks.
 const trustName = "extension-apiserver-authentication"
 
 // reviewBackoff is how often an API server is asked again that gave no answer.

@@ -1,5 +1,5 @@
-// Package questions takes questions about the last cycle, as an API of the cluster: users ask the API server, with all of kubectl's ways to
-// say who they are, and it asks the scheduler that leads.
+// Package questions answers questions about the last cycle as an API of the cluster. Users ask the API server, with every authentication
+// that kubectl supports, and the API server asks the scheduler that leads.
 //
 //	GET /apis/explain.celsius.dev/v1alpha1/namespaces/NAMESPACE/jobs/NAME    user --> API server --TLS--> Server --> who, and may they?
 //	                                     .../pods/NAME                                                     |

@@ -60,8 +60,8 @@ func (e *rowErrors) serve(c choice) {
 	e.of = of
 }
 
-// add takes in the errors of a cycle, and says whether there is news: a row that erred for the first time, or counts that are due. Of what
-// the cycle was decided by some may serve no more: their errors are nobody's.
+// add collects the errors of a cycle. It reports whether there is news: a row that failed for the first time, or counts that must be
+// published. Errors of a policy that decided the cycle and no longer serves are dropped.
 func (e *rowErrors) add(by *policy.Policy, plan *model.Plan, now time.Time) (news bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

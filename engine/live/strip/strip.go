@@ -95,9 +95,9 @@ func (s *Stripper) stripGroup(g *v1beta1.PodGroup) {
 	}
 }
 
-// letIn says whether a phase beyond Pending is a scheduler's word. The PodGroup has no status subresource, so whoever may
-// write the group may write a phase; of whom it is, the field managers say, and that nobody gives himself out for a scheduler
-// is seen to by deploy/guard. A group without that word is let in like any other.
+// letIn reports whether a scheduler wrote a phase beyond Pending. A PodGroup has no status subresource, so every user who may write the
+// group may write its phase. The field managers name the writer, and deploy/guard keeps users from writing under a scheduler's name. A
+// group that no scheduler admitted is admitted like any other.
 func (s *Stripper) letIn(g *v1beta1.PodGroup) bool {
 	for _, by := range g.ManagedFields {
 		if (by.Manager == s.own.Manager || by.Manager == volcanoManager) && by.FieldsV1 != nil &&

@@ -32,9 +32,9 @@ func Parts(base *policy.Policy, all ...policy.Part) (*policy.Policy, source.Issu
 	return join(base, base, all)
 }
 
-// With is what decides once another policy is served beside those that do: one that names no queues, or has the name of served, in the
-// place of it, and one of queues beside it, in the place of that of its name or of the same queues. What else stands beside served stays.
-// The Policy is called as the other is. The issues are those of Policies.
+// With returns what decides once another policy is served as well. A policy that names no queues, or that has the name of served, replaces
+// served. A policy with queues is joined; it replaces the joined policy of the same name or of the same queues. All other joined policies
+// stay. The result has the name of other. The issues are those of Policies.
 func With(served, other *policy.Policy) (*policy.Policy, source.Issues) {
 	own, ofQueues := other.Part(), other.Queues() != "" && other.Name != served.Name
 	all := slices.DeleteFunc(served.Joined(), func(p policy.Part) bool {

@@ -177,7 +177,7 @@ func (l *linter) guarded(r *policy.Rule) {
 	}
 }
 
-// before warns of a row that says what an earlier one says, or that excludes one that must hold, too.
+// before warns about a row that repeats an earlier row, or that contradicts an earlier row where both must be true.
 func (l *linter) before(r *policy.Rule, rows []*policy.Rule) {
 	mine := l.summary(r)
 	for _, other := range rows {

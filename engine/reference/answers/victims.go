@@ -98,8 +98,8 @@ func each(tasks []*model.Task) (units [][]*model.Task) {
 	return units
 }
 
-// Named are those of some candidates whom rows name, the first to go first: of the first tier that names anybody, without those whom a veto
-// keeps. Rows that rest are left out.
+// Named returns the candidates that rows name, the first to be evicted first. Only the rows of the first tier that names a candidate count,
+// and candidates with a veto are left out. Rows for which rests returns true are not asked.
 func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy.Rule) bool) (out []Victim) {
 	x.SortVictims(q, candidates)
 	rules := slices.DeleteFunc(slices.Clone(x.p.Rules(q.Site)), func(r *policy.Rule) bool { return r.Veto || rests(r) })

@@ -43,8 +43,8 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 	return r, found
 }
 
-// costs are, by each row of victimCost, what it costs that some go for a task, as they are gone: the sum of what the row says of them, or
-// the largest of it, which is least of all where it says nothing.
+// costs returns, for each row of victimCost, the cost of evicting some tasks for another task, with these tasks gone: the sum of the row's
+// values for the victims, or their maximum. If the row has no value for any victim, the maximum is lower than any value.
 func (x *Search) costs(t *model.Task, victims []*model.Task) (costs []float64) {
 	most := victims
 	for _, r := range x.Policy.Rules(policy.VictimCost) {

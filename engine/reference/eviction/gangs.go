@@ -78,8 +78,8 @@ func (x *Gangs) stableRoom(j *model.Job, tasks []*model.Task) (n Need, found boo
 	return Need{}, false
 }
 
-// RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
-// for them, else as the fewest units go, in their order, from which none can be spared.
+// RoomForGang finds places for as many of a job's tasks, in their order, as the job may be held with, and for at least one. It evicts no
+// pod if possible, otherwise the fewest units, in their order, that are all needed.
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	start := x.Txn.Mark()
 	x.vain.Reset()

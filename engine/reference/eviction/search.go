@@ -1,4 +1,5 @@
-// Package eviction makes room for a task: on which node, who goes for it, and why none of them can be spared.
+// Package eviction frees resources for a task. It decides on which node, by evicting which pods, and why each of these evictions is
+// necessary.
 package eviction
 
 import (
@@ -22,9 +23,10 @@ type Search struct {
 	denied  map[*model.Job]bool // of which some were not let go in a turn, where room was sought in vain
 	barred  map[barred]bool
 	turns   map[*model.Job]int // that were kept in this step
-	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
+	// Served are the jobs for which pods are evicted, and the jobs that still wait for resources that evicted pods freed. Their own pods
+	// are not evicted for other jobs meanwhile.
 	Served map[*model.Job]bool
-	// Waits are told why nobody goes for a task; nil: nobody is told, as of a detour.
+	// Waits receives the reasons why no pod is evicted for a task. nil: the reasons are dropped, as during a detour.
 	Waits *report.Waits
 	vain  report.InVain
 }
@@ -367,7 +369,8 @@ func (x *Search) GiveBack(done []Room) []Room {
 	return x.spare(done)
 }
 
-// elsewhere is some promises with one of them moved to where nobody goes for it, if there is room, from which nobody would take it back.
+// elsewhere returns the promises with one of them moved to a place that needs no eviction and that no task would take back, if there is
+// one.
 func (x *Search) elsewhere(done []Room, which int) []Room {
 	less, before, r := slices.Clone(done), x.Txn.Mark(), done[which]
 	for _, o := range done {
@@ -454,7 +457,8 @@ func (x *Search) without(done []Room, of, which int) []Room {
 	return less
 }
 
-// isNeeded notes why a victim cannot be spared: what would refuse the node to whom it goes for, with all others in place, or else to at.
+// isNeeded records why a victim must be evicted. With this victim still on its node, and all other promises in place, the reason refuses
+// the node to its preemptor, or otherwise to the task at.
 func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason) {
 	before := x.Txn.Mark()
 	x.Txn.Unplace(own.Task)

@@ -11,7 +11,7 @@ func Served(forced map[*model.Task]bool) map[*model.Job]bool {
 	return served
 }
 
-// Tell is what a plan tells of evictions, with those for some rooms: who was told before, by known, and is spared by now goes no more.
+// Tell returns the evictions of a plan, with those for some rooms. It removes an eviction that is in known and that no room needs any more.
 func Tell(plan []model.Evict, rooms []Room, known map[string]bool) (out []model.Evict) {
 	goes := map[string]model.Evict{}
 	for _, r := range rooms {

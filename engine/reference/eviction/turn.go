@@ -14,10 +14,11 @@ type Turn struct {
 	Kept, Stable bool
 }
 
-// TakeTurn takes a job's turn until it is stable: each time without those who would take the room back. One that is not kept though some of
-// the job's tasks found room by force is taken again, each time with another of those staying who went, until it is kept. A job has only so
-// many pods to spare: where one of them went though others could have gone, there is no room on a node that only its pods could leave. So
-// those are asked to stay of whose jobs others were not let go, the last to go first.
+// TakeTurn repeats a job's turn until its evictions are stable, each time without the victims that would take the resources back. If the
+// turn is not kept although some tasks found a place by eviction, TakeTurn repeats it until it is kept. Each of these attempts protects one
+// other victim. The rows let a job lose only some of its pods. If one of them was evicted where another job's pod would have done, no pod
+// may be left to evict on a node where only pods of the first job run. TakeTurn therefore protects victims of jobs whose other pods may not
+// be evicted, the last victim first.
 func (x *Search) TakeTurn(take func() Turn) {
 	stable := func() (t Turn) {
 		for tries := 0; !t.Stable && tries < policy.MostUnstable; tries++ {
