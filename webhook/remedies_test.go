@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,10 +13,12 @@ import (
 
 // remedy is an entry of testdata/remedies.txt.
 type remedy struct {
-	suite, name, row string
+	suite, name string
+	// row is the row that refuses the object. It is "-" for a warning.
+	row string
 	// words are the part of the message that states the remedy.
 	words string
-	// edits change the case as the words state, each in the form "OLD => NEW".
+	// edits change the case as the words state, each in the form "OLD => NEW". In NEW, \n stands for a new line.
 	edits []string
 	// isNew reports whether the remedy is a new object: the case is a request to create it instead of a request to change it.
 	isNew bool
@@ -83,7 +86,11 @@ func TestRemediesOfRefusals(t *testing.T) {
 				continue
 			}
 			got := outcome(t, table, s.cases(t, changed)[r.name])
-			if left := reported(got, remedy{row: r.row}); len(left) > 0 {
+			all := remedy{row: r.row}
+			if r.row == "-" { // a warning
+				all.words = r.words
+			}
+			if left := reported(got, all); len(left) > 0 {
 				t.Errorf("%s.%s: after the remedy %q the row still reports:\n%s", r.suite, r.name, r.words, strings.Join(left, ""))
 			}
 		}
@@ -91,12 +98,27 @@ func TestRemediesOfRefusals(t *testing.T) {
 	for _, s := range suites() {
 		_, archive, _ := s.read(t)
 		for _, f := range archive.Files {
-			for line := range strings.Lines(string(f.Data)) {
-				m := regexp.MustCompile(`^(?:refuse|warn) .*\[([\w-]+)\]\n$`).FindStringSubmatch(line)
-				if strings.HasSuffix(f.Name, ".want") && m != nil && statesRemedy.MatchString(line) && !carriedOut[m[1]] {
-					t.Errorf("%s: no remedy is carried out of %s", f.Name, line)
-				}
+			if strings.HasSuffix(f.Name, ".want") {
+				checkCarriedOut(t, f, remedies, carriedOut)
 			}
+		}
+	}
+}
+
+// checkCarriedOut checks that a remedy is carried out for each message of a case that states one: of the row, or of the warning.
+func checkCarriedOut(t *testing.T, f txtar.File, remedies []remedy, rows map[string]bool) {
+	t.Helper()
+	row := regexp.MustCompile(`\[([\w-]+)\]\n$`)
+	for line := range strings.Lines(string(f.Data)) {
+		if !statesRemedy.MatchString(line) {
+			continue
+		}
+		m := row.FindStringSubmatch(line)
+		isDone := m != nil && rows[m[1]] || strings.HasPrefix(line, "warn ") && slices.ContainsFunc(remedies, func(r remedy) bool {
+			return r.row == "-" && strings.Contains(line, r.words)
+		})
+		if !isDone && (m != nil || strings.HasPrefix(line, "warn ")) {
+			t.Errorf("%s: no remedy is carried out of %s", f.Name, line)
 		}
 	}
 }
@@ -104,7 +126,8 @@ func TestRemediesOfRefusals(t *testing.T) {
 // reported returns the lines of an outcome that a row reports, with the words of a remedy.
 func reported(outcome string, r remedy) (out []string) {
 	for line := range strings.Lines(outcome) {
-		if strings.HasSuffix(line, "["+r.row+"]\n") && strings.Contains(line, r.words) {
+		isOfRow := strings.HasSuffix(line, "["+r.row+"]\n") || r.row == "-" && strings.HasPrefix(line, "warn ")
+		if isOfRow && strings.Contains(line, r.words) {
 			out = append(out, line)
 		}
 	}
@@ -130,7 +153,7 @@ func (s suite) remedied(t *testing.T, archive *txtar.Archive, r remedy) *txtar.A
 					t.Errorf("%s.%s: %q is in the case %d times, want once:\n%s", r.suite, r.name, from, strings.Count(text, from), text)
 					return nil
 				}
-				text = strings.Replace(text, from, to, 1)
+				text = strings.Replace(text, from, strings.ReplaceAll(to, `\n`, "\n"), 1)
 			}
 		}
 		out.Files = append(out.Files, txtar.File{Name: f.Name, Data: []byte(text)})
