@@ -58,11 +58,11 @@ func readRemedies(t *testing.T) (out []remedy) {
 }
 
 // statesRemedy matches a message that tells the reader what to change.
-var statesRemedy = regexp.MustCompile(`[;,.] (?:write|add|give|keep|choose|remove|read|leave|use|move|name|take|set|put|raise|lower|correct|make|` +
-	`start|install|change|ask|shorten|call|wait) `)
+var statesRemedy = regexp.MustCompile(`[;,.] (?:write|add|give|keep|choose|remove|read|leave|use|move|name|take|set|put|raise|lower|` +
+	`correct|make|start|install|change|ask|shorten|call|wait) `)
 
-// TestRemediesOfRefusals changes each object as the message of its refusal states. Then the row must not report the object. The test fails if
-// no remedy is carried out for a row with a message that states one.
+// TestRemediesOfRefusals changes each object as the message of its refusal states. Then the row must not report the object. The test fails
+// if no remedy is carried out for a row with a message that states one.
 func TestRemediesOfRefusals(t *testing.T) {
 	remedies, carriedOut := readRemedies(t), map[string]bool{}
 	for _, s := range suites() {

@@ -44,8 +44,11 @@ func (b *bench) fileOf(r remedy) string {
 // inField matches a field with its value, which a message or a page tells the reader to write, add, set, keep or use.
 var inField = regexp.MustCompile("(?:write|add|set|keep|use) ([a-zA-Z]+: (?:[^ t,;`]|t[^h])[^ ,;`]*)|`([^`]+)`")
 
-// edit changes the file as a remedy states, and runs the line again. The line must succeed, and must not print the message. Each value of a
-// field in the words of the remedy, and each code of a page, must be in the changed file or in the line, word for word.
+// starts matches the report of a job that starts: a pod is bound, or pods are evicted for it.
+var starts = regexp.MustCompile(`bound to \w+ in|promised \w+ in`)
+
+// edit changes the file as a remedy states, and runs the line again. The line must succeed, and must not print the message. Each value of
+// a field in the words of the remedy, and each code of a page, must be in the changed file or in the line, word for word.
 func (b *bench) edit(r remedy) {
 	b.t.Helper()
 	name := b.fileOf(r)
@@ -78,14 +81,18 @@ func (b *bench) edit(r remedy) {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	if after, ok := b.run(r.line); !ok || strings.Contains(after, r.words) {
+	after, ok := b.run(r.line)
+	if !ok || strings.Contains(after, r.words) {
 		b.t.Errorf("%s\n%s: the remedy %q fails:\n%s", text, r.line, words, after)
+	}
+	if strings.Contains(r.line, " --explain train ") && !starts.MatchString(after) {
+		b.t.Errorf("%s\n%s: after the remedy %q the job does not start:\n%s", text, r.line, words, after)
 	}
 }
 
 // verbs are the imperatives by which messages and pages tell a reader what to change.
-const verbs = "write|add|give|keep|choose|remove|read|leave|use|move|name|compare|join|take|set|put|raise|lower|correct|request|list|say|make|" +
-	"avoid|mark|drop|have|start|install|bind|replace|change"
+const verbs = "write|add|give|keep|choose|remove|read|leave|use|move|name|compare|join|take|set|put|raise|lower|correct|request|list|" +
+	"say|make|avoid|mark|drop|have|start|install|bind|replace|change"
 
 // changesField matches a message, or a part of one, that tells the reader to change a field.
 var changesField = regexp.MustCompile("(?:^|[;,.] )(?:" + verbs + ") [^%:]|(?:^|[;,.] )(?:" + verbs + ") .*[^w]$")
@@ -121,8 +128,8 @@ func linesWith(text, words string) (out []string) {
 	return out
 }
 
-// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, unless a list
-// names the message.
+// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, unless a
+// list names the message.
 func checkFields(t *testing.T, here string, stated []string, known map[string]string) {
 	t.Helper()
 	elsewhere := fieldsElsewhere()
@@ -134,8 +141,8 @@ func checkFields(t *testing.T, here string, stated []string, known map[string]st
 	checkElsewhere(t, here, elsewhere, known)
 }
 
-// fieldsElsewhere returns the messages that TestRemedies does not print and that tell the reader to change a field. The value is the file and
-// the test that carry the remedy out. If no test does, the value is a dash and the reason.
+// fieldsElsewhere returns the messages that TestRemedies does not print and that tell the reader to change a field. The value is the file
+// and the test that carry the remedy out. If no test does, the value is a dash and the reason.
 func fieldsElsewhere() map[string]string {
 	const reference = "- a description in the reference"
 	return map[string]string{
@@ -144,18 +151,18 @@ func fieldsElsewhere() map[string]string {
 		"read folder %s: no *.yaml, *.yml or *.json file in it": "- a report of a failure, not a remedy",
 		"write fewer of them":        "- the input has more than 100,000 values",
 		"write the object again: %v": "- the object is one that the API server stores and that is not JSON",
-		"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that node " +
-			"by any step of the policy. The turn is tried without them, up to 32 times. And nobody goes for another job of a job for which " +
-			"others go, until it has their room.": reference,
+		"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
+			"node by any step of the policy. The turn is tried without them, up to 32 times. And nobody goes for another job of a job for " +
+			"which others go, until it has their room.": reference,
 	}
 }
 
 // pageVerbs are the imperatives with which a page tells the reader what to change.
-var pageVerbs = regexp.MustCompile(`(?i)^(?:set|write|add|raise|lower|remove|give|use|put|bind|install|change|delete|leave|say|name|apply|replace|` +
-	`move|run|keep|pass|start|label|annotate|grant|restart|call|mark|compare|choose|take|list|enable|disable) `)
+var pageVerbs = regexp.MustCompile(`(?i)^(?:set|write|add|raise|lower|remove|give|use|put|bind|install|change|delete|leave|say|name|` +
+	`apply|replace|move|run|keep|pass|start|label|annotate|grant|restart|call|mark|compare|choose|take|list|enable|disable) `)
 
-// instructions returns the sentences, the parts of sentences and the cells of a page that begin with an imperative. Blocks of code are left
-// out, and a separator within `code` separates nothing.
+// instructions returns the sentences, the parts of sentences and the cells of a page that begin with an imperative. Blocks of code are
+// left out, and a separator within `code` separates nothing.
 func instructions(text string) (out []string) {
 	text = regexp.MustCompile("(?s)```.*?```").ReplaceAllString(text, "\n\n")
 	blocks := regexp.MustCompile(`\n\s*\n|\n[-*|#] ?|\n\d+\. `).Split(text, -1)
@@ -201,8 +208,8 @@ func pages(t *testing.T) map[string]string {
 	return out
 }
 
-// TestRemediesOfPages checks that a remedy of testdata/fields.txtar or a test that pagesElsewhere names carries out each instruction of the
-// pages, and that the pages contain the words of these remedies. TestRemedies carries the remedies out.
+// TestRemediesOfPages checks that a remedy of testdata/fields.txtar or a test that pagesElsewhere names carries out each instruction of
+// the pages, and that the pages contain the words of these remedies. TestRemedies carries the remedies out.
 func TestRemediesOfPages(t *testing.T) {
 	texts, here := pages(t), filepath.Dir(testdata(t))
 	known := map[string]string{}
@@ -223,9 +230,11 @@ func TestRemediesOfPages(t *testing.T) {
 		}
 		quoted = append(quoted, words)
 	}
-	elsewhere := pagesElsewhere()
+	elsewhere := pagesElsewhere(t)
 	for _, part := range slices.Sorted(maps.Keys(known)) {
-		isQuoted := slices.ContainsFunc(quoted, func(words string) bool { return strings.Contains(words, part) || strings.Contains(part, words) })
+		isQuoted := slices.ContainsFunc(quoted, func(words string) bool {
+			return strings.Contains(words, part) || strings.Contains(part, words)
+		})
 		if !isQuoted && elsewhere[part] == "" {
 			t.Errorf("%s: no test carries out %q", known[part], part)
 		}
@@ -233,85 +242,24 @@ func TestRemediesOfPages(t *testing.T) {
 	checkElsewhere(t, here, elsewhere, known)
 }
 
-// pagesElsewhere returns the instructions of pages that no remedy of testdata/fields.txtar carries out. The value is the file and the test
-// that carry the instruction out. If no test does, the value is a dash and the reason.
-func pagesElsewhere() map[string]string {
-	const (
-		described  = "- a description of what a user, a flag or a program does"
-		tutorial   = "- a step of a tutorial or of an installation, not a remedy"
-		monitoring = "- a setting of the reader's Prometheus, which no test runs"
-		advice     = "- advice between alternatives, without a message that would be gone"
-	)
-	return map[string]string{
-		"Add the action to the [pipeline](writing-policies.md):": "../../docs/pending_test.go TestPending",
-		"Apply a queue and a job as above.":                      tutorial,
-		"Change or delete the object to have it scheduled.":      "../../engine/live/leaveout_test.go TestPanicsLeaveOneObjectOut",
-		"Change the expression and run it again.":                tutorial,
-		"Change the policy to have it tried again.":              "../../engine/live/serving/faults_test.go TestFaultyRows",
-		"Change the row": "../../engine/live/serving/faults_test.go TestFaultyRows",
-		"Change those that do not fit your cluster in an overlay.":                 monitoring,
-		"Keep a folder of [scenarios](simulate.md#scenarios) beside your policies": tutorial,
-		"Keep such rows to orders": advice,
-		"Name the image in an overlay ([deploy/kustomization.yaml](deploy/kustomization.yaml) shows how)": tutorial,
-		"Put the namespace and the account in which yours runs.":                                          monitoring,
-		"Remove it with `kubectl delete -k overlay`.":                                                     "../playground/e2e_deploy_test.go TestE2ERemove",
-		"Run it by day and by night:":                                                                     tutorial,
-		"Run this first.":                                                                                 tutorial,
-		"Start one with `make up`, make the queues first":                                                 tutorial,
-		"Use fifo for queues of one team":                                                                 advice,
-		"Write down what must hold":                                                                       tutorial,
-		"add `--scheduler-name=celsius` to the arguments of all three Deployments.":                       "remedied_fields_test.go TestSchedulerNameOfAllParts",
-		"add the labels in an overlay.":                                                                   monitoring,
-		"add the tiers, tables and rows that must stay to your file.":                                     "../playground/e2e_policy_test.go TestTwoManagersMixNoPolicy",
-		"apply [deploy](../deploy) as above.":                                                             "../playground/e2e_takeover_test.go TestTakenOverFromVolcano",
-		"apply it:":                                                                                       tutorial,
-		"apply what you like.":                                                                            tutorial,
-		"apply with the name of that manager (`--field-manager`);":                                        "../playground/e2e_policy_test.go TestTwoManagersMixNoPolicy",
-		"bind the ClusterRole `celsius-metrics-reader` to the account of what scrapes.":                   "../playground/e2e_deploy_test.go TestE2EDeploy",
-		"change Celsius":                                                                                  described,
-		"change the name after admission.":                                                                described,
-		"delete deletes":                                                                                  described,
-		"give a bearer token (`kubectl create token`":                                                     tutorial,
-		"install the guard.":                                                                              "../playground/e2e_guard_test.go TestE2ETenant",
-		"leave room for the small ones, each of which moves there, so that of four victims three stay.": described,
-		"list Jobs, why one waits with `-o wide`;":                                                      described,
-		"list those that do not hold":                                                                   described,
-		"lower ones join behind it.":                                                                    described,
-		"name it in an overlay of [deploy](../deploy):":                                                 tutorial,
-		"name the scheduler `volcano` to them, as for Volcano itself.":                                  "../playground/e2e_operators_test.go TestE2EOperators",
-		"replace the whole policy with `kubectl replace -f policy.yaml`;":                               "../playground/e2e_policy_test.go TestTwoManagersMixNoPolicy",
-		"run `celsius policy rollback POLICY`.":                                                         "cluster/revisions_test.go TestRevisions",
-		"run `celsius scheduler`, `controllers` and `webhook` yourself":                                 described,
-		"run and watch Jobs":                                                                            described,
-		"run by the clock for a duration (`8h`), to a time":                                             described,
-		"say how many more there are:":                                                                  described,
-		"say that a group was let in:":                                                                  described,
-		"say what the namespace's pods wait for, in which queue and with which PriorityClass":           described,
-		"say who goes for another queue;":                                                               described,
-		"set `maxSurge: 100%`":                                                                          "- the scenario that the page names starts as many pods as this surge creates",
-		"set its param ignorable where its answer may be done without.":                                 "../playground/e2e_outside_test.go TestE2EExtenderIgnored",
-		"start no part of Celsius:":                                                                     described,
-		"take a [support bundle](command-line.md#a-support-bundle).":                                    "shown_test.go TestEveryCommandIsShown",
-		"take its table out of the policy":                                                              advice,
-		"take turns for ever":                                                                           described,
-		"take warnings about the input":                                                                 described,
-		"write Commands in a namespace":                                                                 described,
-		"write JUnit XML, a test case a scenario, for GitLab, Jenkins and others":                       described,
-		"write Jobs in a namespace":                                                                     described,
-		"write PodGroups in a namespace":                                                                described,
-		"write PodGroups in all namespaces":                                                             described,
-		"write SchedulingPolicies, Queues, Nodes or Namespaces":                                         described,
-		"write `spec.dequeueStrategy`":                                                                  "../../webhook/remedies_test.go TestRemediesOfRefusals",
-		"write a policy":                                                                                described,
-		"write each request to the API server there, as a line of JSON:":                                described,
-		"write nothing (TestDashboardReadsOnly):":                                                       described,
-		"write rows and conditions, with their counts and places, as JSON":                              described,
-		"write the report to this file instead of standard output":                                      described,
+// pagesElsewhere reads testdata/pages.txt: the instructions of pages that no remedy of testdata/fields.txtar carries out. The value is the
+// file and the test that carry the instruction out. If no test does, the value is a dash and the reason.
+func pagesElsewhere(t *testing.T) map[string]string {
+	t.Helper()
+	out, where := map[string]string{}, ""
+	for line := range strings.Lines(read(t, "testdata/pages.txt")) {
+		line = strings.TrimSuffix(line, "\n")
+		if next, ok := strings.CutPrefix(line, "$ "); ok {
+			where = next
+		} else if where != "" && line != "" {
+			out[line] = where
+		}
 	}
+	return out
 }
 
-// TestSchedulerNameOfAllParts adds --scheduler-name=celsius to the arguments of the three Deployments, as docs/getting-started.md states. Then
-// each part serves the name celsius alone.
+// TestSchedulerNameOfAllParts adds --scheduler-name=celsius to the arguments of the three Deployments, as docs/getting-started.md states.
+// Then each part serves the name celsius alone.
 func TestSchedulerNameOfAllParts(t *testing.T) {
 	for _, part := range []string{"scheduler", "controllers", "webhook"} {
 		d := &appsv1.Deployment{}
