@@ -45,10 +45,15 @@ type remedy struct {
 	fix string
 	// again is a command that must not print the message after fix. If again is empty, fix is the corrected form of line.
 	again string
+	// with is the text that replaces the word WITH in the file that line reads.
+	with string
+	// edits change the file that line reads, as the remedy states, each in the form "OLD => NEW". Then fix is empty, and line runs again.
+	edits []string
+	// page is a document and the words of it that state the remedy, in the form "FILE: WORDS". It is empty for a remedy of a message.
+	page string
 }
 
-// readRemedies reads the section remedies of testdata/remedies.txtar. Each remedy has four kinds of line. The last one, "again", is
-// optional.
+// readRemedies reads the section remedies of testdata/remedies.txtar or of testdata/fields.txtar, whose heads describe the lines.
 func readRemedies(t *testing.T, text string) (out []remedy) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -68,6 +73,12 @@ func readRemedies(t *testing.T, text string) (out []remedy) {
 			last.fix = rest
 		case "again":
 			last.again = rest
+		case "with":
+			last.with = rest
+		case "edit":
+			last.edits = append(last.edits, rest)
+		case "page":
+			last.page = rest
 		}
 	}
 	return out
@@ -83,9 +94,13 @@ type bench struct {
 func newBench(t *testing.T, suspended string) *bench {
 	t.Helper()
 	data := testdata(t)
-	archive, err := txtar.ParseFile(filepath.Join(data, "remedies.txtar"))
-	if err != nil {
-		t.Fatal(err)
+	var files []txtar.File
+	for _, name := range []string{"remedies.txtar", "fields.txtar"} {
+		archive, err := txtar.ParseFile(filepath.Join(data, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, archive.Files...)
 	}
 	recording, dir := recordCycles(t), t.TempDir()
 	t.Chdir(dir)
@@ -108,12 +123,17 @@ func newBench(t *testing.T, suspended string) *bench {
 	none := func(client.Object) []string { return nil }
 	b := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Event{}, "involvedObject.name", none)
 	var list []remedy
-	for _, f := range archive.Files {
+	for _, f := range files {
 		if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		if strings.Contains(string(f.Data), "WITH") {
+			if err := errors.Join(os.MkdirAll("templates", 0o700), os.WriteFile("templates/"+f.Name, f.Data, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if f.Name == "remedies" {
-			list = readRemedies(t, string(f.Data))
+			list = append(list, readRemedies(t, string(f.Data))...)
 		}
 		if f.Name != "objects.yaml" && f.Name != "gone.yaml" {
 			continue
@@ -246,16 +266,21 @@ var named = regexp.MustCompile(`celsius(?: [a-z][a-z-]*)+|kubectl [^)]*|--?[a-z]
 // remediedElsewhere lists the message.
 func TestRemedies(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	known, here := remedyMessages(t), filepath.Dir(testdata(t))
+	known, fields, here := remedyMessages(t), fieldMessages(t), filepath.Dir(testdata(t))
 	b := newBench(t, suspendedMessage(t))
 	var printed strings.Builder
+	var stated []string // the lines that state a remedy
 	for _, r := range b.remedies {
+		b.fill(r)
 		before, _ := b.run(r.line)
-		printed.WriteString(before)
+		if len(r.edits) == 0 {
+			printed.WriteString(before)
+		}
 		if !strings.Contains(before, r.words) {
 			t.Errorf("%s does not print %q:\n%s", r.line, r.words, before)
 			continue
 		}
+		stated = append(stated, linesWith(before, r.words)...)
 		b.carryOut(r)
 	}
 	if len(b.remedies) < 50 {
@@ -269,6 +294,16 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%q is printed here, and need not be listed as remedied elsewhere", text)
 		}
 	}
+	checkElsewhere(t, here, elsewhere, known)
+	for _, text := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("%s: no test carries out the remedy of %q", missing[text], text)
+	}
+	checkFields(t, here, stated, fields)
+}
+
+// checkElsewhere checks a list of messages that other tests print: each message and each test exists.
+func checkElsewhere(t *testing.T, here string, elsewhere, known map[string]string) {
+	t.Helper()
 	for text, where := range elsewhere {
 		if known[text] == "" {
 			t.Errorf("no message is %q: correct or remove the entry", text)
@@ -277,14 +312,15 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%q: %s has no Test%s", text, file, test)
 		}
 	}
-	for _, text := range slices.Sorted(maps.Keys(missing)) {
-		t.Errorf("%s: no test carries out the remedy of %q", missing[text], text)
-	}
 }
 
 // carryOut runs the command of a remedy, and checks that the command contains each command and flag that the message names.
 func (b *bench) carryOut(r remedy) {
 	b.t.Helper()
+	if len(r.edits) > 0 {
+		b.edit(r)
+		return
+	}
 	fixed := r.fix // and the files that it reads, because they contain the arguments of plugins
 	for name := range strings.FieldsSeq(r.fix) {
 		if data, err := os.ReadFile(name); err == nil && strings.HasSuffix(name, ".yaml") {
