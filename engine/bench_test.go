@@ -115,8 +115,8 @@ func cpu(tb testing.TB) time.Duration {
 }
 
 // report writes the metrics, whose names stay as they are, so that runs can be compared: process CPU, evaluations of
-// rows but the keys of orders, binds, and digests of the plan, by which two runs can be seen to have done the same work: of what it decides,
-// and of all that it contains.
+// rows but the keys of orders, binds, and two digests of the plan, by which two runs can be seen to have done the same work: of what it
+// decides, and of all that it contains.
 func (m *meter) report(b *testing.B) {
 	b.Helper()
 	n := float64(b.N)

@@ -96,8 +96,8 @@ func measureCost(t *testing.T, ready func() (*scene, func())) cost {
 	}
 }
 
-// TestCosts runs the benchmarks' workloads in small, and fails where one does not cost or decide what testdata/costs.txt states: evaluations
-// of rows, bindings and digests exactly, allocations and bytes within one percent.
+// TestCosts runs the benchmarks' workloads in small, and fails where one does not cost or decide what testdata/costs.txt states:
+// evaluations of rows, bindings and digests exactly, allocations and bytes within one percent.
 func TestCosts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	known, err := readCosts()
@@ -180,7 +180,7 @@ func growth(was, now uint64) string {
 	return fmt.Sprintf(" (%+.1f %%)", 100*(float64(now)/float64(was)-1))
 }
 
-const costsHead = `# What one cycle of the benchmarks' workloads costs, at a tenth of their size, and digests of its plan. TestCosts fails if it differs.
+const costsHead = `# What one cycle of the benchmarks' workloads costs, at a tenth of their size, and digests of its plan.
 # go test ./engine -run '^TestCosts$' -update writes this file.
 # evaluations allocations bytes binds decisions texts workload
 `

@@ -314,7 +314,9 @@ func (d *drawer) rows() string {
 
 // action is one of the user's own.
 func (d *drawer) action(name string) string {
-	gates := []string{"[overused, allocatable]", "[allocatable]", "[overused, allocatable, preemptive]", "[overused, beyondShare]", "[beyondShare]", "[]"}
+	gates := []string{
+		"[overused, allocatable]", "[allocatable]", "[overused, allocatable, preemptive]", "[overused, beyondShare]", "[beyondShare]", "[]",
+	}
 	text := fmt.Sprintf("  - name: %s\n    steps:\n    - {verb: place, jobs: \"job.phase != 'Pending'\", gates: %s, commit: %s, turn: %s, "+
 		"awaitPods: %s", name,
 		pick(d, gates...), pick(d, "job", "job", "task"), pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "0s", "2s", "30s"))

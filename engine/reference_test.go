@@ -179,7 +179,9 @@ func newDecided(t *testing.T) *decided {
 			t.Fatal(err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.sums)) {
-			fmt.Fprintf(f, "%s: %s\n", name, d.sums[name])
+			if _, err := fmt.Fprintf(f, "%s: %s\n", name, d.sums[name]); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)

@@ -393,12 +393,8 @@ func (r *tableReader) rowField(row *Row, f source.Field) {
 		row.Fold = r.word(f.Value, keyNames(Folds()))
 	case "round":
 		r.rounding(row, f.Value)
-	case "curable":
-		row.Curable = f.Value.Bool(r.issues)
-	case "share":
-		row.Share = f.Value.Bool(r.issues)
-	case "descending":
-		row.Descending = f.Value.Bool(r.issues)
+	case "curable", "descending", "share":
+		*map[string]*bool{"curable": &row.Curable, "descending": &row.Descending, "share": &row.Share}[f.Name] = f.Value.Bool(r.issues)
 	case "onError":
 		row.OnError = r.word(f.Value, keyNames(ErrorAnswers()))
 	}

@@ -385,7 +385,8 @@ func TestRegistered(t *testing.T) {
 		names = append(names, w.Name)
 	}
 	all := []string{
-		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "mutate-queues.celsius.dev", "validate-jobs.celsius.dev", "warn-other-jobs.celsius.dev",
+		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "mutate-queues.celsius.dev", "validate-jobs.celsius.dev",
+		"warn-other-jobs.celsius.dev",
 		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-pods.celsius.dev", "validate-commands.celsius.dev",
 		"validate-cronjobs.celsius.dev", "validate-jobflows.celsius.dev", "validate-jobtemplates.celsius.dev", "validate-policies.celsius.dev",
 	}

@@ -15,8 +15,9 @@ type force struct {
 	step   *policy.Step
 	search *eviction.Search
 	gangs  *eviction.Gangs
-	some   bool // of the turns were kept
-	apart  bool // some of them task by task, and not for several at once
+	left   map[*model.Job]*taskQueue // of jobs that come back for another turn
+	some   bool                      // of the turns were kept
+	apart  bool                      // some of them task by task, and not for several at once
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
 	// jobsInVain is what came of jobs that had a turn without effect, by kind.
@@ -46,7 +47,9 @@ type state struct {
 
 // displace makes room for tasks by evicting others.
 func (x *Cycle) displace(step *policy.Step) {
-	f := &force{Cycle: x, step: step, jobsInVain: map[string]jobInVain{}, tasksInVain: map[string]taskInVain{}}
+	f := &force{
+		Cycle: x, step: step, left: map[*model.Job]*taskQueue{}, jobsInVain: map[string]jobInVain{}, tasksInVain: map[string]taskInVain{},
+	}
 	f.search = eviction.New(eviction.Options{
 		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn, Served: x.served(),
 		InVain: func(j *model.Job, t *model.Task, why model.InVain) {
@@ -60,37 +63,10 @@ func (x *Cycle) displace(step *policy.Step) {
 	x.rooms = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { return !r.Stands() }) // those that a step between has placed
 	f.search.Keep(x.rooms...)
 	f.gangs = &eviction.Gangs{Search: f.search}
-	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	start := x.txn.Mark()
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	x.kept, x.roomy = nil, map[*model.Job]bool{}
-	x.walk(step, visit{begin: f.search.LookAhead, idle: idle, drop: overused(x.s, step), turn: func(j *model.Job) (again bool) {
-		content, todo := x.c.Content(), left[j]
-		// A further turn is about the tasks that are left: what came of the others is not told by it.
-		x.result.unsettled = x.result.unsettled || x.hasForced(j) || todo != nil
-		var kind string
-		if todo == nil {
-			if kind = f.kind(j); f.inVain(j, kind, content) || !x.s.Valid(j).Yes {
-				return false
-			}
-			todo = &taskQueue{}
-			x.tasksOf(step, j, todo)
-		}
-		if todo.further && !x.stillTakes(step, j) {
-			return false
-		}
-		some := !todo.empty()
-		if todo, again = f.turns(j, todo); again {
-			todo.further = true
-			left[j] = todo
-		} else if some {
-			f.leave(j)
-		}
-		if kind != "" && x.c.Content() == content {
-			f.jobsInVain[kind] = jobInVain{content, x.result.outcome(j)}
-		}
-		return again
-	}})
+	x.walk(step, visit{begin: f.search.LookAhead, idle: idle, drop: overused(x.s, step), turn: f.visit})
 	x.roomy = nil
 	if !f.some {
 		x.txn.Rollback(start)
@@ -107,6 +83,35 @@ func (x *Cycle) displace(step *policy.Step) {
 	f.tellNeeds()
 	f.befell()
 	f.search.LookBack()
+}
+
+// visit gives a job its turn, and says whether the job comes back for another.
+func (x *force) visit(j *model.Job) (again bool) {
+	content, todo := x.c.Content(), x.left[j]
+	// A further turn is about the tasks that are left: what came of the others is not told by it.
+	x.result.unsettled = x.result.unsettled || x.hasForced(j) || todo != nil
+	var kind string
+	if todo == nil {
+		if kind = x.kind(j); x.inVain(j, kind, content) || !x.s.Valid(j).Yes {
+			return false
+		}
+		todo = &taskQueue{}
+		x.tasksOf(x.step, j, todo)
+	}
+	if todo.further && !x.stillTakes(x.step, j) {
+		return false
+	}
+	some := !todo.empty()
+	if todo, again = x.turns(j, todo); again {
+		todo.further = true
+		x.left[j] = todo
+	} else if some {
+		x.leave(j)
+	}
+	if kind != "" && x.c.Content() == content {
+		x.jobsInVain[kind] = jobInVain{content, x.result.outcome(j)}
+	}
+	return again
 }
 
 // befell has nothing be remembered of the jobs of those who were victims, and are spared.
@@ -201,10 +206,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again b
 	for over := false; !todo.empty() && !over; {
 		x.c.Breathe()
 		t := todo.pop(x.s)
-		if todo.further && !x.taskPasses(x.step, t) {
-			continue
-		}
-		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t) {
+		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t, todo.further) {
 			x.withoutPlace(t)
 			continue
 		}
@@ -257,9 +259,11 @@ func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
 	return r, found
 }
 
-// passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
-func (x *force) passes(j *model.Job, t *model.Task) bool {
-	return t.Status != model.Pending || x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes
+// passes says whether no room is sought for a task: it does not wait for any, in a further turn the step is no longer about it, or it may
+// not take room by force.
+func (x *force) passes(j *model.Job, t *model.Task, further bool) bool {
+	return t.Status != model.Pending || further && !x.taskPasses(x.step, t) ||
+		x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes
 }
 
 // keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.

@@ -14,55 +14,63 @@ import (
 
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
 func (x *Cycle) place(step *policy.Step) {
-	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
-	var room taskQueue
 	if !step.Gate(policy.BeyondShare) { // places that earlier steps keep for pods that are still to be made stay kept
 		x.kept = nil
 	}
+	p := &placing{Cycle: x, step: step, left: map[*model.Job]*taskQueue{}}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
 	}
-	take := func(j *model.Job) (again bool) {
-		todo := left[j]
-		x.result.unsettled = x.result.unsettled || todo != nil // it is about the tasks that are left, and does not tell what came of the others
-		if todo == nil {
-			if !x.valid(j) {
-				return false
-			}
-			todo = &room
-			x.tasksOf(step, j, todo)
-		}
-		if todo.empty() || todo.further && !x.stillTakes(step, j) {
-			return false
-		}
-		if step.Gate(policy.BeyondShare) && !x.beyondShare(j, todo) {
-			x.result.left = !x.s.IsReady(j)
-			return false
-		}
-		if step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
-			x.result.left = !x.s.IsReady(j)
-			return false
-		}
-		again = x.turn(step, j, todo)
-		if again && todo == &room {
-			left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves, further: true}
-		}
-		return again
+	x.walk(step, visit{idle: settled, drop: overused(x.s, step), turn: p.visit})
+}
+
+// placing is the work of a step that places.
+type placing struct {
+	*Cycle
+	step *policy.Step
+	left map[*model.Job]*taskQueue // of jobs that come back for another turn
+	room taskQueue                 // reused
+}
+
+// visit gives a job its turn, and says whether the job comes back for another.
+func (x *placing) visit(j *model.Job) (again bool) {
+	placed := j.PlacedNow
+	if x.take(j) {
+		return true
 	}
-	x.walk(step, visit{idle: settled, drop: overused(x.s, step), turn: func(j *model.Job) (again bool) {
-		placed := j.PlacedNow
-		if take(j) {
-			return true
+	if j.PlacedNow > placed && !x.awaited(x.step, j).IsZero() {
+		x.left[j] = &taskQueue{further: true} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
+		return true
+	}
+	x.await(x.step, j)
+	x.blocks(x.step, j, x.result.left)
+	return false
+}
+
+// take places tasks of a job, if jobValid and the gates permit it.
+func (x *placing) take(j *model.Job) (again bool) {
+	todo := x.left[j]
+	x.result.unsettled = x.result.unsettled || todo != nil // it is about the tasks that are left, and does not tell what came of the others
+	if todo == nil {
+		if !x.valid(j) {
+			return false
 		}
-		if j.PlacedNow > placed && !x.awaited(step, j).IsZero() {
-			left[j] = &taskQueue{further: true} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
-			return true
-		}
-		x.await(step, j)
-		x.blocks(step, j, x.result.left)
+		todo = &x.room
+		x.tasksOf(x.step, j, todo)
+	}
+	if todo.empty() || todo.further && !x.stillTakes(x.step, j) {
 		return false
-	}})
+	}
+	if x.step.Gate(policy.BeyondShare) && !x.beyondShare(j, todo) || x.step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
+		x.result.left = !x.s.IsReady(j)
+		return false
+	}
+	again = x.turn(x.step, j, todo)
+	if again && todo == &x.room {
+		x.left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves, further: true}
+	}
+	return again
 }
 
 // overused asks the gate of that name, if the step heeds it.

@@ -49,10 +49,12 @@ func placeVerb() Verb {
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),
 			{KeyTasks, "The tasks that it is about.", kinds.Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
-			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `allocatable` skips the task, " +
-				"`preemptive` drops the job. `beyondShare` is `allocatable` without the rows that protect the shares of queues; the step " +
-				"then takes only jobs that a row of `beyondShare` names, and a policy without such rows leaves the step out.",
-				kinds.Words{Of: []string{Overused, Allocatable, BeyondShare, Preemptive}}},
+			{
+				KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `allocatable` skips the task, " +
+					"`preemptive` drops the job. `beyondShare` is `allocatable` without the rows that protect the shares of queues; the step " +
+					"then takes only jobs that a row of `beyondShare` names, and a policy without such rows leaves the step out.",
+				kinds.Words{Of: []string{Overused, Allocatable, BeyondShare, Preemptive}},
+			},
 			{
 				KeyCommit, "What is kept or undone together: by `job`, a job's placements are kept where jobReady holds, else held " +
 					"until the cycle ends where jobPipelined does, else undone; by `task`, each is kept at once.",

@@ -203,8 +203,8 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	x.wrong = append(x.wrong, found...)
 }
 
-// atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes, and through which
-// rows, is asked of how things were before.
+// atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes, and through
+// which rows, is asked of how things were before.
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
 		late := v

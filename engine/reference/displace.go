@@ -100,10 +100,7 @@ func (x *cycle) takeByForce(
 		x.SortTasks(tasks)
 		t := tasks[0]
 		tasks = tasks[1:]
-		if further && !x.TaskPasses(step, t) {
-			continue
-		}
-		if t.Role != "" && failed[t.Role] || x.passes(step, t) {
+		if t.Role != "" && failed[t.Role] || x.passes(step, t, further) {
 			x.c.SetVain(t, t.BestEffort)
 			continue
 		}
@@ -139,9 +136,10 @@ func (x *cycle) takeByForce(
 	return out, out.Kept && again, tasks
 }
 
-// passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
-func (x *cycle) passes(step *policy.Step, t *model.Task) bool {
-	return t.Status != model.Pending ||
+// passes says whether no room is sought for a task: it does not wait for any, in a further turn the step is no longer about it, or it may
+// not take room by force.
+func (x *cycle) passes(step *policy.Step, t *model.Task, further bool) bool {
+	return t.Status != model.Pending || further && !x.TaskPasses(step, t) ||
 		step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(t.Job).OfRequest(t.Request)).Yes
 }
 

@@ -87,7 +87,11 @@ func (c *completion) houseQueues() {
 // stand in for what would be random.
 func (c *completion) born(o metav1.Object) {
 	if created := o.GetCreationTimestamp(); created.IsZero() {
-		o.SetCreationTimestamp(metav1.NewTime(c.world.now))
+		at := c.world.now
+		if g, ok := o.(*schedulingv1beta1.PodGroup); ok && g.Status.Phase == schedulingv1beta1.PodGroupRunning {
+			at = at.Add(-runningSince)
+		}
+		o.SetCreationTimestamp(metav1.NewTime(at))
 	}
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(objectKey(o)))
@@ -102,15 +106,12 @@ func objectKey(o metav1.Object) string {
 	return model.Key(o.GetNamespace(), o.GetName())
 }
 
-// runningSince is how long ago a PodGroup was created that runs when the world begins, if its file does not state the time. The pods of such
-// a group exist by then, so what its minResources promise beyond them is over.
+// runningSince is how long ago a PodGroup was created that runs when it comes, if its file does not state the time. The pods of such a group
+// exist by then, so what its minResources promise beyond them is over.
 const runningSince = time.Hour
 
 func (c *completion) complete(i manifest.Item) {
 	written := i.Object.GetUID() == "" // by hand, and not read from a cluster
-	if g, ok := i.Object.(*schedulingv1beta1.PodGroup); ok && g.CreationTimestamp.IsZero() && g.Status.Phase == schedulingv1beta1.PodGroupRunning {
-		g.CreationTimestamp = metav1.NewTime(c.world.now.Add(-runningSince))
-	}
 	c.born(i.Object)
 	c.completeStorage(i.Object)
 	switch o := i.Object.(type) {

@@ -42,8 +42,8 @@ func scenarioFiles(t *testing.T) []string {
 	return out
 }
 
-// TestScenarios runs every scenario as it is. After each cycle the cluster keeps its promises. What the plans of a folder decide is compared
-// with testdata/decisions.txt, so that a change that should alter texts alone shows that it does.
+// TestScenarios runs every scenario as it is. After each cycle the cluster keeps its promises. What the plans of a folder decide is
+// compared with testdata/decisions.txt, so that a change that should alter texts alone shows that it does.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	names := scenarioFiles(t)

@@ -260,7 +260,7 @@ func TestCorpusByReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range allRecorded(t) {
-		fmt.Fprintln(inputs, c.ID)
+		_, _ = fmt.Fprintln(inputs, c.ID)
 		var texts []string
 		for _, r := range []*Runner{plain, fast} {
 			plan, err := r.Decide(c)
