@@ -106,8 +106,8 @@ func objectKey(o metav1.Object) string {
 	return model.Key(o.GetNamespace(), o.GetName())
 }
 
-// runningSince is how long ago a PodGroup was created that runs when it comes, if its file does not state the time. The pods of such a group
-// exist by then, so what its minResources promise beyond them is over.
+// runningSince is how long ago a PodGroup was created that runs when it comes, if its file does not state the time. The pods of such a
+// group exist by then, so what its minResources promise beyond them is over.
 const runningSince = time.Hour
 
 func (c *completion) complete(i manifest.Item) {

@@ -377,7 +377,7 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 		case s.State.Reason != "":
 		case t.cause.event != "":
 			s.State.Reason, s.State.Message = t.cause.event, t.cause.message
-		case r.machine.Final(string(is)): // why the job ends was stated when it began to end
+		case before.Reason == refusedTooOften: // no event of the user's policies: nothing else states it after the job has ended
 			s.State.Reason, s.State.Message = before.Reason, before.Message
 		}
 		s.Conditions = append(s.Conditions, batchv1alpha1.JobCondition{Status: is, LastTransitionTime: &at})
