@@ -127,7 +127,7 @@ func (w *Waits) phase(j *model.Job, condition *model.Condition) string {
 	finished := j.Counts[model.Succeeded] + j.Counts[model.Failed]
 	begun := finished + j.Counts[model.Running] + j.Counts[model.Bound] + releasing(j)
 	switch {
-	case begun >= j.MinMember && begun == finished && j.TaskCount() > 0:
+	case begun >= j.MinMember && begun == finished && j.TaskCount() > 0 && (finished > 0 || j.Phase != model.PhasePending):
 		return "Completed"
 	case begun >= j.MinMember && begun > 0:
 		return "Running"
