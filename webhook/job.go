@@ -85,8 +85,14 @@ func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metri
 			quoted(append([]string{"", volcanoScheduler}, o.SchedulerNames...)...)),
 	}}
 	others.path, others.name, others.optional = "/jobs/others", "warn-other-jobs.celsius.dev", true
-	others.handler = validate.handler
+	others.handler = admission.HandlerFunc(h.warn)
 	return []*endpoint{&mutate, &validate, &others}
+}
+
+// warn is validate without refusals, for objects that other programs serve.
+func (h *tableHandler) warn(ctx context.Context, r admission.Request) admission.Response {
+	said := h.validate(ctx, r)
+	return admission.Allowed("").WithWarnings(said.Warnings...)
 }
 
 // volcanoScheduler is the name of Volcano's scheduler.

@@ -27,7 +27,6 @@ func oneTable() map[string][2]string {
 		"waterFill":                   {accounting, "an iteration over all queues"},
 		"devices":                     {general, "the algebra of Resources: what is counted in whole pieces"},
 		"exceedsAny":                  {general, "the algebra of Resources: > in some dimension"},
-		"overlaps":                    {general, "the algebra of Resources: something in common"},
 		"hdrf":                        {accounting, "shares along a tree, each level of which depends on the ones below"},
 		"key":                         {accounting, "a place in that tree"},
 		"compare":                     {accounting, "two places in that tree"},

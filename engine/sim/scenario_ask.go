@@ -42,7 +42,7 @@ func inquiries() []inquiry {
 		{[]string{policy.JobOrder}, 2, "JOB OTHER", orderOf((*asker).job)},
 		{[]string{policy.TaskOrder}, 2, "POD OTHER", orderOf((*asker).task)},
 		{
-			[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable},
+			[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable, policy.BeyondShare},
 			1,
 			"JOB", subjectOf((*asker).job),
 		},
