@@ -32,8 +32,8 @@ const own = "spec.tiers[0].tables[0].inline."
 func TestPolicyHandler(t *testing.T) {
 	const right = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"gang"}]}]}`
 	const broken = `{"mode":"Active","pipeline":["allocat"],"tiers":[]}`
-	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, gangpreempt, ` +
-		`gangreclaim, preempt, reclaim, shuffle); or define it under spec.actions`
+	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, elasticpreempt, ` +
+		`elasticreclaim, enqueue, gangpreempt, gangreclaim, preempt, reclaim, shuffle); or define it under spec.actions`
 	for _, c := range []struct {
 		name     string
 		spec     string

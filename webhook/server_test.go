@@ -479,7 +479,7 @@ func TestReachedByURL(t *testing.T) {
 		}
 	}
 	mutating, validating := configurations(t, c, "celsius")
-	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 9 ||
+	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 10 ||
 		*validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
 		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
 	}

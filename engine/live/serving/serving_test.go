@@ -354,8 +354,8 @@ func TestPolicyLife(t *testing.T) {
 			"observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=True Serving: serving default@1\ncelsius serves 1\n")
 
 		w.put("default", brokenSpec)
-		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, elasticpreempt, elasticreclaim, ` +
-			`enqueue, gangpreempt, gangreclaim, preempt, reclaim, shuffle); or define it under spec.actions`
+		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, ` +
+			`elasticpreempt, elasticreclaim, enqueue, gangpreempt, gangreclaim, preempt, reclaim, shuffle); or define it under spec.actions`
 		broken := "serving default@1, because generation 2 does not compile: " + mistake
 		w.check("broken", serving(p), "default@1 Active")
 		w.check("broken", w.take(), []string{"Warning PolicyRejected default: " + broken})
