@@ -77,7 +77,7 @@ func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metri
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/jobs/validate", "validate-jobs.celsius.dev"
 	validate.handler = admission.HandlerFunc(h.validate)
-	// Jobs of other schedulers get warnings alone, and pass while nobody answers. Volcano's own jobs are not asked about.
+	// Jobs of other schedulers get warnings alone, and pass while no webhook answers. Volcano's own jobs are not asked about.
 	others := e
 	others.operations = e.operations[:1]
 	others.conditions = []condition{{

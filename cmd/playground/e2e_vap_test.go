@@ -40,7 +40,7 @@ var otherScheduler = regexp.MustCompile(`(?m)^Warning: spec\.schedulerName: is .
 var guessed = regexp.MustCompile(`did you mean \w+\? ?`)
 
 // TestE2EWithoutWebhook has the API server alone refuse the jobs of samples/invalid, by what celsius admission render writes: with the
-// same words, but for the rows that cannot be written. The webhook refuses no jobs of this test's scheduler.
+// same words, except the rows that cannot be written. The webhook refuses no jobs of this test's scheduler.
 func TestE2EWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
