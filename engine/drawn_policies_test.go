@@ -95,7 +95,7 @@ func (d *drawer) paths(roots []string, steps int) []path {
 				continue
 			}
 			for _, m := range o.Members {
-				if !m.Hidden && m.Get != nil && m.Name != "starving" {
+				if !m.Hidden && m.Get != nil && !m.Origin.Any(language.FromAnswers) {
 					next = append(next, path{p.text + "." + m.Name, m.Type})
 				}
 			}
@@ -321,7 +321,7 @@ func (d *drawer) action(name string) string {
 		"awaitPods: %s", name,
 		pick(d, gates...), pick(d, "job", "job", "task"), pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "0s", "2s", "30s"))
 	if d.IntN(2) == 0 {
-		text += fmt.Sprintf(", onNoNode: %q", pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
+		text += fmt.Sprintf(", onNoNode: %q", pick(d, "true", "job.ready", d.expression(cel.BoolType, []string{"job"}, 1)))
 	}
 	if d.IntN(3) == 0 {
 		text += fmt.Sprintf(", tasks: %q", "!task.gated && task.status in ['Pending', 'Pipelined'] && ("+
@@ -345,7 +345,7 @@ func (d *drawer) force() string {
 		return d.forceForGangs()
 	}
 	text := fmt.Sprintf("    - {verb: displace, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
-		"commit: %s, turn: %s, onNoNode: %q", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues", "otherQueues", "job"),
+		"commit: %s, turn: %s, onNoNode: %q", pick(d, "", " && job.starving", " && !job.ready"), pick(d, "queue", "otherQueues", "otherQueues", "job"),
 		pick(d, "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "job", "task"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
@@ -359,7 +359,7 @@ func (d *drawer) force() string {
 // forceForGangs is one that makes room for gangs.
 func (d *drawer) forceForGangs() string {
 	return fmt.Sprintf("    - {verb: displace, unit: gang, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
-		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q%s}\n", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues"),
+		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q%s}\n", pick(d, "", " && job.starving", " && !job.ready"), pick(d, "queue", "otherQueues"),
 		pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "true", "true", "false"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", "false"),

@@ -236,8 +236,10 @@ func jobFields() []*rules.Member {
 		amountField("gatedRequest", FromState, rules.ByObject,
 			"sum of request over gated tasks, and what tasks on nodes ask for and no kubelet grants",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
-		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
+		boolField("starving", FromStarving, rules.ByStep, "outcome of jobStarving; only the conditions of an action's steps may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
+		boolField("ready", FromReady, rules.ByStep, "outcome of jobReady; only the conditions of an action's steps may read it",
+			func(j v) bool { return j.World.Values.IsReady(j.Of) }),
 	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(), takersField(),
 		answersField(func(j v) *World { return j.World }))...)
 }

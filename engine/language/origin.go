@@ -38,11 +38,15 @@ const (
 	FromImageNodes  // how many nodes have the images of the task that is asked about
 	FromCandidates  // which nodes are chosen from
 	FromDomain      // anything of other nodes in a node's topology domains
-	FromAnswers     // what the rows of jobStarving answer
+	FromStarving    // what the rows of jobStarving answer
+	FromReady       // what the rows of jobReady answer
 	FromAll         // all of a kind
 	FromCluster     // figures of the cluster
 	FromClock       // the time
 )
+
+// FromAnswers is what the rows of a section answer.
+const FromAnswers = FromStarving | FromReady
 
 // FromOwn is what an object itself tells of: it is touched where anything of this changes.
 const FromOwn = FromIdentity | FromSpec | FromState | FromHeld | FromAmounts | FromMeasures | FromTerms | ToParts | ToMembers

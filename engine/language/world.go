@@ -68,6 +68,8 @@ type kept struct {
 type Values interface {
 	// Starving is the answer of jobStarving.
 	Starving(j *model.Job) bool
+	// IsReady is the answer of jobReady.
+	IsReady(j *model.Job) bool
 }
 
 // Layout is what a policy adds to what there is to see.

@@ -198,11 +198,19 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 			s.report(i)
 		}
 	}
-	if e != nil && !s.filters && readsStarving(e.Reads) {
-		at := len([]rune(text.Value[:max(strings.Index(text.Value, starving), 0)]))
-		s.report(text.Issue(at, len(starving), "job.starving is what jobStarving says: only the conditions of an action's steps may read it",
-			"read the job's counts instead"))
-		return nil
+	if e != nil && !s.filters {
+		// A row could read the answer of its own section without end.
+		if i := slices.IndexFunc(e.Reads.All, OfAnswers); i >= 0 {
+			path := e.Reads.All[i].String()
+			field := path[strings.LastIndex(path, ".")+1:]
+			at := 0
+			if found := regexp.MustCompile(`\.` + field + `\b`).FindStringIndex(text.Value); found != nil {
+				at = len([]rune(text.Value[:found[0]+1]))
+			}
+			s.report(text.Issue(at, len(field), fmt.Sprintf("job.%s is what %s says: only the conditions of an action's steps may read it",
+				field, answering(e.Reads.All[i])), "read the job's counts instead"))
+			return nil
+		}
 	}
 	return e
 }
@@ -228,14 +236,6 @@ func compileOnce(s *TableScope, sc *rules.Scope, text source.Text, want rules.Ki
 type expression struct {
 	scope      *rules.Scope
 	kind, text string
-}
-
-// starving is the field of a job that is a site's own answer.
-const starving = "starving"
-
-// readsStarving says whether a job's starving is read, which in a row could be read for its own answer without end.
-func readsStarving(reads *rules.Reads) bool {
-	return slices.ContainsFunc(reads.All, OfAnswers)
 }
 
 // report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.

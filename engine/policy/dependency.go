@@ -125,8 +125,19 @@ func OfVolumes(read rules.Read) bool {
 // OfClock says that a read is of the time.
 func OfClock(read rules.Read) bool { return read.Root == "now" || AnyOf(read, language.FromClock) }
 
-// OfAnswers says that a read is of what the rows of jobStarving answer.
+// OfAnswers says that a read is of what the rows of jobStarving or jobReady answer.
 func OfAnswers(read rules.Read) bool { return AnyOf(read, language.FromAnswers) }
+
+// answering returns the section whose rows answer what is read, or "".
+func answering(read rules.Read) string {
+	switch {
+	case AnyOf(read, language.FromStarving):
+		return JobStarving
+	case AnyOf(read, language.FromReady):
+		return JobReady
+	}
+	return ""
+}
 
 // aroundNode reports whether a read is of the surroundings of the node that is tried.
 func aroundNode(read rules.Read) bool {

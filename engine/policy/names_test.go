@@ -48,7 +48,6 @@ var reasoned = map[string]string{
 	"treeplaces.go capability":          "an argument of the accounting function",
 	"treeplaces.go deserved":            "an argument of the accounting function",
 	"treeplaces.go guarantee":           "an argument of the accounting function",
-	"compile.go starving":               "the word of a mistake that is reported",
 	"../action/place.go volumes":        "the reason of a wait",
 	"../language/native.go Member.Name": "finds the amounts of a node that a field is declared with",
 	"../session/queues.go Member.Name":  "writes a path as an author does",

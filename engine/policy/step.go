@@ -137,8 +137,14 @@ func (step *Step) AsksOf(p *Policy, of func(site string) bool) []*eval.Expr {
 			out = append(out, r.Asked()...)
 		}
 	}
-	if slices.ContainsFunc(out, func(e *eval.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
-		for _, r := range p.rules[JobStarving] {
+	for _, site := range []string{JobReady, JobStarving} {
+		reads := func(e *eval.Expr) bool {
+			return slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return answering(read) == site })
+		}
+		if step.Verb.Asks(site) || !slices.ContainsFunc(out, reads) {
+			continue
+		}
+		for _, r := range p.rules[site] {
 			out = append(out, r.Asked()...)
 		}
 	}

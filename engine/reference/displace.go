@@ -43,7 +43,7 @@ func (x *cycle) displace(step *policy.Step) {
 				return t
 			})
 		}
-		waits := !again && len(tasks) > 0 && !x.ready(j) && !x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes
+		waits := !again && len(tasks) > 0 && !x.IsReady(j) && !x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes
 		return again, waits && x.blocks(step, j)
 	})
 	if len(force.Kept) > before {

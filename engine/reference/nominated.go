@@ -37,7 +37,7 @@ func (x *cycle) renew() {
 	}
 	x.hold(renewed)
 	for _, j := range x.forcedJobs() {
-		if x.All(policy.JobReady, x.Frame().OfJob(j)).Yes {
+		if x.IsReady(j) {
 			x.release(j)
 		} else {
 			x.jobWait(j, report.Held(j, policy.JobPipelined, x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Reason()))

@@ -76,9 +76,9 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	case len(tasks) == 0 || known && !x.JobPasses(step, j):
 		return false, false
 	case step.Gate(policy.BeyondShare) && !x.beyondShare(j, tasks):
-		return false, !x.ready(j)
+		return false, !x.IsReady(j)
 	case step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)):
-		return false, !x.ready(j)
+		return false, !x.IsReady(j)
 	}
 	if again, waits, tasks = x.turn(step, j, tasks, known); again {
 		left[j] = tasks
@@ -98,9 +98,6 @@ func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
 	}
 	return true
 }
-
-// ready reports whether a job may start.
-func (x *cycle) ready(j *model.Job) bool { return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes }
 
 // refused asks a gate about a job, and notes why it does not hold.
 func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
@@ -156,7 +153,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, furth
 	}
 	kept, ready := true, false
 	if step.Word(policy.KeyCommit) == "task" {
-		ready = x.ready(j)
+		ready = x.IsReady(j)
 	} else {
 		kept, ready = x.finish(j, start, before, done)
 	}
@@ -172,7 +169,7 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	case "oneTask":
 		return true
 	case "untilReady":
-		return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes
+		return x.IsReady(j)
 	case "untilFed":
 		return !x.Starving(j)
 	}

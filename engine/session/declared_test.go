@@ -398,6 +398,8 @@ func (nowhereComputed) Variable(*policy.Variable, *language.Frame) ref.Val {
 }
 func (nowhereComputed) Starving(j *model.Job) bool { return j.Counts[model.Pending] > 0 }
 
+func (nowhereComputed) IsReady(*model.Job) bool { return false }
+
 // walk takes random steps, and gives what was broken.
 func (d *declarations) walk(t *testing.T, p *policy.Policy) map[string]string {
 	t.Helper()

@@ -27,7 +27,7 @@ type Answers struct {
 // New begins a cycle, with what settled as the run began.
 func New(c *model.Cluster, p *policy.Policy, now time.Time, settled values.Settled) *Answers {
 	x := &Answers{c: c, p: p}
-	x.Values = values.New(c, p, now, settled, x.Starving)
+	x.Values = values.New(c, p, now, settled, x.Starving, x.IsReady)
 	return x
 }
 

@@ -65,6 +65,9 @@ func (x *Answers) Vote(site string, f *language.Frame) policy.Answer {
 	return permit
 }
 
+// IsReady asks jobReady of a job.
+func (x *Answers) IsReady(j *model.Job) bool { return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes }
+
 // Starving asks all rows of the first tier of jobStarving that has any, none of which says no; nobody: no.
 func (x *Answers) Starving(j *model.Job) bool {
 	starving := false

@@ -18,6 +18,7 @@ type Values struct {
 	world   *language.World
 	seen    uint64 // the clock of the cluster that the world is of
 	starves func(*model.Job) bool
+	ready   func(*model.Job) bool
 	starts  Settled // values that settle at the start of the run
 	settled Settled // once a cycle
 	filled  map[*policy.Attribute]map[*model.Queue]ref.Val
@@ -33,10 +34,10 @@ type field struct {
 	owner string
 }
 
-// New begins a cycle. starts is what settled as the run began, empty at its first cycle; starving says whether a job wants more.
-func New(c *model.Cluster, p *policy.Policy, now time.Time, starts Settled, starving func(*model.Job) bool) *Values {
+// New begins a cycle. starts is what settled as the run began, empty at its first cycle; starving and ready answer jobStarving and jobReady.
+func New(c *model.Cluster, p *policy.Policy, now time.Time, starts Settled, starving, ready func(*model.Job) bool) *Values {
 	x := &Values{
-		c: c, p: p, seen: c.Clock, starves: starving, starts: starts, settled: Settled{},
+		c: c, p: p, seen: c.Clock, starves: starving, ready: ready, starts: starts, settled: Settled{},
 		filled: map[*policy.Attribute]map[*model.Queue]ref.Val{}, faults: map[fault]*model.RuleError{},
 	}
 	x.world = policy.NewWorld(c, p, x)
@@ -57,6 +58,9 @@ func (x *Values) Frame() *language.Frame { return x.World().Frame() }
 
 // Starving implements policy.Values.
 func (x *Values) Starving(j *model.Job) bool { return x.starves(j) }
+
+// IsReady implements policy.Values.
+func (x *Values) IsReady(j *model.Job) bool { return x.ready(j) }
 
 // Settle computes what settles once a cycle, or at the start of the run, for everything that has it.
 func (x *Values) Settle() {
