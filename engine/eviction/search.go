@@ -250,18 +250,39 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
-	if !found {
-		x.vain.node(candidates, back, func(v *report.InVain) {
-			if len(lets) == len(candidates) {
-				v.StillRefused(still)
-				return
-			}
-			table, rule := kept.Names()
-			v.Kept(x.site, table, rule)
-		})
-		x.denied.note(candidates, lets)
+	enough := found
+	if found {
+		gone = x.needed(t, row, gone)
+		found = x.permitted(t, gone)
+	}
+	if !found && (enough || len(lets) < len(candidates)) {
+		x.Txn.Rollback(start)
+		gone, found = x.anySet(t, row, candidates)
+	}
+	if found {
+		if r, found = x.promise(t, row, gone); !found {
+			x.vain.NoVolumes()
+		}
+		return r, found
+	}
+	if enough {
+		x.vain.OnlyTogether()
 		return Room{}, false
 	}
+	x.vain.node(candidates, back, func(v *report.InVain) {
+		if len(lets) == len(candidates) {
+			v.StillRefused(still)
+			return
+		}
+		table, rule := kept.Names()
+		v.Kept(x.site, table, rule)
+	})
+	x.denied.note(candidates, lets)
+	return Room{}, false
+}
+
+// needed spares, of those who go, all without whom the task fits, the last to go first.
+func (x *Search) needed(t *model.Task, row int32, gone []Victim) []Victim {
 	for before := 0; before != len(gone); {
 		before = len(gone)
 		for i := len(gone) - 1; i >= 0; i-- {
@@ -274,14 +295,47 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 			x.leave(v.Task)
 		}
 	}
-	if !x.permitted(t, gone) {
-		x.vain.OnlyTogether()
-		return Room{}, false
+	return gone
+}
+
+// anySet evicts the first set of candidates after which the task fits, of which the task needs every eviction, and whose evictions the rows
+// permit together. In their order, the rows may permit the eviction of pods that do not help, and then refuse the eviction of pods that do.
+func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gone []Victim, found bool) {
+	x.Session.SortVictims(x.question(t), candidates)
+	var may []*model.Task // the candidates that may be evicted if no other is
+	for _, v := range candidates {
+		if lets, _ := x.Session.Victims(x.question(t), []*model.Task{v}); len(lets) > 0 {
+			may = append(may, v)
+		}
 	}
-	if r, found = x.promise(t, row, gone); !found {
-		x.vain.NoVolumes()
+	if !x.enough(t, row, may) {
+		return nil, false
 	}
-	return r, found
+	start := x.Txn.Mark()
+	set := make([]*model.Task, 0, len(may))
+	policy.Sets(len(may), func(numbers []int) (done, without bool) {
+		x.c.Breathe()
+		set = set[:0]
+		for _, i := range numbers {
+			set = append(set, may[i])
+		}
+		if !x.enough(t, row, set) {
+			return false, false
+		}
+		gone = nil
+		for _, v := range set {
+			gone = append(gone, Victim{Victim: session.Victim{Task: v}, was: v.Status})
+			x.leave(v)
+		}
+		if without = x.takes(t, row); without {
+			found = x.permitted(t, gone)
+		}
+		if !found {
+			x.Txn.Rollback(start)
+		}
+		return found, without
+	})
+	return gone, found
 }
 
 // takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did

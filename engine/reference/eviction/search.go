@@ -200,23 +200,43 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
-	if !found {
+	enough := found
+	if found {
+		gone, found = x.permitted(t, x.needed(t, row, gone))
+	}
+	if !found && (enough || len(lets) < len(candidates)) {
 		x.Txn.Rollback(start)
-		switch enough := x.enough(t, row, candidates); {
-		case back:
-			x.vain.TakenBack()
-		case len(candidates) == 0:
-		case !enough:
-			x.vain.TooLittle()
-		case len(lets) == len(candidates):
-			x.vain.StillRefused(why)
-		default:
-			table, rule := kept.Names()
-			x.vain.Kept(x.Step.Word(policy.KeyVictims), table, rule)
+		gone, found = x.anySet(t, row, candidates)
+	}
+	if found {
+		if r, found = x.promise(t, row, gone); !found {
+			x.vain.NoVolumes()
 		}
-		x.deny(t, row, candidates, lets)
+		return r, found
+	}
+	x.Txn.Rollback(start)
+	if enough {
+		x.vain.OnlyTogether()
 		return Room{}, false
 	}
+	switch enough := x.enough(t, row, candidates); {
+	case back:
+		x.vain.TakenBack()
+	case len(candidates) == 0:
+	case !enough:
+		x.vain.TooLittle()
+	case len(lets) == len(candidates):
+		x.vain.StillRefused(why)
+	default:
+		table, rule := kept.Names()
+		x.vain.Kept(x.Step.Word(policy.KeyVictims), table, rule)
+	}
+	x.deny(t, row, candidates, lets)
+	return Room{}, false
+}
+
+// needed spares, of those who go, all without whom the task fits, the last to go first.
+func (x *Search) needed(t *model.Task, row int32, gone []Victim) []Victim {
 	for before := 0; before != len(gone); {
 		before = len(gone)
 		for i, v := range slices.Backward(gone) {
@@ -228,14 +248,33 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 			}
 		}
 	}
-	if gone, found = x.permitted(t, gone); !found {
-		x.vain.OnlyTogether()
-		return Room{}, false
+	return gone
+}
+
+// anySet evicts the first set of candidates after which the task fits, of which the task needs every eviction, and whose evictions the rows
+// permit together. In their order, the rows may permit the eviction of pods that do not help, and then refuse the eviction of pods that do.
+func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gone []Victim, found bool) {
+	var may []*model.Task // the candidates that may be evicted if no other is
+	for _, v := range candidates {
+		if lets, _ := x.Victims(x.question(t), []*model.Task{v}); len(lets) > 0 {
+			may = append(may, v)
+		}
 	}
-	if r, found = x.promise(t, row, gone); !found {
-		x.vain.NoVolumes()
-	}
-	return r, found
+	start := x.Txn.Mark()
+	policy.Sets(len(may), func(set []int) (done, without bool) {
+		x.Txn.Rollback(start)
+		gone = nil
+		for _, i := range set {
+			gone = append(gone, Victim{Victim: answers.Victim{Task: may[i]}, was: may[i].Status})
+			x.Txn.Leave(may[i])
+		}
+		if _, refuses := x.refusesForce(t, row); refuses {
+			return false, false
+		}
+		gone, found = x.permitted(t, gone)
+		return found, true
+	})
+	return gone, found
 }
 
 // takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
