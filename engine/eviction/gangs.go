@@ -135,36 +135,63 @@ func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	}
 }
 
-func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) bool {
-	before, rooms := x.Txn.Mark(), n.Rooms
-	var units, of, parts []Unit
+// keepGang first spares pod after pod, the last to go first. The promises may then rest on pods that the gang cannot spare, where others
+// would do: so it tries sets of them.
+func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) (kept bool) {
+	before := x.Txn.Mark()
+	var units []Unit // of other gangs
+	var pods []Victim
 	for _, u := range n.Units {
 		if u.job() == j {
-			of = append(of, u)
+			pods = append(pods, u.victims...)
 		} else {
 			units = append(units, u)
 		}
 	}
-	for _, u := range slices.Backward(of) {
-		for _, v := range slices.Backward(u.victims) {
-			one, ok := Unit{victims: []Victim{v}}, false
-			if rooms, _, _, ok = x.withoutUnits(rooms, []Unit{one}); !ok {
-				parts = append(parts, one)
-			}
-		}
-	}
-	slices.Reverse(parts)
 	first := slices.IndexFunc(units, func(u Unit) bool { return u.whole })
 	if first < 0 {
 		first = len(units)
 	}
-	units = slices.Insert(units, first, parts...)
-	if !x.canSpare(j, parts) || !x.unitsPermitted(t, units) {
-		x.Txn.Rollback(before)
-		return false
+	goOnly := func(rooms []Room, parts []Unit) bool {
+		all := slices.Insert(slices.Clone(units), first, parts...)
+		if !x.canSpare(j, parts) || !x.unitsPermitted(t, all) {
+			x.Txn.Rollback(before)
+			return false
+		}
+		n.Rooms, n.Units = rooms, all
+		return true
 	}
-	n.Rooms, n.Units = rooms, units
-	return true
+	rooms, parts := n.Rooms, []Unit(nil)
+	for _, v := range slices.Backward(pods) {
+		one, ok := Unit{victims: []Victim{v}}, false
+		if rooms, _, _, ok = x.withoutUnits(rooms, []Unit{one}); !ok {
+			parts = append(parts, one)
+		}
+	}
+	slices.Reverse(parts)
+	if goOnly(rooms, parts) {
+		return true
+	}
+	policy.Sets(len(pods), func(set []int) (done, without bool) {
+		x.c.Breathe()
+		parts, rest := split(pods, set)
+		rooms, _, _, ok := x.withoutUnits(n.Rooms, rest)
+		kept = ok && goOnly(rooms, parts)
+		return kept, ok
+	})
+	return kept
+}
+
+// split makes a unit of each pod: of those with the numbers of a set, and of the rest.
+func split(pods []Victim, set []int) (in, rest []Unit) {
+	for i, v := range pods {
+		if one := (Unit{victims: []Victim{v}}); slices.Contains(set, i) {
+			in = append(in, one)
+		} else {
+			rest = append(rest, one)
+		}
+	}
+	return in, rest
 }
 
 // canSpare says whether a job, of which nobody else has gone since, can spare all of some units.

@@ -17,36 +17,55 @@ import (
 )
 
 // small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits.
-// All pods of a job ask for the same cpu, and nothing else matters.
+// Pods ask for cpu and memory, those of one job for different amounts, and nothing else matters.
 type small struct {
-	idle  []int // cpu by node
+	idle  []asked // by node
 	pods  []running
 	least map[string]int // pods that a job must keep
-	wait  struct{ pods, min, cpu, priority int }
+	wait  struct {
+		pods, min, priority int
+		each                asked
+	}
 	other bool // the job that waits is of another queue than the others
 	text  string
 }
 
+type asked struct{ cpu, memory int }
+
+func (a asked) String() string { return fmt.Sprintf("cpu: %d, memory: %dGi", a.cpu, a.memory) }
+
+func (a asked) fits(b asked) bool { return b.cpu <= a.cpu && b.memory <= a.memory }
+
+func (a asked) add(b asked, times int) asked {
+	return asked{a.cpu + times*b.cpu, a.memory + times*b.memory}
+}
+
+func drawAmounts(t *rapid.T, most int) asked {
+	return asked{rapid.IntRange(1, most).Draw(t, "cpu"), rapid.IntRange(1, most).Draw(t, "memory")}
+}
+
 type running struct {
-	job, task           string
-	node, cpu, priority int
+	job, task      string
+	node, priority int
+	asks           asked
 }
 
 func drawSmall(t *rapid.T, other bool) *small {
 	w := &small{least: map[string]int{}, other: other}
 	var nodes, jobs strings.Builder
 	for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
-		w.idle = append(w.idle, rapid.IntRange(1, 3).Draw(t, "cpu"))
-		fmt.Fprintf(&nodes, "- {name: n%d, cpu: %d}\n", i, w.idle[i])
+		w.idle = append(w.idle, drawAmounts(t, 4))
+		fmt.Fprintf(&nodes, "- {name: n%d, %v}\n", i, w.idle[i])
 	}
 	for i := range rapid.IntRange(3, 5).Draw(t, "jobs") {
-		name, cpu, priority := fmt.Sprintf("j%d", i), rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(0, 2).Draw(t, "priority")
+		name, priority := fmt.Sprintf("j%d", i), rapid.IntRange(0, 2).Draw(t, "priority")
 		var tasks []string
 		for k := range rapid.IntRange(1, 3).Draw(t, "pods") {
-			if n := rapid.IntRange(0, len(w.idle)-1).Draw(t, "node"); w.idle[n] >= cpu {
-				w.idle[n] -= cpu
-				w.pods = append(w.pods, running{name, fmt.Sprintf("t%d", k), n, cpu, priority})
-				tasks = append(tasks, fmt.Sprintf("{name: t%d, min: 0, cpu: %d, node: n%d}", k, cpu, n))
+			n, asks := rapid.IntRange(0, len(w.idle)-1).Draw(t, "node"), drawAmounts(t, 2)
+			if w.idle[n].fits(asks) {
+				w.idle[n] = w.idle[n].add(asks, -1)
+				w.pods = append(w.pods, running{name, fmt.Sprintf("t%d", k), n, priority, asks})
+				tasks = append(tasks, fmt.Sprintf("{name: t%d, min: 0, %v, node: n%d}", k, asks, n))
 			}
 		}
 		if len(tasks) == 0 {
@@ -56,7 +75,7 @@ func drawSmall(t *rapid.T, other bool) *small {
 		fmt.Fprintf(&jobs, "- {name: %s, queue: lent, priority: p%d, min: %d, tasks: [%s]}\n", name, priority, w.least[name],
 			strings.Join(tasks, ", "))
 	}
-	w.wait.pods, w.wait.cpu = rapid.IntRange(1, 4).Draw(t, "waiting"), rapid.IntRange(1, 3).Draw(t, "cpu")
+	w.wait.pods, w.wait.each = rapid.IntRange(1, 4).Draw(t, "waiting"), drawAmounts(t, 3)
 	w.wait.min = rapid.IntRange(1, w.wait.pods).Draw(t, "least")
 	w.wait.priority = rapid.IntRange(1, 2).Draw(t, "priority")
 	queue := "lent"
@@ -64,8 +83,8 @@ func drawSmall(t *rapid.T, other bool) *small {
 		queue = "due"
 	}
 	w.text = fmt.Sprintf("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {p0: 0, p1: 10, p2: 20}\n"+
-		"queues: [{name: lent}, {name: due}]\nnodes:\n%sjobs:\n%s- {name: wait, queue: %s, priority: p%d, replicas: %d, min: %d, cpu: %d}\n",
-		nodes.String(), jobs.String(), queue, w.wait.priority, w.wait.pods, w.wait.min, w.wait.cpu)
+		"queues: [{name: lent}, {name: due}]\nnodes:\n%sjobs:\n%s- {name: wait, queue: %s, priority: p%d, replicas: %d, min: %d, %v}\n",
+		nodes.String(), jobs.String(), queue, w.wait.priority, w.wait.pods, w.wait.min, w.wait.each)
 	return w
 }
 
@@ -74,10 +93,10 @@ func (w *small) room(gone uint) (room int) {
 	for n, idle := range w.idle {
 		for i, p := range w.pods {
 			if p.node == n && gone&(1<<i) != 0 {
-				idle += p.cpu
+				idle = idle.add(p.asks, 1)
 			}
 		}
-		room += idle / w.wait.cpu
+		room += min(idle.cpu/w.wait.each.cpu, idle.memory/w.wait.each.memory)
 	}
 	return min(room, w.wait.pods)
 }
@@ -193,7 +212,7 @@ func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
 		if gone&(1<<i) == 0 {
 			continue
 		}
-		matters := p.cpu
+		matters := p.asks.cpu
 		if left[p.job] < w.least[p.job] {
 			matters += 10
 		}

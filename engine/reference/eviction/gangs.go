@@ -131,32 +131,56 @@ func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 		j := whole.victims[0].Task.Job
 		isOf := func(u Unit) bool { return u.victims[0].Task.Job == j }
 		of := slices.DeleteFunc(slices.Clone(n.Units), func(u Unit) bool { return !isOf(u) })
-		if !whole.whole || len(of) == 1 {
-			continue
+		if whole.whole && len(of) > 1 {
+			kept = x.keepGang(t, n, j, victimsOf(of), slices.DeleteFunc(slices.Clone(n.Units), isOf)) || kept
 		}
-		before, rooms := x.Txn.Mark(), n.Rooms
-		var parts []Unit
-		for _, v := range slices.Backward(victimsOf(of)) {
-			one, ok := Unit{victims: []Victim{v}}, false
-			if rooms, _, _, ok = x.withoutUnits(rooms, []Unit{one}); !ok {
-				parts = append([]Unit{one}, parts...)
-			}
-		}
-		units := slices.DeleteFunc(slices.Clone(n.Units), isOf)
-		first := slices.IndexFunc(units, func(u Unit) bool { return u.whole })
-		if first < 0 {
-			first = len(units)
-		}
-		units = slices.Insert(units, first, parts...)
-		if !x.canSpare(j, parts) || !x.unitsPermitted(t, units) {
-			x.Txn.Rollback(before)
-			continue
-		}
-		n.Rooms, n.Units, kept = rooms, units, true
 	}
 	if kept {
 		x.spareUnits(n.Rooms, &n.Units)
 	}
+}
+
+// keepGang first spares pod after pod, the last to go first. The promises may then rest on pods that the gang cannot spare, where others
+// would do: so it tries sets of them.
+func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job, pods []Victim, others []Unit) (kept bool) {
+	before := x.Txn.Mark()
+	goOnly := func(rooms []Room, parts []Unit) bool {
+		first := slices.IndexFunc(others, func(u Unit) bool { return u.whole })
+		if first < 0 {
+			first = len(others)
+		}
+		all := slices.Insert(slices.Clone(others), first, parts...)
+		if !x.canSpare(j, parts) || !x.unitsPermitted(t, all) {
+			x.Txn.Rollback(before)
+			return false
+		}
+		n.Rooms, n.Units = rooms, all
+		return true
+	}
+	rooms, parts := n.Rooms, []Unit(nil)
+	for _, v := range slices.Backward(pods) {
+		one, ok := Unit{victims: []Victim{v}}, false
+		if rooms, _, _, ok = x.withoutUnits(rooms, []Unit{one}); !ok {
+			parts = append([]Unit{one}, parts...)
+		}
+	}
+	if goOnly(rooms, parts) {
+		return true
+	}
+	policy.Sets(len(pods), func(set []int) (done, without bool) {
+		var in, rest []Unit
+		for i, v := range pods {
+			if slices.Contains(set, i) {
+				in = append(in, Unit{victims: []Victim{v}})
+			} else {
+				rest = append(rest, Unit{victims: []Victim{v}})
+			}
+		}
+		rooms, _, _, ok := x.withoutUnits(n.Rooms, rest)
+		kept = ok && goOnly(rooms, in)
+		return kept, ok
+	})
+	return kept
 }
 
 // canSpare says whether a job, of which nobody else has gone since, can spare all of some units.
