@@ -467,12 +467,11 @@ func (s *scenario) check(args []string) error {
 		issues = append(issues, more...)
 	}
 	issues.Sort()
-	for _, i := range issues {
-		s.print(i.Render())
-	}
 	if len(issues) == 0 {
 		s.print("ok\n")
+		return nil
 	}
+	s.print(issues.Error() + "\n")
 	return nil
 }
 
