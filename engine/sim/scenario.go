@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/textdiff"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -487,7 +488,7 @@ func (s *scenario) cmp(args []string) error {
 		return nil
 	}
 	if want := tidy(string(f.Data)); got != want {
-		fmt.Fprintf(&s.diff, "%s:%d: cmp %s: - is expected, + was printed\n%s", s.name, s.line, f.Name, diffLines(want, got))
+		fmt.Fprintf(&s.diff, "%s:%d: cmp %s: - is expected, + was printed\n%s", s.name, s.line, f.Name, textdiff.Lines(want, got))
 	}
 	return nil
 }
