@@ -38,6 +38,7 @@
 //	engine/podspec         what two pods have alike
 //	engine/slab            values, texts and lists made by the chunk
 //	engine/rivals          of which jobs pods went for which others, and so who would close a circle of evictions
+//	engine/unread          objects of which not all could be read, until they are corrected or deleted
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/volume/none     the same where there is no such library
@@ -75,6 +76,9 @@
 //	engine/page            the look and the components of the pages that are shown in a browser
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/try             what the page asks on which policies are tried in a browser: simulate from two texts, without volumes
+//	engine/sim/stored      objects of a world that were read from a cluster; those with mistakes are left out, as they are there
+//	engine/sim/classes     the PriorityClasses of a world, and the pods that the API server refuses because they name others
+//	engine/sim/textdiff    how two texts differ, line by line
 //	engine/sim/choose      by which policy a world of files runs
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:

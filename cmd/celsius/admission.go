@@ -28,8 +28,8 @@ func newAdmissionCommand() *cobra.Command {
 func newAdmissionCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE|FOLDER...",
-		Short: "Compile rules of admission and print every mistake at its place",
-		Long: `Check compiles rules of admission and prints all mistakes, each at its line and
+		Short: "Compile rules of admission and print mistakes at their places",
+		Long: `Check compiles rules of admission and prints the mistakes, each at its line and
 column. A folder is read as --admission-rules of celsius webhook reads it; - is
 standard input. The exit code is 0 if there are no mistakes, else 1.`,
 		Example: "  celsius admission check quota.yaml\n  celsius admission check /etc/celsius/admission",

@@ -73,18 +73,18 @@ func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*v
 		return nil, nil, err
 	}
 	conf, issues := volcano.Parse(file, data)
-	if len(issues.Errors()) > 0 {
+	if issues.Err() != nil && !conf.At.Exists() {
 		return nil, nil, refuse(c.ErrOrStderr(), issues)
 	}
 	converted, err := volcano.Convert(conf, options)
-	for _, n := range converted.Notes {
-		say(c.ErrOrStderr(), "%s\n", n.Error())
-	}
-	if errors.As(err, &issues) {
-		return nil, nil, refuse(c.ErrOrStderr(), issues)
-	}
-	if err != nil {
+	sayNotes(c.ErrOrStderr(), converted.Notes)
+	var unknown source.Issues
+	if err != nil && !errors.As(err, &unknown) {
 		return nil, nil, err
+	}
+	if issues = append(issues, unknown...); issues.Err() != nil { // mistakes of form and of names are shown at once
+		issues.Sort()
+		return nil, nil, refuse(c.ErrOrStderr(), issues)
 	}
 	docs, issues := source.Parse("the policy", converted.Policy)
 	var p *policy.Policy
@@ -96,18 +96,25 @@ func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*v
 		return nil, nil, refuse(c.ErrOrStderr(), issues.Errors())
 	}
 	if len(docs) > 0 {
-		for _, i := range lint.Evictions(docs[0], p) {
-			say(c.ErrOrStderr(), "%s", i.Render())
-		}
+		sayIssues(c.ErrOrStderr(), lint.Evictions(docs[0], p))
 	}
 	return converted, p, nil
 }
 
-// refuse tells all mistakes, each with its line.
-func refuse(errs io.Writer, issues source.Issues) error {
-	for _, i := range issues {
-		say(errs, "%s", i.Render())
+// sayNotes shows what became of the parts of a configuration, a line each.
+func sayNotes(errs io.Writer, notes []volcano.Note) {
+	var issues source.Issues
+	for _, n := range notes {
+		issues = append(issues, n.Issue)
 	}
+	if len(issues) > 0 {
+		say(errs, "%s\n", issues.Shown(source.Issue.Error))
+	}
+}
+
+// refuse shows the mistakes, each with its line, and counts all of them.
+func refuse(errs io.Writer, issues source.Issues) error {
+	sayIssues(errs, issues)
 	return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", len(issues.Errors()))}
 }
 

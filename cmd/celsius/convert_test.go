@@ -94,6 +94,39 @@ func TestPolicyConvert(t *testing.T) {
 	}
 }
 
+// TestPolicyConvertShowsAllMistakes shows mistakes of form, of names and of arguments at once, in the order of the file, and a plugin whose
+// name is misspelt as one mistake.
+func TestPolicyConvertShowsAllMistakes(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"typo.conf": `actions: "allocate, backfil"
+tiers:
+- plugins:
+  - name: proportion
+    enableOverused: true
+  - name: binpack
+    arguments: {binpack.wieght: 5, binpack.cpuu: 1}
+  - nmae: gang
+  - name: nodeordr
+configurations:
+- nmae: allocate
+`})
+	var out, errs bytes.Buffer
+	if code := run([]string{"policy", "convert", filepath.Join(dir, "typo.conf")}, nil, &out, &errs); code != exitMistakes || out.Len() > 0 {
+		t.Errorf("code %d, stdout %q", code, out.String())
+	}
+	rest := errs.String()
+	for _, want := range []string{
+		`unknown action "backfil"`, `unknown field "enableOverused"`, `unknown argument "binpack.wieght"`, `unknown argument "binpack.cpuu"`,
+		`unknown field "nmae"`, `unknown plugin "nodeordr"`, `11:3: configurations[0]`, "7 mistake(s)",
+	} {
+		_, after, ok := strings.Cut(rest, want)
+		if !ok {
+			t.Fatalf("%s is missing, or not in the order of the file:\n%s", want, errs.String())
+		}
+		rest = after
+	}
+}
+
 // What convert prints, check takes.
 func TestPolicyConvertThenCheck(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -40,8 +39,8 @@ func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loade
 	if issues.Err() != nil {
 		return loaded, fmt.Errorf("%s: %w", f.name, issues)
 	}
-	for _, i := range issues.Warnings() {
-		say(os.Stderr, "%s: %s\n", f.name, strings.TrimRight(i.Render(), "\n"))
+	if warnings := issues.Warnings(); len(warnings) > 0 {
+		say(os.Stderr, "%s\n", warnings.Shown(func(i source.Issue) string { return f.name + ": " + i.Render() }))
 	}
 	return loaded, nil
 }

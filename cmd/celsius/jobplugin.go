@@ -26,8 +26,8 @@ func newJobPluginCommand() *cobra.Command {
 func newJobPluginCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE|FOLDER...",
-		Short: "Compile job plugins and print every mistake at its place",
-		Long: `Check compiles job plugins and prints all mistakes, each at its line and column.
+		Short: "Compile job plugins and print mistakes at their places",
+		Long: `Check compiles job plugins and prints the mistakes, each at its line and column.
 A folder is read as --job-plugins of celsius controllers reads it; - is standard
 input. The exit code is 0 if there are no mistakes, else 1.`,
 		Example: "  celsius jobplugin check jax.yaml\n  celsius jobplugin check /etc/celsius/plugins",

@@ -98,6 +98,13 @@ func exitCode(err error, errs io.Writer) int {
 // say writes to a stream. If that fails there is nobody left to be told.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
+// sayIssues shows issues to people, if there are any.
+func sayIssues(w io.Writer, issues source.Issues) {
+	if len(issues) > 0 {
+		say(w, "%s\n", issues.Error())
+	}
+}
+
 func usageError(format string, args ...any) error {
 	return exitError{exitUsage, fmt.Errorf(format, args...)}
 }

@@ -34,9 +34,9 @@ func newPolicyCommand() *cobra.Command {
 func newPolicyCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Compile policies and print every mistake at its place",
+		Short: "Compile policies and print mistakes at their places",
 		Long: `Check compiles every SchedulingPolicy of the files (- is standard input; default
-is the policy that ships) and prints all mistakes, each at its line and column.
+is the policy that ships) and prints the mistakes, each at its line and column.
 The exit code is 0 if there are none, else 1.`,
 		Example: "  celsius policy check policy.yaml",
 		Args:    atLeastOneFile,
@@ -83,11 +83,9 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 	return tellChecked(out, issues, lines)
 }
 
-// tellChecked prints what a check found: every issue, and where none is a mistake the lines about what is right.
+// tellChecked prints what a check found: the issues, and where none is a mistake the lines about what is right.
 func tellChecked(out io.Writer, issues source.Issues, lines []string) error {
-	for _, i := range issues {
-		say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
-	}
+	sayIssues(out, issues)
 	if n := len(issues.Errors()); n > 0 {
 		return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", n)}
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,9 +94,7 @@ type finding struct {
 
 func writeFindings(out io.Writer, found source.Issues, format string) error {
 	if format == "text" {
-		for _, i := range found {
-			say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
-		}
+		sayIssues(out, found)
 		return nil
 	}
 	list := []finding{}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // oddPolicy is legal, and a row, a param and a condition of it are hardly meant.
@@ -51,6 +55,48 @@ func TestPolicyLint(t *testing.T) {
 		got := printed(t, c.code, append([]string{"policy", "lint"}, strings.Fields(c.args)...)...)
 		if !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: want %q in\n%s", c.args, c.want, got)
+		}
+	}
+}
+
+// TestMistakesShownAreBounded holds every command that reads files to a bound of the mistakes that it prints. The count in the last line is
+// that of all mistakes.
+func TestMistakesShownAreBounded(t *testing.T) {
+	t.Parallel()
+	rows := func(row string) string {
+		text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  mode: Active\n" +
+			"  pipeline: [allocate]\n  tiers:\n  - name: t\n    tables:\n    - name: x\n      inline:\n        predicates:\n"
+		for n := range 70 {
+			text += fmt.Sprintf(row, n)
+		}
+		return text
+	}
+	pods, arguments := "", "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n"
+	for n := range 70 {
+		pods += fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%d}\nspec: {contaners: []}\n", n)
+		arguments += fmt.Sprintf("      unknown%d: 1\n", n)
+	}
+	dir := files(t, map[string]string{
+		"wrong.yaml": rows("        - {name: r%d, expression: nod.ready}\n"),
+		"odd.yaml":   rows("        - {name: r%d, expression: 'true', message: m}\n"),
+		"pods.yaml":  pods,
+		"many.conf":  arguments,
+	})
+	for _, c := range []struct{ args, more string }{
+		{"policy check wrong.yaml", "… and 20 more errors"},
+		{"policy lint wrong.yaml", "… and 20 more errors"},
+		{"policy lint odd.yaml", "… and "},
+		{"policy show --resolved wrong.yaml", "… and 20 more errors"},
+		{"policy convert many.conf", "… and 20 more errors"},
+		{"simulate pods.yaml", "… and 20 more errors"},
+	} {
+		var out, errs bytes.Buffer
+		args := strings.Fields(c.args)
+		args[len(args)-1] = filepath.Join(dir, args[len(args)-1])
+		run(args, nil, &out, &errs)
+		text := out.String() + errs.String()
+		if n := strings.Count(text, args[len(args)-1]+":"); n != source.MostShown || !strings.Contains(text, c.more) {
+			t.Errorf("%s: %d places are shown, want %d and %q:\n%.2000s", c.args, n, source.MostShown, c.more, text)
 		}
 	}
 }

@@ -51,9 +51,9 @@ is run, and what differs is shown.
 
 Exit codes:
   0  the simulation ran, even if pods wait
-  1  the input has mistakes; all of them are printed. With --strict warnings are
-     mistakes, and so are rows that erred; with --verify evictions are that do
-     not hold; the report is printed all the same
+  1  the input has mistakes; the first 50 are printed. With --strict, warnings
+     are mistakes, and so are rows that erred. With --verify, evictions are that
+     do not hold; the report is printed all the same
   2  the command line is wrong
   3  skipped: what it should run on is not there
   4  a scenario printed something else than it expects`
@@ -258,9 +258,7 @@ func (s *simulation) vet(errs io.Writer, issues source.Issues) error {
 	if issues.Err() != nil || s.strict && len(issues) > 0 {
 		return exitError{exitMistakes, issues}
 	}
-	if len(issues) > 0 {
-		say(errs, "%s\n", issues.Error())
-	}
+	sayIssues(errs, issues)
 	return nil
 }
 

@@ -307,3 +307,74 @@ spec:
 		})
 	}
 }
+
+// clusterWithMistakes is a cluster in which one pod cannot be read, one is on a node that does not exist, and a Job names a PriorityClass
+// that the file does not hold.
+const clusterWithMistakes = `apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: n1, uid: u1}
+  status: {allocatable: {cpu: 4}, conditions: [{type: Ready, status: "True"}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: good, uid: u2}
+  spec: {schedulerName: celsius, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: bad, uid: u3, annotations: {celsius.dev/gpu-count: x}}
+  spec: {schedulerName: celsius, containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: lost, uid: u4}
+  spec: {schedulerName: celsius, nodeName: ghost, containers: [{name: c}]}
+- apiVersion: batch.volcano.sh/v1alpha1
+  kind: Job
+  metadata: {name: train, uid: u5}
+  spec:
+    schedulerName: celsius
+    tasks: [{name: w, replicas: 1, template: {spec: {priorityClassName: urgent, containers: [{name: c}]}}}]
+`
+
+// TestSimulateWarnsOfObjectsOfClusters shows that mistakes in objects of a cluster are warnings that name the object and the reason, and
+// that they are mistakes in objects that a user wrote.
+func TestSimulateWarnsOfObjectsOfClusters(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{
+		"cluster.yaml": clusterWithMistakes,
+		"written.yaml": regexp.MustCompile(`, uid: u\d`).ReplaceAllString(clusterWithMistakes, ""),
+		"more.yaml":    "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\njobs: [{name: more, cpu: 1}]\n",
+		"class.yaml": clusterWithMistakes + "- apiVersion: scheduling.k8s.io/v1\n  kind: PriorityClass\n" +
+			"  metadata: {name: urgents, uid: u6}\n  value: 1\n",
+	})
+	bad := `Pod default/bad is left out: metadata.annotations[celsius.dev/gpu-count]: "x" is no whole number from 0 to 1024`
+	for _, c := range []struct {
+		args      string
+		code      int
+		out, errs string
+	}{
+		{"cluster.yaml", exitOK, "bind      default/good ", bad},
+		{"cluster.yaml", exitOK, "", `Pod default/lost is on node "ghost", which is not there: it uses resources of no node`},
+		{"cluster.yaml", exitOK, "bind      default/train-w-0 ", `task w: PriorityClass "urgent" is not in the files, and no other is`},
+		{"class.yaml", exitOK, "bind      default/good ", "task w: PriorityClass urgent does not exist; create it, or change"},
+		{"--explain train class.yaml", exitOK, "  cause  PriorityClass urgent does not exist; create it, or change", ""},
+		{"--explain bad cluster.yaml", exitOK, "  cause  pod default/bad is left out, because the scheduler cannot read it: ", bad},
+		{"--what-if more.yaml cluster.yaml", exitOK, "default/more", bad},
+		{"--strict cluster.yaml", exitMistakes, "", bad},
+		{"written.yaml", exitMistakes, "", `Pod default/lost is on node "ghost", which is not there`},
+	} {
+		args := []string{"simulate"}
+		for arg := range strings.FieldsSeq(c.args) {
+			if strings.HasSuffix(arg, ".yaml") {
+				arg = filepath.Join(dir, arg)
+			}
+			args = append(args, arg)
+		}
+		var out, errs bytes.Buffer
+		if code := run(args, nil, &out, &errs); code != c.code || !strings.Contains(out.String(), c.out) ||
+			!strings.Contains(errs.String(), c.errs) {
+			t.Errorf("%s: code %d, want %d, %q and %q\n%s\n%s", c.args, code, c.code, c.out, c.errs, out.String(), errs.String())
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +61,25 @@ func TestSnapshotDecides(t *testing.T) {
 		if bytes.Contains(anonymous, []byte(word)) {
 			t.Errorf("%q stands in the snapshot without names", word)
 		}
+	}
+}
+
+// TestSnapshotKeepsWhyContainersWait shows that a simulation of a snapshot names the image that a dependency cannot pull, and that nothing
+// else of the statuses of containers is kept.
+func TestSnapshotKeepsWhyContainersWait(t *testing.T) {
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`{apiVersion: v1, kind: Pod, metadata: {name: p}, status: {phase: Pending,
+  containerStatuses: [{name: a, imageID: x, state: {waiting: {reason: ErrImagePull, message: s3cr3t}}},
+    {name: b, ready: true, state: {running: {}}}],
+  initContainerStatuses: [{name: c, state: {terminated: {message: s3cr3t}}}]}}`), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Trim(o)
+	want := map[string]any{"phase": "Pending", "containerStatuses": []any{
+		map[string]any{"name": "a", "ready": false, "state": map[string]any{"waiting": map[string]any{"reason": "ErrImagePull"}}},
+	}}
+	if got := o.Object["status"]; !reflect.DeepEqual(got, want) {
+		t.Errorf("the snapshot has %v, want %v", got, want)
 	}
 }
 

@@ -29,8 +29,8 @@ func newStateMachineCommand() *cobra.Command {
 func newStateMachineCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE|FOLDER...",
-		Short: "Verify state machines and print every mistake at its place",
-		Long: `Check verifies state machines and prints all mistakes, each at its line and
+		Short: "Verify state machines and print mistakes at their places",
+		Long: `Check verifies state machines and prints the mistakes, each at its line and
 column. A folder is read as --state-machines of celsius controllers reads it.
 job and queue are the machines that ship; - is standard input. The exit code is
 0 if there are no mistakes, else 1.`,

@@ -4,6 +4,7 @@
 //	explain.go    a cycle that was made, and what it is asked about
 //	job.go        jobs and pods
 //	queue.go      queues and nodes
+//	leftout.go    objects that the scheduler cannot read
 //	decisions.go  a plan by what it is about
 //	reason.go     why something waits: the rows that refuse, with the values that they read, and on which nodes
 //	help.go       what would help it

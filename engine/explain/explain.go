@@ -25,6 +25,8 @@ type Cycle struct {
 
 	// Titles are those of the cluster's jobs.
 	Titles Titles
+	// Controllers returns what the controllers know of why a batch Job has no pods, or why these do not run; nil: it is not known.
+	Controllers func(job string) string
 
 	cluster *model.Cluster
 	decided *decisions        // nil: not put in order yet
@@ -90,6 +92,9 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 			x.add(out, j.Key, "")
 			return out, nil
 		}
+		if out := leftOutObject(x, out, key); out != nil {
+			return out, nil
+		}
 		return nil, x.unknown(kind, key, titles(x))
 	case Pod:
 		if t := x.cluster.Tasks[key]; t != nil {
@@ -98,11 +103,17 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 			x.add(out, t.Job.Key, key)
 			return out, nil
 		}
+		if out := leftOutObject(x, out, key); out != nil {
+			return out, nil
+		}
 		return nil, x.unknown(kind, key, slices.Collect(maps.Keys(x.cluster.Tasks)))
 	case Queue:
 		if q := x.cluster.Queues[name]; q != nil {
 			x.cluster.Handle(q)
 			out.Text = x.queue(q)
+			return out, nil
+		}
+		if out := leftOutObject(x, out, name); out != nil {
 			return out, nil
 		}
 		return nil, x.unknown(kind, name, slices.Collect(maps.Keys(x.cluster.Queues)))
@@ -167,6 +178,9 @@ func (x *Cycle) Named(name string) (string, error) {
 		}
 	}
 	if out.Len() == 0 {
+		out.WriteString(leftOut(x, func(key string) bool { return fits(key) || key == name }))
+	}
+	if out.Len() == 0 {
 		out.WriteString(withoutPods(x, fits))
 	}
 	if out.Len() > 0 {
@@ -189,16 +203,29 @@ func (x *Cycle) Named(name string) (string, error) {
 	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
 }
 
-// withoutPods explains the batch Jobs that match fits and whose controller creates no pods in their phase.
+// controllersCause is what the controllers know of a batch Job; "": nothing.
+func controllersCause(x *Cycle, job string) string {
+	if x.Controllers == nil {
+		return ""
+	}
+	return x.Controllers(job)
+}
+
+// withoutPods explains the batch Jobs that match fits and whose controller creates no pods.
 func withoutPods(x *Cycle, fits func(key string) bool) string {
 	var out strings.Builder
 	for key, phase := range x.cluster.PhasesOfJobs() {
-		if !fits(key) || model.MakesPods(phase) {
+		if !fits(key) {
 			continue
 		}
 		cause := "its phase is " + string(phase) + ": its controller creates no more pods"
-		if model.IsSuspended(phase) {
+		switch {
+		case model.IsSuspended(phase):
 			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
+		case model.MakesPods(phase):
+			if cause = controllersCause(x, key); cause == "" {
+				continue
+			}
 		}
 		fmt.Fprintf(&out, "job %s\n  cause  %s\n", key, cause)
 	}

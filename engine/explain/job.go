@@ -22,7 +22,7 @@ func (x *Cycle) job(j *model.Job) string {
 	type pod struct{ name, why string }
 	var pods []pod // what is decided alike is told once
 	for _, t := range j.Tasks {
-		if why := x.task(t); why != "" {
+		if why := x.task(t) + fieldsLeftOut(x, "Pod", t.Key); why != "" {
 			pods = append(pods, pod{t.Key, why})
 		}
 	}
@@ -55,6 +55,9 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 	queue := j.QueueName
 	if j.Queue == nil {
 		queue += ", which is not there"
+		if why := x.cluster.Past.Unread.Why("Queue", j.QueueName); why != "" {
+			queue = j.QueueName + ": " + cannotRead(why)
+		}
 	}
 	var rows [][]string
 	if why := x.rootCause(j); why != "" {
@@ -74,7 +77,8 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 // rootCause states why a job that waits cannot start as things are, whatever other jobs do, or to which nodes its volumes restrict it. It
 // is "" where neither applies, or the job does not wait.
 func (x *Cycle) rootCause(j *model.Job) string {
-	if why := x.foreignCause(j); why != "" || !report.MayWait(j) || j.Orphan {
+	why := cmp.Or(controllersCause(x, x.Titles.Of(j.Key)), x.foreignCause(j), leftOutCause(x, j))
+	if why != "" || !report.MayWait(j) || j.Orphan {
 		return why
 	}
 	return cmp.Or(x.Session.NeverStarts(j), x.queueCause(j), x.volumeCause(j))
@@ -94,13 +98,52 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	if !j.Queue.Open && x.readsOpen(first.Reason) {
 		return x.closedCause(j)
 	}
+	if why := capabilityCause(x, j, first); why != "" {
+		return why
+	}
 	for _, above := range x.above(j.Queue) {
 		if _, rest, ok := strings.Cut(first.Reason.Text, "queue "+above+" lacks "); ok {
 			return fmt.Sprintf("queue %s, above the job's queue %s, is full: it lacks %s", above, j.QueueName, rest)
 		}
 	}
-	if admitted {
-		return first.Reason.Text
+	if !admitted {
+		return ""
+	}
+	if above := limitsAbove(x, j, first); above != "" {
+		return fmt.Sprintf("queue %s, above the job's queue %s, limits it: %s", above, j.QueueName, first.Reason.Text)
+	}
+	return first.Reason.Text
+}
+
+// limitsAbove returns the queue above a job's queue whose capability limits a resource that the queue lacks, where the queue itself has no
+// capability for that resource; "": there is none.
+func limitsAbove(x *Cycle, j *model.Job, first *model.Wait) (name string) {
+	_, lacks, ok := strings.Cut(first.Reason.Text, "queue "+j.QueueName+" lacks ")
+	resource, _, _ := strings.Cut(lacks, " ")
+	dim, known := x.cluster.Dims.Find(resource)
+	if !ok || !known || j.Queue.Capability.Has(dim) {
+		return ""
+	}
+	least := 0.0
+	for _, above := range x.above(j.Queue) {
+		if most := x.cluster.Queues[above].Capability; most.Has(dim) && (name == "" || most.Get(dim) < least) {
+			name, least = above, most.Get(dim)
+		}
+	}
+	return name
+}
+
+// capabilityCause states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty.
+func capabilityCause(x *Cycle, j *model.Job, first *model.Wait) string {
+	if _, limited := report.Own(first); !limited && !strings.Contains(first.Reason.Text, "queue "+j.QueueName+" lacks ") {
+		return ""
+	}
+	for _, name := range append([]string{j.QueueName}, x.above(j.Queue)...) {
+		if q := x.cluster.Queues[name]; q != nil {
+			if why := report.QueueNeverHolds(x.cluster, j, q); why != "" {
+				return why
+			}
+		}
 	}
 	return ""
 }
@@ -135,6 +178,9 @@ func (x *Cycle) queueLimit(j *model.Job) (first *model.Wait) {
 			continue
 		}
 		for _, w := range of.waits {
+			if w.Fared.Node != "" {
+				continue // it found a node: it waits because other pods of its gang do
+			}
 			own, limited := report.Own(w)
 			if own && !limited {
 				return nil
@@ -263,7 +309,7 @@ func (x *Cycle) pod(t *model.Task) string {
 	if of := x.decisions().of[t.Key]; t.Status == model.Pending && (of == nil || len(of.waits) == 0) {
 		text += indented(x.head(t.Job))
 	}
-	return "pod " + t.Key + "\n" + text
+	return "pod " + t.Key + "\n" + text + fieldsLeftOut(x, "Pod", t.Key)
 }
 
 // task is what the cycle decided about a pod; "" where that is nothing.

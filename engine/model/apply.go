@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/numa"
 	"github.com/celsius-scheduler/celsius/engine/slab"
+	"github.com/celsius-scheduler/celsius/engine/unread"
 )
 
 // Options of a new cluster. The zero value is usable.
@@ -232,11 +233,25 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 			m = mistakes{}
 			c.Handle(d.Object)
 			c.apply(d, &m)
+			noteUnread(c, d, &m)
 			errs = append(errs, m.errs...)
 		}
 		c.Turn = nil
 	})
 	return errs
+}
+
+// noteUnread remembers what of an object could not be read.
+func noteUnread(c *Cluster, d Delta, m *mistakes) {
+	_, meta, ok := identify(d.Object)
+	if !ok || len(m.errs) == 0 && c.Past.Unread.Empty() {
+		return
+	}
+	group := ""
+	if pod, isPod := d.Object.(*corev1.Pod); isPod {
+		group = Key(pod.Namespace, GroupOf(pod))
+	}
+	c.Past.Unread.Note(unread.ID{Kind: m.kind, Name: m.called()}, unread.Object{UID: meta.GetUID(), Group: group}, d.Op == Delete, m.errs)
 }
 
 // Handle notes which object is handled from now on.

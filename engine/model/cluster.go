@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/numa"
 	"github.com/celsius-scheduler/celsius/engine/rivals"
 	"github.com/celsius-scheduler/celsius/engine/slab"
+	"github.com/celsius-scheduler/celsius/engine/unread"
 )
 
 // NoNode is the row of a task that is nowhere.
@@ -95,6 +96,7 @@ type Cluster struct {
 type Past struct {
 	Fired  map[string]time.Time // when rows and steps were asked last that rest in between, by their names
 	Rivals rivals.Book
+	Unread unread.Book // what of the objects could not be read when they were applied
 }
 
 // Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.

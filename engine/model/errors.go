@@ -22,11 +22,14 @@ type ObjectError struct {
 }
 
 // Error is "Pod ns/name: field: text".
-func (e *ObjectError) Error() string {
+func (e *ObjectError) Error() string { return fmt.Sprintf("%s %s: %s", e.Kind, e.Name, e.Problem()) }
+
+// Problem is "field: text".
+func (e *ObjectError) Problem() string {
 	if e.Field == "" {
-		return fmt.Sprintf("%s %s: %s", e.Kind, e.Name, e.Text)
+		return e.Text
 	}
-	return fmt.Sprintf("%s %s: %s: %s", e.Kind, e.Name, e.Field, e.Text)
+	return e.Field + ": " + e.Text
 }
 
 // mistakes collects the errors of one object.

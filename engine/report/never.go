@@ -209,14 +209,31 @@ func fitsNoShape(c *model.Cluster, p *alikePods, sizes Sizes) string {
 		strings.Join(amounts[:last], ", "), amounts[last])
 }
 
-// gangTooLarge states that the pods that must start together request more of a dimension than all nodes together allocate. It takes the
-// pods with the smallest requests, so that it never names a gang that could start.
+// gangTooLarge states that the pods that must start together request more of a dimension than all nodes together allocate.
 func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes) string {
-	missing := j.MinMember - j.Ready()
-	if missing < 1 {
+	dim, sum := gangExceeds(c, j, pods, func(dim int) (float64, bool) { return sizes.Sum.Get(dim), true })
+	if dim < 0 {
 		return ""
 	}
+	return fmt.Sprintf("the %s that must start together request %s %s, but all nodes together have %s: the job can never start; "+
+		"request less, lower minAvailable, or add nodes", counted(j.MinMember-j.Ready(), "pod"), c.Dims.Name(dim), c.Dims.AmountText(dim, sum),
+		c.Dims.AmountText(dim, sizes.Sum.Get(dim)))
+}
+
+// gangExceeds returns the first dimension of which the pods that must start together request more than a limit, and how much they request;
+// -1: there is none. It takes the pods with the smallest requests, so that it never names a gang that could start.
+func gangExceeds(
+	c *model.Cluster, j *model.Job, pods []alikePods, limit func(dim int) (most float64, limited bool),
+) (dim int, sum float64) {
+	missing := j.MinMember - j.Ready()
+	if missing < 1 {
+		return -1, 0
+	}
 	for _, dim := range c.Nodes.Dims() {
+		most, limited := limit(dim)
+		if !limited {
+			continue
+		}
 		slices.SortStableFunc(pods, func(a, b alikePods) int { return cmp.Compare(a.Request.Get(dim), b.Request.Get(dim)) })
 		sum, left := 0.0, missing
 		for i := range pods {
@@ -224,14 +241,27 @@ func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes)
 			sum += float64(n) * pods[i].Request.Get(dim)
 			left -= n
 		}
-		if left > 0 || sum <= sizes.Sum.Get(dim)+model.Slack {
-			continue
+		if left == 0 && sum > most+model.Slack {
+			return dim, sum
 		}
-		return fmt.Sprintf("the %s that must start together request %s %s, but all nodes together have %s: the job can never start; "+
-			"request less, lower minAvailable, or add nodes", counted(missing, "pod"), c.Dims.Name(dim), c.Dims.AmountText(dim, sum),
-			c.Dims.AmountText(dim, sizes.Sum.Get(dim)))
 	}
-	return ""
+	return -1, 0
+}
+
+// QueueNeverHolds states that the pods of a job that must start together request more than the capability of a queue, so that the job could
+// not start even if the queue were empty. It also states what would change that. It returns "" for any other job.
+func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
+	dim, sum := gangExceeds(c, j, waitingPods(c, j), func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) })
+	if dim < 0 {
+		return ""
+	}
+	who := "the pod requests"
+	if missing := j.MinMember - j.Ready(); missing > 1 {
+		who = fmt.Sprintf("the %s that must start together request", counted(missing, "pod"))
+	}
+	return fmt.Sprintf("%s %s %s, but queue %s may hold at most %s: the job can never start; request less, lower minAvailable, use another "+
+		"queue, or raise the capability of queue %s", who, c.Dims.Name(dim), c.Dims.AmountText(dim, sum), q.Name,
+		c.Dims.AmountText(dim, q.Capability.Get(dim)), q.Name)
 }
 
 // counted is a number with its noun.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // agenda is what happens to a world by itself.
@@ -17,7 +18,7 @@ type agenda struct {
 	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
 	due        map[manifest.ID]time.Time // pods, and the time of their next change by themselves
 	later      []manifest.Item           // objects that come later, in the order of their times
-	unadmitted map[manifest.ID]bool      // pods that name a node whose kubelet would not admit them
+	unadmitted map[manifest.ID]bool      // pods that name a node that does not exist, or whose kubelet would not admit them
 }
 
 // strike strikes out what was to happen to an object.
@@ -69,7 +70,7 @@ func (w *World) schedule(p *corev1.Pod) {
 		w.due[id] = gone
 	case p.Spec.NodeName == "":
 	case p.Status.Phase == corev1.PodPending:
-		if manifest.LifeOf(p).Waiting == "" {
+		if manifest.LifeOf(p).Waiting == "" && objects.StuckContainer([]*corev1.Pod{p}) == "" {
 			w.due[id] = w.now
 		}
 	case p.Status.Phase == corev1.PodRunning && p.Status.StartTime != nil:
@@ -112,7 +113,7 @@ func (w *World) kubelet() error {
 				continue
 			}
 			p := w.objects[id].(*corev1.Pod)
-			if t := w.cluster.Tasks[model.Key(p.Namespace, p.Name)]; t != nil && t.Unadmitted {
+			if t := w.cluster.Tasks[model.Key(p.Namespace, p.Name)]; t != nil && (t.Unadmitted || t.Node == model.NoNode) {
 				delete(w.due, id)
 				w.unadmitted[id] = true
 				continue

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +16,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/classes"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -32,8 +32,8 @@ type completion struct {
 	byID   map[manifest.ID]manifest.Item
 	issues source.Issues
 
-	samples      []manifest.Item // a pod of each task of the new Jobs, to see whether it can be read
-	defaultValue *int32          // what pods without a class are worth, once it was asked
+	samples []manifest.Item // a pod of each task of the new Jobs, to see whether it can be read
+	classes classes.Classes // of the new items and of the world, once it was asked
 }
 
 func newCompletion(w *World, items []manifest.Item) *completion {
@@ -184,44 +184,21 @@ func (c *completion) priority(p *corev1.Pod) {
 }
 
 // classValue is what a priority class is worth; "" is the default class, or 0 where there is none.
-func (c *completion) classValue(name string) (int32, bool) {
-	switch name {
-	case "system-cluster-critical":
-		return 2_000_000_000, true
-	case "system-node-critical":
-		return 2_000_001_000, true
-	case "":
-		return c.defaultClass(), true
-	}
-	if class, ok := c.find("PriorityClass", "", name).(*schedulingv1.PriorityClass); ok {
-		return class.Value, true
-	}
-	return 0, false
-}
+func (c *completion) classValue(name string) (int32, bool) { return c.knownClasses().Value(name) }
 
-// defaultClass is the lowest value of the classes that are global defaults, as the API server has it.
-func (c *completion) defaultClass() int32 {
-	if c.defaultValue != nil {
-		return *c.defaultValue
+// knownClasses are those of the new items and of the world. None is added while items are completed.
+func (c *completion) knownClasses() classes.Classes {
+	if c.classes == nil {
+		c.classes = classes.Of(func(yield func(metav1.Object) bool) {
+			for _, o := range c.world.objects {
+				yield(o)
+			}
+			for _, i := range c.byID {
+				yield(i.Object)
+			}
+		})
 	}
-	value, found := int32(0), false
-	see := func(o metav1.Object) {
-		if class, ok := o.(*schedulingv1.PriorityClass); ok && class.GlobalDefault && (!found || class.Value < value) {
-			value, found = class.Value, true
-		}
-	}
-	for id, i := range c.byID {
-		if id.Kind == "PriorityClass" {
-			see(i.Object)
-		}
-	}
-	for id, o := range c.world.objects {
-		if _, replaced := c.byID[id]; id.Kind == "PriorityClass" && !replaced {
-			see(o)
-		}
-	}
-	c.defaultValue = &value
-	return value
+	return c.classes
 }
 
 // group gives a bare pod of ours the PodGroup that the controllers would.
@@ -242,7 +219,7 @@ func (c *completion) group(i manifest.Item, p *corev1.Pod) {
 	g, wrong := objects.BareGroup(p, name, nil)
 	for _, err := range wrong {
 		place := manifest.Deepest(i.Value, "metadata", "annotations")
-		c.issues = append(c.issues, place.Issuef("", "%v", err))
+		c.report(p, place.Issuef("", "%s: %v", i.ID(), err))
 	}
 	if alone {
 		metav1.GetControllerOfNoCopy(g).UID = types.UID(p.Name)

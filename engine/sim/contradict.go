@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -27,6 +28,9 @@ func (c *completion) contradictions() {
 			c.podNames(i, o, foreign)
 		case *batchv1alpha1.Job:
 			c.foreignTasks(o, foreign)
+			for _, issue := range c.knownClasses().Warnings(i, o, func(name string) string { return c.near("PriorityClass", name) }) {
+				c.warn(issue)
+			}
 		case *schedulingv1beta1.PodGroup:
 			if i.Value.Exists() {
 				c.className(i, o.Spec.PriorityClassName, "spec", "priorityClassName")
@@ -74,10 +78,22 @@ func (c *completion) warn(i source.Issue) {
 	c.issues = append(c.issues, i)
 }
 
+// report adds a mistake in an object. Of an object of a cluster it is a warning.
+func (c *completion) report(o metav1.Object, i source.Issue) {
+	if c.world.ofCluster.Has(o) {
+		i.Severity = source.Warning
+	}
+	c.issues = append(c.issues, i)
+}
+
 func (c *completion) podNames(i manifest.Item, p *corev1.Pod, foreign map[string]int) {
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if node := p.Spec.NodeName; node != "" && !finished && c.find("Node", "", node) == nil {
-		c.issues = append(c.issues, nodePlace(i.Value).Issuef(c.near("Node", node), "%s is on node %q, which is not there", i.ID(), node))
+		issue := nodePlace(i.Value).Issuef(c.near("Node", node), "%s is on node %q, which is not there", i.ID(), node)
+		if c.world.ofCluster.Has(p) {
+			issue.Message += ": it uses resources of no node"
+		}
+		c.report(p, issue)
 	}
 	if !c.ours(p) {
 		if p.Spec.NodeName == "" && !finished {

@@ -22,5 +22,7 @@ func (r *Report) Explain(name string) (string, error) {
 	plan := r.Plans[len(r.Plans)-1]
 	s := session.New(r.world.cluster, r.world.Policy)
 	s.Begin(plan.Now)
-	return explain.New(s, plan).Named(name)
+	x := explain.New(s, plan)
+	x.Controllers = func(job string) string { return controllersCause(r.world, job) }
+	return x.Named(name)
 }

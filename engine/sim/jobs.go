@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,10 +28,13 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	if !model.MakesPods(j.Status.State.Phase) {
 		return
 	}
+	plugins := c.plugins(j, i.Value)
+	if c.world.ofCluster.Refused[i.ID()] != "" {
+		return
+	}
 	if c.groupOf(j) == nil {
 		c.addGroup(i, j)
 	}
-	plugins := c.plugins(j, i.Value)
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
 			if pod := c.jobPod(j, objects.PodPlan{Task: task, Plugins: plugins}, i.Value); pod != nil {
@@ -50,7 +54,11 @@ func (c *completion) plugins(j *batchv1alpha1.Job, at source.Value) *jobplugin.R
 		}
 	}
 	run, err := set.For(j)
+	delete(c.world.ofCluster.Refused, manifest.IDOf(j))
 	if err != nil {
+		if c.world.ofCluster.Has(j) {
+			c.world.ofCluster.Refused[manifest.IDOf(j)] = err.Error()
+		}
 		if plugins := at.Get("spec").Get("plugins"); plugins.Exists() {
 			at = plugins
 		}
@@ -60,7 +68,7 @@ func (c *completion) plugins(j *batchv1alpha1.Job, at source.Value) *jobplugin.R
 				hint = "a JobPlugin among the files adds one"
 			}
 		}
-		c.issues = append(c.issues, at.Issuef(hint, "job %s/%s: %v", j.Namespace, j.Name, err))
+		c.report(j, at.Issuef(hint, "job %s/%s: %v", j.Namespace, j.Name, err))
 	}
 	return run
 }
@@ -97,7 +105,7 @@ func (c *completion) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan, at sourc
 	plan.SchedulerName = c.world.schedulers[0]
 	p, err := objects.Pod(j, plan)
 	if err != nil {
-		c.issues = append(c.issues, at.Issuef("", "job %s/%s: %v", j.Namespace, j.Name, err))
+		c.report(j, at.Issuef("", "job %s/%s: %v", j.Namespace, j.Name, err))
 		return nil
 	}
 	p.CreationTimestamp = metav1.NewTime(c.world.now)
@@ -116,6 +124,7 @@ func (w *World) controllers() (made bool, err error) {
 		g := c.groupOf(j)
 		switch {
 		case keeper{w, j}.waits():
+		case w.ofCluster.Refused[id] != "": // its controller creates nothing
 		case !model.MakesPods(j.Status.State.Phase):
 			delete(w.unmade, id)
 		case g == nil: // it went as the Job ended all its pods
@@ -149,6 +158,10 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 		if depends.Waits != "" {
 			continue
 		}
+		if c.knownClasses().Missing(j, task) != "" { // the API server refuses the pods
+			later = true
+			continue
+		}
 		for n := range int(task.Replicas) {
 			id := manifest.ID{Kind: "Pod", Namespace: j.Namespace, Name: objects.PodName(j.Name, task.Name, n)}
 			switch again := c.world.again[id]; {
@@ -164,6 +177,45 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 		}
 	}
 	return later
+}
+
+// controllersCause states what the controllers would report of a Job that has no pods, or whose pods do not run; "": nothing.
+func controllersCause(w *World, job string) string {
+	namespace, name, _ := strings.Cut(job, "/")
+	id := manifest.ID{Kind: "Job", Namespace: namespace, Name: name}
+	j, ok := w.objects[id].(*batchv1alpha1.Job)
+	if !ok || !model.MakesPods(j.Status.State.Phase) {
+		return ""
+	}
+	if why := w.ofCluster.Refused[id]; why != "" {
+		return why
+	}
+	pods := keeper{w, j}.pods()
+	exists := func(pod string) bool {
+		return w.objects[manifest.ID{Kind: "Pod", Namespace: namespace, Name: pod}] != nil
+	}
+	if why := newCompletion(w, nil).knownClasses().Refused(j, exists); why != "" {
+		return why
+	}
+	stuck := objects.StuckContainer(pods)
+	if stuck == "" {
+		return ""
+	}
+	waiting := objects.DependentTasks(j, pods).Waiting()
+	if waiting == "" && runningPods(pods) >= j.Spec.MinAvailable {
+		return ""
+	}
+	return strings.TrimSuffix(stuck.Before(waiting), "; ")
+}
+
+// runningPods counts the pods that run or have succeeded.
+func runningPods(pods []*corev1.Pod) (n int32) {
+	for _, p := range pods {
+		if p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodSucceeded {
+			n++
+		}
+	}
+	return n
 }
 
 // noteMade remembers which of the new objects are Jobs whose pods are to be made, and how pods were written that come again.

@@ -16,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/textdiff"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -467,12 +468,11 @@ func (s *scenario) check(args []string) error {
 		issues = append(issues, more...)
 	}
 	issues.Sort()
-	for _, i := range issues {
-		s.print(i.Render())
-	}
 	if len(issues) == 0 {
 		s.print("ok\n")
+		return nil
 	}
+	s.print(issues.Error() + "\n")
 	return nil
 }
 
@@ -488,7 +488,7 @@ func (s *scenario) cmp(args []string) error {
 		return nil
 	}
 	if want := tidy(string(f.Data)); got != want {
-		fmt.Fprintf(&s.diff, "%s:%d: cmp %s: - is expected, + was printed\n%s", s.name, s.line, f.Name, diffLines(want, got))
+		fmt.Fprintf(&s.diff, "%s:%d: cmp %s: - is expected, + was printed\n%s", s.name, s.line, f.Name, textdiff.Lines(want, got))
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/digest/sums"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/proof"
+	"github.com/celsius-scheduler/celsius/engine/sim/textdiff"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -286,7 +287,7 @@ func TestDiffLines(t *testing.T) {
 		{"x\n", "", "- x\n"},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, diffLines(test.a, test.b)); diff != "" {
+		if diff := cmp.Diff(test.want, textdiff.Lines(test.a, test.b)); diff != "" {
 			t.Errorf("%q, %q (-want +got)\n%s", test.a, test.b, diff)
 		}
 	}

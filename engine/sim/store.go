@@ -12,12 +12,14 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/stored"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // store is the objects of a world.
 type store struct {
-	objects map[manifest.ID]metav1.Object
+	objects   map[manifest.ID]metav1.Object
+	ofCluster *stored.Objects
 }
 
 // sorted lists the objects of a kind in order.

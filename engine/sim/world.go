@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/stored"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -85,7 +86,7 @@ func NewWorld(o Options) *World {
 		cluster: model.NewCluster(model.Options{
 			Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames), Volumes: o.Volumes,
 		}),
-		store:   store{objects: map[manifest.ID]metav1.Object{}},
+		store:   store{objects: map[manifest.ID]metav1.Object{}, ofCluster: stored.New()},
 		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}, unadmitted: map[manifest.ID]bool{}},
 		history: history{of: map[manifest.ID]*span{}},
 		counted: map[manifest.ID]bool{},
@@ -135,6 +136,9 @@ func (w *World) Submit(o *manifest.Objects) source.Issues {
 }
 
 func (w *World) submit(in []manifest.Item) source.Issues {
+	for _, i := range in {
+		w.ofCluster.Comes(i)
+	}
 	c := newCompletion(w, in)
 	items, issues := c.run()
 	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
@@ -155,7 +159,8 @@ func (w *World) unreadable(samples []manifest.Item) source.Issues {
 		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: i.Object})
 	}
 	c := model.NewCluster(model.Options{SchedulerNames: w.schedulers})
-	return w.refused(errors.Join(c.Apply(deltas...)...), values)
+	issues := w.refused(errors.Join(w.ofCluster.Sort(c.Apply(deltas...))...), values)
+	return append(issues, w.ofCluster.Warnings(values)...)
 }
 
 // take puts completed items into the cluster; where the model refuses one, all are taken out again.
@@ -173,6 +178,7 @@ func (w *World) take(items []manifest.Item) source.Issues {
 		in = append(in, i.Object)
 	}
 	issues := w.refused(w.put(in...), values)
+	issues = append(issues, w.ofCluster.Warnings(values)...)
 	if issues.Err() == nil {
 		w.noteLeaving(in)
 		w.noteCounted(in)
@@ -272,7 +278,7 @@ func (w *World) put(objects ...metav1.Object) error {
 			w.remember(p)
 		}
 	}
-	err := errors.Join(w.cluster.Apply(deltas...)...)
+	err := errors.Join(w.ofCluster.Sort(w.cluster.Apply(deltas...))...)
 	for _, o := range objects {
 		if p, isPod := o.(*corev1.Pod); isPod {
 			w.history.measured(p, w.cluster)

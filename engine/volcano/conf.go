@@ -140,7 +140,7 @@ func Read(v source.Value, issues *source.Issues) Conf {
 			}
 		case "configurations":
 			for _, item := range f.Value.Items(issues) {
-				a := Action{}
+				a, before := Action{}, len(*issues)
 				for _, k := range item.Fields([]string{"name", "arguments"}, issues) {
 					if k.Name == "name" {
 						a.Name = k.Value.Text(issues)
@@ -149,7 +149,10 @@ func Read(v source.Value, issues *source.Issues) Conf {
 					}
 				}
 				if !a.Name.Written() {
-					*issues = append(*issues, item.Issuef("add name: the action that the arguments are for", "name is missing"))
+					if len(*issues) == before { // a misspelt "name" is one mistake
+						*issues = append(*issues, item.Issuef("add name: the action that the arguments are for", "name is missing"))
+					}
+					continue
 				}
 				conf.Configurations = append(conf.Configurations, a)
 			}
@@ -207,7 +210,7 @@ func readTier(tier source.Value, issues *source.Issues) []Plugin {
 	known := slices.Concat([]string{"name", "arguments", hierarchyFlag}, slices.Sorted(maps.Keys(flagSections())), idleFlags())
 	for _, f := range tier.Fields([]string{"plugins"}, issues) {
 		for _, item := range f.Value.Items(issues) {
-			p := Plugin{At: item}
+			p, before := Plugin{At: item}, len(*issues)
 			for _, k := range item.Fields(known, issues) {
 				switch {
 				case k.Name == "name":
@@ -218,7 +221,9 @@ func readTier(tier source.Value, issues *source.Issues) []Plugin {
 					p.Arguments = k.Value.Fields(nil, issues)
 				}
 			}
-			out = append(out, p)
+			if p.Name != "" || len(*issues) == before { // a misspelt "name" is one mistake, and not an unknown plugin in addition
+				out = append(out, p)
+			}
 		}
 	}
 	return out

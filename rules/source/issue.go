@@ -181,11 +181,35 @@ func runeCells(r rune) int {
 // Issues are the mistakes found, in the order found until Sort.
 type Issues []Issue
 
-// Error renders all of them.
-func (is Issues) Error() string {
+// MostShown is the most issues that one text for people shows. A generated file can have one mistake in each of its objects.
+const MostShown = 50
+
+// Error renders the issues, as Shown does, each with the author's line.
+func (is Issues) Error() string { return is.Shown(Issue.Render) }
+
+// Shown writes the first MostShown issues, and then how many more there are. Errors go before warnings for a place among them: the first
+// errors are always shown. The order of the issues stays. The text does not end with a line feed.
+func (is Issues) Shown(write func(Issue) string) string {
+	errs := min(len(is.Errors()), MostShown)
+	places := map[Severity]int{Error: errs, Warning: MostShown - errs}
+	hidden := map[Severity]int{}
 	var b strings.Builder
 	for _, i := range is {
-		b.WriteString(i.Render())
+		if places[i.Severity] == 0 {
+			hidden[i.Severity]++
+			continue
+		}
+		places[i.Severity]--
+		b.WriteString(strings.TrimSuffix(write(i), "\n") + "\n")
+	}
+	var more []string
+	for _, s := range []Severity{Error, Warning} {
+		if n := hidden[s]; n > 0 {
+			more = append(more, fmt.Sprintf("%d more %s%s", n, s, map[bool]string{true: "s"}[n > 1]))
+		}
+	}
+	if len(more) > 0 {
+		b.WriteString("… and " + strings.Join(more, ", ") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,5 +114,36 @@ func TestIssuesSortAndSplit(t *testing.T) {
 	}
 	if got := Error.String() + " " + Warning.String(); got != "error warning" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A text shows at most MostShown issues: errors before warnings, in the order found, and then how many more there are.
+func TestIssuesShownAreBounded(t *testing.T) {
+	var is Issues
+	for n := range MostShown + 2 {
+		is = append(is, Issue{Message: fmt.Sprintf("warning %d", n), Severity: Warning}, Issue{Message: fmt.Sprintf("error %d", n)})
+	}
+	for name, c := range map[string]struct {
+		is           Issues
+		shown        []string
+		hidden, last string
+	}{
+		"errors hide warnings": {is, []string{"error 0", "error 49"}, "warning 0", "… and 2 more errors, 52 more warnings"},
+		"warnings alone":       {is.Warnings(), []string{"warning: warning 0", "warning: warning 49"}, "warning 50", "… and 2 more warnings"},
+		"few errors": {
+			append(is.Warnings(), is.Errors()[:2]...), []string{"warning: warning 47", "error 1"}, "warning 48", "… and 4 more warnings",
+		},
+		"one more":    {is.Errors()[:MostShown+1], []string{"error 49"}, "error 50", "… and 1 more error"},
+		"just enough": {is.Errors()[:MostShown], []string{"error 0"}, "…", "error 49"},
+	} {
+		lines := strings.Split(c.is.Error(), "\n")
+		for _, want := range c.shown {
+			if !slices.Contains(lines, want) {
+				t.Errorf("%s: %q is not shown:\n%s", name, want, c.is.Error())
+			}
+		}
+		if strings.Contains(c.is.Error(), c.hidden) || lines[len(lines)-1] != c.last || len(lines) > MostShown+1 {
+			t.Errorf("%s: %d lines, the last %q, want %q, and no %q", name, len(lines), lines[len(lines)-1], c.last, c.hidden)
+		}
 	}
 }

@@ -223,8 +223,8 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 		}
 		return w.waitsFor(r.options.SchedulerNames), nil
 	case w.dependents.Waiting() != "":
-		stuck := w.stuckContainer()
-		return &waiting{tasksWait, stuck.before(w.dependents.Waiting()), stuck != ""}, nil
+		stuck := objects.StuckContainer(w.pods)
+		return &waiting{tasksWait, stuck.Before(w.dependents.Waiting()), stuck != ""}, nil
 	}
 	return nil, nil
 }

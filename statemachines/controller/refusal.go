@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // refusalRule recognizes a refusal of a pod by Kubernetes' own admission, and states its cause and its remedy for the owner of a job.
@@ -21,8 +23,7 @@ func refusalRules() []refusalRule {
 	return []refusalRule{
 		rule(`serviceaccount "([^"]+)" not found`,
 			"ServiceAccount %s does not exist in the job's namespace; create it, or change serviceAccountName in the pod template"),
-		rule(`no PriorityClass with name (\S+) was found`,
-			"PriorityClass %s does not exist; create it, or change priorityClassName in the job and its pod templates"),
+		rule(`no PriorityClass with name (\S+) was found`, objects.NoPriorityClass),
 		rule(`exceeded quota: ([^,]+), (requested: .*)`,
 			"ResourceQuota %s of the namespace is exhausted (%s); wait until other pods of the namespace end, request less, or raise the quota"),
 		rule(`failed quota: ([^:]+): (must specify .*)`,

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,25 +105,6 @@ func TestQuotaIsNeverFinal(t *testing.T) {
 				t.Errorf("the job is %s once the quota is free", got)
 			}
 		})
-	}
-}
-
-// TestStuckContainer shows that a job that waits for a pod whose image cannot be pulled names the image first.
-func TestStuckContainer(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bert-master-0"}}
-	pod.Spec.Containers = []corev1.Container{{Name: "train", Image: "registry.example.com/bert:typo"}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "train"}}
-	w := &world{job: &batchv1alpha1.Job{}, pods: []*corev1.Pod{pod}}
-	for reason, want := range map[string]bool{"ImagePullBackOff": true, "ContainerCreating": false, "PodInitializing": false} {
-		pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
-		got := w.stuckContainer()
-		if (got != "") != want {
-			t.Errorf("%s: %q", reason, got)
-		}
-		const begins = "container train of pod bert-master-0 cannot pull image registry.example.com/bert:typo (ImagePullBackOff)"
-		if want && !strings.HasPrefix(got.before("task worker waits for task master"), begins) {
-			t.Errorf("got %q, want %s …", got, begins)
-		}
 	}
 }
 

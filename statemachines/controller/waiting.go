@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -102,10 +99,10 @@ func (w *world) waitsFor(schedulers []string) *waiting {
 	if wait := w.foreignPods(schedulers); wait != nil {
 		return wait
 	}
-	stuck := w.stuckContainer()
+	stuck := objects.StuckContainer(w.pods)
 	switch {
 	case w.dependents.Waiting() != "":
-		return &waiting{tasksWait, stuck.before(w.dependents.Waiting()), stuck != ""}
+		return &waiting{tasksWait, stuck.Before(w.dependents.Waiting()), stuck != ""}
 	case stuck != "":
 		return &waiting{containerWaits, string(stuck), true}
 	default:
@@ -126,66 +123,6 @@ func (w *world) foreignPods(schedulers []string) *waiting {
 			cmp.Or(w.job.Spec.SchedulerName, schedulers[0])), true}
 	}
 	return nil
-}
-
-// stuck is why a container cannot start until a user changes something; "" if none is known.
-type stuck string
-
-// before puts the cause before what waits for it.
-func (s stuck) before(effect string) string {
-	if s == "" {
-		return effect
-	}
-	return string(s) + "; " + effect
-}
-
-// stuckContainer finds the first container that cannot start without help: its image cannot be pulled, or its configuration is wrong.
-func (w *world) stuckContainer() stuck {
-	for _, pod := range w.pods {
-		if deleting(pod) {
-			continue
-		}
-		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-			for i := range list {
-				if waits := list[i].State.Waiting; waits != nil && needsHelp(waits.Reason) {
-					return stuck(describeStuck(pod, &list[i], waits))
-				}
-			}
-		}
-	}
-	return ""
-}
-
-// describeStuck states which container of which pod is stuck, and on which image.
-func describeStuck(pod *corev1.Pod, status *corev1.ContainerStatus, waits *corev1.ContainerStateWaiting) string {
-	image := status.Image
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == status.Name {
-				image = list[i].Image
-			}
-		}
-	}
-	text := fmt.Sprintf("container %s of pod %s cannot start: %s", status.Name, pod.Name, waits.Reason)
-	if strings.Contains(waits.Reason, "Image") {
-		text = fmt.Sprintf("container %s of pod %s cannot pull image %s (%s); correct the image, or the access to its registry", status.Name,
-			pod.Name, image, waits.Reason)
-	}
-	if waits.Message != "" {
-		text += ": " + waits.Message
-	}
-	return text
-}
-
-// needsHelp says whether a container that waits for this reason, as the kubelet writes it, waits until a user changes something.
-func needsHelp(reason string) bool {
-	switch reason {
-	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "CreateContainerConfigError",
-		"CreateContainerError", "RunContainerError", "CrashLoopBackOff":
-		return true
-	default:
-		return false
-	}
 }
 
 // closed says whether a queue takes no new work. One without a state is open.

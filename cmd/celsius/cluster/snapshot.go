@@ -170,7 +170,8 @@ func Trim(o *unstructured.Unstructured) {
 		keepOf(o.Object, "status", "allocatable capacity conditions images")
 	case "Pod":
 		trimPod(o.Object)
-		keepOf(o.Object, "status", "phase conditions startTime nominatedNodeName resourceClaimStatuses")
+		keepOf(o.Object, "status", "phase conditions startTime nominatedNodeName resourceClaimStatuses containerStatuses initContainerStatuses")
+		trimStatuses(o.Object)
 	case "Job":
 		spec, _ := o.Object["spec"].(map[string]any)
 		if plugins, ok := spec["plugins"].(map[string]any); ok {
@@ -197,6 +198,25 @@ func Trim(o *unstructured.Unstructured) {
 
 // placing are the kinds of volumes that say where a pod can go.
 const placing = "name persistentVolumeClaim ephemeral csi gcePersistentDisk awsElasticBlockStore azureDisk iscsi rbd"
+
+// trimStatuses leaves of the statuses of a pod's containers those that wait, and why: a task may depend on the pod.
+func trimStatuses(pod map[string]any) {
+	status, _ := pod["status"].(map[string]any)
+	for _, list := range []string{"containerStatuses", "initContainerStatuses"} {
+		var waiting []any
+		for _, c := range listOf(status, list) {
+			state, _ := c["state"].(map[string]any)
+			if waits, ok := state["waiting"].(map[string]any); ok {
+				waiting = append(waiting, map[string]any{
+					"name": c["name"], "ready": false, "state": map[string]any{"waiting": map[string]any{"reason": waits["reason"]}},
+				})
+			}
+		}
+		if delete(status, list); waiting != nil {
+			status[list] = waiting
+		}
+	}
+}
 
 // trimPod leaves of a pod, or of a template of some, what places it.
 func trimPod(pod map[string]any) {

@@ -42,6 +42,7 @@ type Item struct {
 	Object metav1.Object
 	Value  source.Value
 	Comes  time.Time // when it comes to be; zero: at once
+	Stored bool      // it was read from a cluster
 	OfJob  bool      // a pod of a job of the short format
 }
 
@@ -226,17 +227,47 @@ func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string,
 	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc})
 }
 
-// add decodes one object of a known kind and checks what its own text can show.
+// add decodes one object of a known kind and checks what its own text can show. One object of one tenant must not keep a user from seeing
+// what is decided of all others: the mistakes of an object that was read from a cluster are warnings. Such an object is taken in as the
+// caches of the scheduler take it in: without fields that are not known, and not at all where a field cannot be decoded.
 func (l *loader) add(k kind, v source.Value) {
 	object := k.empty()
-	if !l.shape.decode(v, object) {
-		return
+	before, stored := len(l.issues), isStored(v)
+	fine := l.shape.decode(v, object)
+	if !fine && stored {
+		fine = decoded(v, object) == nil && object.GetName() != ""
 	}
-	before := len(l.issues)
-	l.named(k, v, object)
-	l.content(v, object)
-	if len(l.issues) == before {
-		l.out.Items = append(l.out.Items, Item{Kind: k.name, Object: object, Value: v})
+	if fine {
+		checked := len(l.issues)
+		l.named(k, v, object)
+		l.content(v, object)
+		fine = len(l.issues) == checked || stored && !l.tooLarge(object)
+	}
+	if stored {
+		l.forgive(before, ID{k.name, object.GetNamespace(), object.GetName()}, fine)
+	}
+	if fine {
+		l.out.Items = append(l.out.Items, Item{Kind: k.name, Object: object, Value: v, Stored: stored})
+	}
+}
+
+// isStored reports whether an object was read from a cluster: only the API server gives a UID.
+func isStored(v source.Value) bool {
+	uid, _ := v.Get("metadata").Get("uid").Any().(string)
+	return uid != ""
+}
+
+// forgive turns the mistakes of an object that was read from a cluster into warnings. It names the object, and whether it is left out.
+func (l *loader) forgive(before int, id ID, taken bool) {
+	for n := range l.issues[before:] {
+		i := &l.issues[before+n]
+		if i.Severity != source.Error {
+			continue
+		}
+		i.Severity = source.Warning
+		if i.Message = id.String() + ": " + i.Message; !taken {
+			i.Message = id.String() + " is left out: " + strings.TrimPrefix(i.Message, id.String()+": ")
+		}
 	}
 }
 

@@ -41,14 +41,20 @@ func (s *shape) decode(v source.Value, into any) bool {
 	if len(*s.issues) > before {
 		return false
 	}
-	text, err := json.Marshal(v.Any())
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
+	err := decoded(v, into)
 	if err != nil {
 		s.add(v.Issuef("", "cannot be read: %v", err))
 	}
 	return err == nil
+}
+
+// decoded fills into, and passes over fields that it does not have.
+func decoded(v source.Value, into any) error {
+	text, err := json.Marshal(v.Any())
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	return err
 }
 
 func (s *shape) add(i source.Issue) { *s.issues = append(*s.issues, i) }

@@ -1,13 +1,14 @@
-package sim
+// Package textdiff shows how two texts differ.
+package textdiff
 
 import (
 	"slices"
 	"strings"
 )
 
-// diffLines shows how two texts differ, line by line, by their longest common
+// Lines shows how two texts differ, line by line, by their longest common
 // subsequence: "-" before what only a has, "+" before what only b has.
-func diffLines(a, b string) string {
+func Lines(a, b string) string {
 	x, y := splitLines(a), splitLines(b)
 	common := make([][]int, len(x)+1) // [i][j]: how much of x[i:] and y[j:] is common
 	for i := range common {

@@ -1,0 +1,75 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// cannotRead states that the scheduler leaves an object out because of its mistakes.
+func cannotRead(why string) string { return "the scheduler cannot read it and leaves it out: " + why }
+
+// leftOutCause states that pods of a job are left out, so that fewer pods than its gang needs can be placed. It is "" for a job that has
+// enough pods without them.
+func leftOutCause(x *Cycle, j *model.Job) string {
+	if j.TaskCount() >= max(1, j.MinMember) {
+		return ""
+	}
+	pods := slices.DeleteFunc(x.cluster.Past.Unread.PodsOf(j.Key), func(pod string) bool { return !isOut(x, "Pod", pod) })
+	if len(pods) == 0 {
+		return ""
+	}
+	why := x.cluster.Past.Unread.Why("Pod", pods[0])
+	if len(pods) == 1 {
+		return fmt.Sprintf("pod %s is left out, because the scheduler cannot read it: %s", pods[0], why)
+	}
+	return fmt.Sprintf("%s are left out, because the scheduler cannot read them, such as %s: %s", Count(len(pods), "pod"), pods[0], why)
+}
+
+// leftOut explains the objects that the scheduler leaves out and whose names match fits; "" if there are none.
+func leftOut(x *Cycle, fits func(key string) bool) string {
+	var out strings.Builder
+	for _, kind := range []struct{ name, title string }{{"PodGroup", Job}, {"Pod", Pod}, {"Queue", Queue}} {
+		for _, name := range x.cluster.Past.Unread.Names(kind.name) {
+			if fits(name) && isOut(x, kind.name, name) {
+				fmt.Fprintf(&out, "%s %s\n  cause  %s\n", kind.title, name, cannotRead(x.cluster.Past.Unread.Why(kind.name, name)))
+			}
+		}
+	}
+	return out.String()
+}
+
+// isOut reports whether an object with mistakes is left out as a whole. Of a pod on a node only fields are.
+func isOut(x *Cycle, kind, name string) bool {
+	switch kind {
+	case "Pod":
+		return x.cluster.Tasks[name] == nil
+	case "PodGroup":
+		j := x.cluster.Jobs[name]
+		return j == nil || j.Orphan
+	default:
+		return x.cluster.Queues[name] == nil
+	}
+}
+
+// leftOutObject explains one object of a kind that is left out; nil: it is not.
+func leftOutObject(x *Cycle, out *Explanation, key string) *Explanation {
+	of := map[string]string{Job: "PodGroup", Pod: "Pod", Queue: "Queue"}[out.Kind]
+	why := x.cluster.Past.Unread.Why(of, key)
+	if why == "" || !isOut(x, of, key) {
+		return nil
+	}
+	out.Text = fmt.Sprintf("%s %s\n  cause  %s\n", out.Kind, key, cannotRead(why))
+	return out
+}
+
+// fieldsLeftOut states which fields of an object are not used; "" if all are.
+func fieldsLeftOut(x *Cycle, kind, name string) string {
+	why := x.cluster.Past.Unread.Why(kind, name)
+	if why == "" {
+		return ""
+	}
+	return "  not read: " + why + "\n"
+}

@@ -1,0 +1,97 @@
+// Package stored knows which objects of a world were read from a cluster. The scheduler in a cluster reports an object that it cannot read
+// and decides without it, so a world does the same: one object of one tenant does not hide what is decided of all others. An object that a
+// user wrote for the simulation is refused instead.
+package stored
+
+import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Objects are the objects of a world that were read from a cluster.
+type Objects struct {
+	ids map[manifest.ID]bool
+	// Unread are the mistakes of the objects that were applied last.
+	Unread []*model.ObjectError
+	// Refused are the Jobs of which the controllers create nothing, with the reason.
+	Refused map[manifest.ID]string
+}
+
+// New returns no objects.
+func New() *Objects { return &Objects{ids: map[manifest.ID]bool{}, Refused: map[manifest.ID]string{}} }
+
+// Comes notes whether an object was read from a cluster.
+func (s *Objects) Comes(i manifest.Item) {
+	if i.Stored {
+		s.ids[i.ID()] = true
+		return
+	}
+	delete(s.ids, i.ID())
+}
+
+// Has reports whether an object was read from a cluster, or is the pod or PodGroup of an object that was.
+func (s *Objects) Has(o metav1.Object) bool {
+	if s.ids[manifest.IDOf(o)] {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(o)
+	return owner != nil && s.ids[manifest.ID{Kind: owner.Kind, Namespace: o.GetNamespace(), Name: owner.Name}]
+}
+
+// Sort keeps the mistakes in objects of a cluster as Unread, and returns the others.
+func (s *Objects) Sort(all []error) (errs []error) {
+	s.Unread = nil
+	for _, err := range all {
+		wrong, ok := errors.AsType[*model.ObjectError](err)
+		if o, isObject := objectOf(wrong, ok); isObject && s.Has(o) {
+			s.Unread = append(s.Unread, wrong)
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+func objectOf(wrong *model.ObjectError, ok bool) (metav1.Object, bool) {
+	if !ok {
+		return nil, false
+	}
+	o, isObject := wrong.Object.(metav1.Object)
+	return o, isObject
+}
+
+// Warnings are the mistakes in Unread, at the places of the objects.
+func (s *Objects) Warnings(values map[any]source.Value) source.Issues {
+	var out source.Issues
+	for _, wrong := range s.Unread {
+		place, _ := manifest.Blame(values[wrong.Object], wrong.Field)
+		i := place.Issuef("", "%s %s %s", wrong.Kind, wrong.Name, leftOutText(wrong))
+		i.Severity = source.Warning
+		if !slices.ContainsFunc(out, func(old source.Issue) bool { return old == i }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// leftOutText states what follows of a mistake in an object of a cluster, as the scheduler there treats it.
+func leftOutText(wrong *model.ObjectError) string {
+	what := "is left out"
+	switch o := wrong.Object.(type) {
+	case *corev1.Pod:
+		if o.Spec.NodeName != "" {
+			what = "counts on its node and in its queue without this field"
+		}
+	case *corev1.Node, *batchv1alpha1.Job:
+		what = "is used without this field"
+	}
+	return what + ": " + wrong.Problem()
+}

@@ -1,0 +1,70 @@
+// Package unread remembers the objects of which a scheduler could not read all, until they are corrected or deleted.
+package unread
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ID names an object. Name is namespace/name, or name where the kind has no namespaces.
+type ID struct{ Kind, Name string }
+
+// Object is what is known of one.
+type Object struct {
+	UID   types.UID
+	Group string // the key of the PodGroup that a pod names
+	why   string
+}
+
+// Book are the objects with mistakes. The zero value is of use.
+type Book struct{ objects map[ID]Object }
+
+// Note replaces the mistakes of an object. With no mistakes, or after its deletion, the book forgets the object, and not another one of the
+// same name that was created since.
+func (b *Book) Note(id ID, o Object, deleted bool, mistakes []error) {
+	switch old := b.objects[id]; {
+	case deleted && old.UID != o.UID:
+		return
+	case deleted || len(mistakes) == 0:
+		delete(b.objects, id)
+		return
+	}
+	var why []string
+	for _, err := range mistakes {
+		if wrong, ok := err.(interface{ Problem() string }); ok { //nolint:errorlint // these are errors of objects, and wrap none
+			why = append(why, wrong.Problem())
+		}
+	}
+	if o.why = strings.Join(why, "; "); b.objects == nil {
+		b.objects = map[ID]Object{}
+	}
+	b.objects[id] = o
+}
+
+// Empty reports whether no object has mistakes.
+func (b *Book) Empty() bool { return len(b.objects) == 0 }
+
+// Why returns the mistakes of an object; "": there are none.
+func (b *Book) Why(kind, name string) string { return b.objects[ID{kind, name}].why }
+
+// Names returns the objects of a kind that have mistakes, in order.
+func (b *Book) Names(kind string) []string {
+	return b.names(func(id ID, _ Object) bool { return id.Kind == kind })
+}
+
+// PodsOf returns the pods with mistakes that name a PodGroup, in order.
+func (b *Book) PodsOf(group string) []string {
+	return b.names(func(id ID, o Object) bool { return id.Kind == "Pod" && o.Group == group })
+}
+
+func (b *Book) names(fits func(ID, Object) bool) (out []string) {
+	for id, o := range b.objects {
+		if fits(id, o) {
+			out = append(out, id.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
