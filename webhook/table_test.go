@@ -603,7 +603,8 @@ func TestMistakesInTables(t *testing.T) {
 		},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.taks, message: a}",
-			"job.yaml:5:44: validations[0].fieldPath: Job has no such field; write it as spec.tasks[{{i}}].name",
+			"job.yaml:5:44: validations[0].fieldPath: Job has no such field; write the path of a field, such as spec.tasks[{{i}}].name of a " +
+				"Job",
 		},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks}",
@@ -644,7 +645,7 @@ func TestMistakesInTables(t *testing.T) {
 		},
 		{
 			"of: CronJob\nincludes:\n- {name: a, of: Job, fields: [{fieldPath: spce, value: object.spec}]}",
-			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write it as spec",
+			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write the path of a field, such as spec",
 		},
 		{
 			"of: JobTemplate\nincludes:\n- {name: a, of: Job, fieldPath: spec, message: '{{tolt}}', fields: [{fieldPath: spec, value: '{}'}]}",

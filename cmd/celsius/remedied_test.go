@@ -31,6 +31,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
 )
 
@@ -124,11 +125,11 @@ func newBench(t *testing.T, suspended string) *bench {
 	b := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Event{}, "involvedObject.name", none)
 	var list []remedy
 	for _, f := range files {
-		if err := os.WriteFile(f.Name, f.Data, 0o600); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(f.Name), 0o700), os.WriteFile(f.Name, f.Data, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(f.Data), "WITH") {
-			if err := errors.Join(os.MkdirAll("templates", 0o700), os.WriteFile("templates/"+f.Name, f.Data, 0o600)); err != nil {
+		if template := filepath.Join("templates", f.Name); strings.Contains(string(f.Data), "WITH") {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(template), 0o700), os.WriteFile(template, f.Data, 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -217,6 +218,9 @@ func (b *bench) run(line string) (string, bool) {
 			return &cluster.Reach{WithWatch: b.cluster, Raw: func(_ context.Context, path, _ string, body []byte) ([]byte, error) {
 				if strings.HasSuffix(path, "whatifs") {
 					return body, nil
+				}
+				if strings.HasPrefix(path, "/apis/"+questions.Group+"/") { // the answer of the scheduler
+					return []byte("{}"), nil
 				}
 				if path == "/version" {
 					return []byte(`{"gitVersion":"v1.34.0"}`), nil

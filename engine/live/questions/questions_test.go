@@ -239,3 +239,28 @@ func TestOptionsCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckAddress corrects addresses as the messages state.
+func TestCheckAddress(t *testing.T) {
+	for _, c := range []struct {
+		o      Options
+		remedy string
+		fixed  []Options
+	}{
+		{Options{Address: "8443", Host: "10.0.0.1"}, "write it as host:port, or :8443", []Options{
+			{Address: "localhost:8443", Host: "10.0.0.1"}, {Address: ":8443", Host: "10.0.0.1"},
+		}},
+		{Options{Address: ":8443"}, "give the IP, or the name, by which the API server reaches this scheduler", []Options{
+			{Address: ":8443", Host: "10.0.0.1"}, {Address: ":8443", Host: "celsius-scheduler.celsius-system.svc"},
+		}},
+	} {
+		if err := c.o.Check(); err == nil || !strings.HasSuffix(err.Error(), c.remedy) {
+			t.Errorf("%+v: %v, want the remedy %q", c.o, err, c.remedy)
+		}
+		for _, fixed := range c.fixed {
+			if err := fixed.Check(); err != nil {
+				t.Errorf("after the remedy %q: %v", c.remedy, err)
+			}
+		}
+	}
+}
