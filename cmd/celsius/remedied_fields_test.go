@@ -119,7 +119,7 @@ var executed = []string{
 
 // noRemedy matches messages that look like remedies: the context of an error ("read FILE: ..."), the context of an error in the log of a
 // controller ("list the jobs of a queue"), a type in the reference ("list of names"), and the names of fields that a report keeps.
-var noRemedy = regexp.MustCompile(`: %w$|^read [^;]*: |^make pod %s: |^list (?:of|the) |^write the condition of |^name (?:\w+ ){2,}\w+$`)
+var noRemedy = regexp.MustCompile(`: %w$|^read [^;]*: |^make pod %s: |^list (?:of|the) |^write the condition of |^name is |^name (?:\w+ ){2,}\w+$`)
 
 // fieldMessages returns the messages that tell the reader to change a field, each with the file that contains it.
 func fieldMessages(t *testing.T) map[string]string {
@@ -157,9 +157,9 @@ func linesWith(text, words string) (out []string) {
 	return out
 }
 
-// refusals returns the lines of the suites of admission that state a remedy of webhook/testdata/remedies.txt. TestRemediesOfRefusals of
-// package webhook carries these remedies out.
-func refusals(t *testing.T, here string) (out []string) {
+// refusals returns the lines of the suites of admission that state a remedy of webhook/testdata/remedies.txt, and the words of the remedies.
+// TestRemediesOfRefusals of package webhook carries them out.
+func refusals(t *testing.T, here string) (lines, words []string) {
 	t.Helper()
 	folder := filepath.Join(here, "../../webhook/testdata")
 	entry := regexp.MustCompile(`(?m)^(\w+) (\w+) \[[\w-]+\] (.+)$`)
@@ -170,25 +170,51 @@ func refusals(t *testing.T, here string) (out []string) {
 		}
 		for _, f := range suite.Files {
 			if f.Name == m[2]+".want" {
-				out = append(out, linesWith(string(f.Data), m[3])...)
+				lines, words = append(lines, linesWith(string(f.Data), m[3])...), append(words, m[3])
 			}
 		}
 	}
-	if len(out) < 100 {
-		t.Errorf("%d messages of admission state a remedy that is carried out, want at least 100", len(out))
+	if len(lines) < 100 {
+		t.Errorf("%d messages of admission state a remedy that is carried out, want at least 100", len(lines))
+	}
+	return lines, words
+}
+
+// alternatives returns the parts of the remedy that a message states. Each can be carried out alone.
+func alternatives(text string) (out []string) {
+	at := changesField.FindStringIndex(text)
+	if at == nil {
+		return nil
+	}
+	for _, part := range regexp.MustCompile(`, or |; `).Split(strings.TrimLeft(text[at[0]:], ";,. "), -1) {
+		out = append(out, strings.TrimPrefix(part, "or "))
 	}
 	return out
 }
 
-// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, unless a
-// list names the message. A remedy that names commands or flags can be in the list of these messages, too.
-func checkFields(t *testing.T, here string, stated []string, known map[string]string) {
+// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, and that the
+// words that are carried out contain each alternative of its remedy. It leaves out messages that a list names. The list of messages that
+// name commands or flags counts, too.
+func checkFields(t *testing.T, here string, stated, words []string, known map[string]string) {
 	t.Helper()
 	elsewhere, commands := listed(t, filepath.Join(here, "testdata/fields.txt")), remediedElsewhere()
-	stated = append(stated, refusals(t, here)...)
+	lines, more := refusals(t, here)
+	stated, words = append(stated, lines...), append(words, more...)
 	for _, text := range slices.Sorted(maps.Keys(known)) {
-		if elsewhere[text] == "" && commands[text] == "" && !slices.ContainsFunc(stated, printedAs(text).MatchString) {
+		if elsewhere[text] != "" || commands[text] != "" {
+			continue
+		}
+		if !slices.ContainsFunc(stated, printedAs(text).MatchString) {
 			t.Errorf("%s: no test changes the field of %q", known[text], text)
+			continue
+		}
+		for _, part := range alternatives(text) {
+			isDone := slices.ContainsFunc(words, func(w string) bool {
+				return printedAs(part).MatchString(w) || strings.Contains(part, strings.TrimPrefix(w, "or "))
+			})
+			if !isDone {
+				t.Errorf("%s: no test carries out %q of %q", known[text], part, text)
+			}
 		}
 	}
 	checkElsewhere(t, here, elsewhere, known)

@@ -107,8 +107,10 @@ func newBench(t *testing.T, suspended string) *bench {
 	t.Chdir(dir)
 	const scenario = "load world\ncycle\ncmp decided\n-- world --\napiVersion: sim.celsius.dev/v1alpha1\nkind: World\n" +
 		"nodes: [{name: n1, cpu: 4}]\n-- decided --\nnothing to decide\n"
-	if err := os.WriteFile("scenario.txtar", []byte(scenario), 0o600); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"scenario.txtar", "scenarios/one.txtar"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(scenario), 0o600)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for name, of := range map[string]string{
 		"recording": recording, "openb": filepath.Join(data, "openb"), "samples": filepath.Join(data, "../../../samples"),
@@ -273,7 +275,7 @@ func TestRemedies(t *testing.T) {
 	known, fields, here := remedyMessages(t), fieldMessages(t), filepath.Dir(testdata(t))
 	b := newBench(t, suspendedMessage(t))
 	var printed strings.Builder
-	var stated []string // the lines that state a remedy
+	var stated, words []string // the lines that state a remedy, and the words that are carried out
 	for _, r := range b.remedies {
 		b.fill(r)
 		before, _ := b.run(r.line)
@@ -284,7 +286,7 @@ func TestRemedies(t *testing.T) {
 			t.Errorf("%s does not print %q:\n%s", r.line, r.words, before)
 			continue
 		}
-		stated = append(stated, linesWith(before, r.words)...)
+		stated, words = append(stated, linesWith(before, r.words)...), append(words, r.words)
 		b.carryOut(r)
 	}
 	if len(b.remedies) < 50 {
@@ -302,7 +304,7 @@ func TestRemedies(t *testing.T) {
 	for _, text := range slices.Sorted(maps.Keys(missing)) {
 		t.Errorf("%s: no test carries out the remedy of %q", missing[text], text)
 	}
-	checkFields(t, here, stated, fields)
+	checkFields(t, here, stated, words, fields)
 }
 
 // checkElsewhere checks a list of messages that other tests print: each message and each test exists.
