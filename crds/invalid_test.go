@@ -38,28 +38,45 @@ func (j judge) refusals(object map[string]any) (out []string) {
 	return out
 }
 
-// TestRemediesOfSchema reads the manifests of samples/invalid that a schema refuses. The schema refuses each in the words of its head. Each
-// line "# remedy: OLD => NEW" of the head changes the manifest as the message states. Then the schema accepts it. The manifests show each
-// message of a rule of the schemas.
-func TestRemediesOfSchema(t *testing.T) {
-	judges, shown := map[string]judge{}, []string(nil)
+// judges are the judges of whole objects, by kind.
+type judges map[string]judge
+
+func newJudges(t *testing.T) judges {
+	t.Helper()
+	out := judges{}
 	for kind, s := range crdsByKind(t) {
 		j := newJudge(t, s)
 		j.rules = schemacel.NewValidator(j.structural, true, celconfig.PerCallLimit) // of whole objects, with metadata
-		judges[kind] = j
+		out[kind] = j
 	}
-	refusals := func(text string) []string {
-		t.Helper()
-		raw, err := yaml.YAMLToJSON([]byte(text))
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, text)
-		}
-		object := map[string]any{}
-		if err := kubejson.Unmarshal(raw, &object); err != nil {
-			t.Fatal(err)
-		}
-		return judges[object["kind"].(string)].refusals(object)
+	return out
+}
+
+// refusals returns the messages with which the API server refuses a manifest.
+func (js judges) refusals(t *testing.T, manifest string) []string {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, manifest)
 	}
+	object := map[string]any{}
+	if err := kubejson.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	kind, _ := object["kind"].(string)
+	return js[kind].refusals(object)
+}
+
+// invalidBySchema is a manifest of samples/invalid that a schema refuses: the words of its head, the remedies, and the manifest itself.
+type invalidBySchema struct {
+	file           string
+	says, remedies []string
+	body           string
+}
+
+// readInvalid reads the manifests of samples/invalid that a schema refuses.
+func readInvalid(t *testing.T) (out []invalidBySchema) {
+	t.Helper()
 	files, err := filepath.Glob("../samples/invalid/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -73,40 +90,61 @@ func TestRemediesOfSchema(t *testing.T) {
 		if !strings.Contains(head, "\n# schema: yes") {
 			continue
 		}
-		body, remedies := "apiVersion: "+body, 0
-		before := strings.Join(refusals(body), "\n")
+		m := invalidBySchema{file: file, body: "apiVersion: " + body}
 		for line := range strings.Lines(head) {
 			line = strings.TrimSpace(line)
 			if words, ok := strings.CutPrefix(line, "# says: "); ok {
-				shown = append(shown, words)
-				if !strings.Contains(before, words) {
-					t.Errorf("%s: the schema does not state %q, but:\n%s", file, words, before)
-				}
+				m.says = append(m.says, words)
 			}
-			remedy, ok := strings.CutPrefix(line, "# remedy: ")
-			if !ok {
-				continue
-			}
-			remedies++
-			from, to, _ := strings.Cut(strings.ReplaceAll(remedy, `\n`, "\n"), " =>")
-			if strings.Count(body, from) != 1 {
-				t.Errorf("%s: %q is in the manifest %d times, want once", file, from, strings.Count(body, from))
-				continue
-			}
-			if after := refusals(strings.Replace(body, from, strings.TrimPrefix(to, " "), 1)); len(after) > 0 {
-				t.Errorf("%s: after the remedy %q:\n%s", file, remedy, strings.Join(after, "\n"))
+			if remedy, ok := strings.CutPrefix(line, "# remedy: "); ok {
+				m.remedies = append(m.remedies, strings.ReplaceAll(remedy, `\n`, "\n"))
 			}
 		}
-		if remedies == 0 {
-			t.Errorf("%s has no line # remedy: OLD => NEW", file)
+		out = append(out, m)
+	}
+	return out
+}
+
+// TestRemediesOfSchema reads the manifests of samples/invalid that a schema refuses. The schema refuses each in the words of its head. Each
+// line "# remedy: OLD => NEW" of the head changes the manifest as the message states. Then the schema accepts it.
+func TestRemediesOfSchema(t *testing.T) {
+	js := newJudges(t)
+	for _, m := range readInvalid(t) {
+		before := strings.Join(js.refusals(t, m.body), "\n")
+		for _, words := range m.says {
+			if !strings.Contains(before, words) {
+				t.Errorf("%s: the schema does not state %q, but:\n%s", m.file, words, before)
+			}
+		}
+		for _, remedy := range m.remedies {
+			from, to, _ := strings.Cut(remedy, " =>")
+			if strings.Count(m.body, from) != 1 {
+				t.Errorf("%s: %q is in the manifest %d times, want once", m.file, from, strings.Count(m.body, from))
+				continue
+			}
+			if after := js.refusals(t, strings.Replace(m.body, from, strings.TrimPrefix(to, " "), 1)); len(after) > 0 {
+				t.Errorf("%s: after the remedy %q:\n%s", m.file, remedy, strings.Join(after, "\n"))
+			}
+		}
+		if len(m.remedies) == 0 {
+			t.Errorf("%s has no line # remedy: OLD => NEW", m.file)
 		}
 	}
+}
+
+// TestInvalidShowsEachRule checks that the manifests of samples/invalid show each message of a rule of the schemas.
+func TestInvalidShowsEachRule(t *testing.T) {
+	var shown []string
+	for _, m := range readInvalid(t) {
+		shown = append(shown, m.says...)
+	}
 	rules := map[string]string{}
-	for kind, s := range definitions(t) {
-		s.schema().each("", func(path string, s schemaNode) {
+	for kind, d := range definitions(t) {
+		d.schema().each("", func(path string, s schemaNode) {
 			list, _ := s["x-kubernetes-validations"].([]any)
 			for _, r := range list {
-				rules[r.(map[string]any)["message"].(string)] = kind + " " + path
+				rule, _ := r.(map[string]any)
+				rules[fmt.Sprint(rule["message"])] = kind + " " + path
 			}
 		})
 	}

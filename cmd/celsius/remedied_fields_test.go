@@ -118,8 +118,10 @@ var executed = []string{
 }
 
 // noRemedy matches messages that look like remedies: the context of an error ("read FILE: ..."), the context of an error in the log of a
-// controller ("list the jobs of a queue"), a type in the reference ("list of names"), and the names of fields that a report keeps.
-var noRemedy = regexp.MustCompile(`: %w$|^read [^;]*: |^make pod %s: |^list (?:of|the) |^write the condition of |^name is |^name (?:\w+ ){2,}\w+$`)
+// controller ("list the jobs of a queue"), a type in the reference ("list of names"), a mistake ("name is missing"), and the names of
+// fields that a report keeps.
+var noRemedy = regexp.MustCompile(`: %w$|^read [^;]*: |^make pod %s: |^list (?:of|the) |^write the condition of |^name is |` +
+	`^name (?:\w+ ){2,}\w+$`)
 
 // fieldMessages returns the messages that tell the reader to change a field, each with the file that contains it.
 func fieldMessages(t *testing.T) map[string]string {
@@ -157,8 +159,8 @@ func linesWith(text, words string) (out []string) {
 	return out
 }
 
-// refusals returns the lines of the suites of admission that state a remedy of webhook/testdata/remedies.txt, and the words of the remedies.
-// TestRemediesOfRefusals of package webhook carries them out.
+// refusals returns the lines of the suites of admission that state a remedy of webhook/testdata/remedies.txt, and the words of the
+// remedies. TestRemediesOfRefusals of package webhook carries them out.
 func refusals(t *testing.T, here string) (lines, words []string) {
 	t.Helper()
 	folder := filepath.Join(here, "../../webhook/testdata")
@@ -306,8 +308,8 @@ func TestRemediesOfPages(t *testing.T) {
 }
 
 // listed reads testdata/fields.txt or testdata/pages.txt: the messages, or the instructions of pages, that no remedy of
-// testdata/fields.txtar carries out. The value is the file and the test that carry the instruction out. If no test does, the value is a dash
-// and the reason.
+// testdata/fields.txtar carries out. The value is the file and the test that carry the instruction out. If no test does, the value is a
+// dash and the reason.
 func listed(t *testing.T, file string) map[string]string {
 	t.Helper()
 	out, where := map[string]string{}, ""

@@ -107,11 +107,8 @@ func newBench(t *testing.T, suspended string) *bench {
 	t.Chdir(dir)
 	const scenario = "load world\ncycle\ncmp decided\n-- world --\napiVersion: sim.celsius.dev/v1alpha1\nkind: World\n" +
 		"nodes: [{name: n1, cpu: 4}]\n-- decided --\nnothing to decide\n"
-	for _, file := range []string{"scenario.txtar", "scenarios/one.txtar"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(scenario), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write(t, "scenario.txtar", scenario)
+	write(t, "scenarios/one.txtar", scenario)
 	for name, of := range map[string]string{
 		"recording": recording, "openb": filepath.Join(data, "openb"), "samples": filepath.Join(data, "../../../samples"),
 	} {
@@ -127,13 +124,9 @@ func newBench(t *testing.T, suspended string) *bench {
 	b := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Event{}, "involvedObject.name", none)
 	var list []remedy
 	for _, f := range files {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(f.Name), 0o700), os.WriteFile(f.Name, f.Data, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		if template := filepath.Join("templates", f.Name); strings.Contains(string(f.Data), "WITH") {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(template), 0o700), os.WriteFile(template, f.Data, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+		write(t, f.Name, string(f.Data))
+		if strings.Contains(string(f.Data), "WITH") {
+			write(t, filepath.Join("templates", f.Name), string(f.Data))
 		}
 		if f.Name == "remedies" {
 			list = append(list, readRemedies(t, string(f.Data))...)
@@ -146,6 +139,14 @@ func newBench(t *testing.T, suspended string) *bench {
 		}
 	}
 	return &bench{t, interceptor.NewClient(b.Build(), interceptor.Funcs{Create: controlled}), list}
+}
+
+// write writes a file, and creates its folder.
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stored returns an object as the cluster stores it. For a deleted policy, the cluster stores only the revision that served.
