@@ -58,7 +58,7 @@ func (b *bench) fileOf(r remedy) string {
 var inField = regexp.MustCompile("(?:write|add|set|keep|use) ([a-zA-Z]+: (?:[^ t,;`]|t[^h])[^ ,;`]*)|`([^`]+)`")
 
 // starts matches the report of a job that starts: a pod is bound, or pods are evicted for it.
-var starts = regexp.MustCompile(`bound to \w+ in|promised \w+ in`)
+var starts = regexp.MustCompile(`bound to \w+(?: [cg]pu \d+)? in|promised \w+ in`)
 
 // edit changes the file as a remedy states, and runs the line again. The line must succeed, and must not print the message. Each value of
 // a field in the words of the remedy, and each code of a page, must be in the changed file or in the line, word for word.
@@ -108,7 +108,7 @@ const verbs = "write|add|give|keep|choose|remove|read|leave|use|move|name|compar
 	"say|make|avoid|mark|drop|have|start|install|bind|replace|change|create|count|ask|wait|shorten|call|look|open|delete|rename|apply"
 
 // changesField matches a message, or a part of one, that tells the reader to change a field.
-var changesField = regexp.MustCompile("(?:^|[;,.] (?:or )?)(?:" + verbs + ") [^%:]|(?:^|[;,.] (?:or )?)(?:" + verbs + ") .*[^w]$|" +
+var changesField = regexp.MustCompile("(?:^|[;,.:] (?:or )?)(?:" + verbs + ") [^%:]|(?:^|[;,.:] (?:or )?)(?:" + verbs + ") .*[^w]$|" +
 	"[.;] (?:Change|Correct|Write|Ask|Create|Add|Remove|Set|Use|Give) ")
 
 // executed are the folders of the programs whose remedies TestRemedies executes.
@@ -188,7 +188,7 @@ func alternatives(text string) (out []string) {
 	if at == nil {
 		return nil
 	}
-	for _, part := range regexp.MustCompile(`, or |; `).Split(strings.TrimLeft(text[at[0]:], ";,. "), -1) {
+	for _, part := range regexp.MustCompile(`, or |; `).Split(strings.TrimLeft(text[at[0]:], ";,.: "), -1) {
 		out = append(out, strings.TrimPrefix(part, "or "))
 	}
 	return out

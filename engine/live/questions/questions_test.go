@@ -264,3 +264,16 @@ func TestCheckAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionsOfTheCluster asks about nodes and policies in a namespace, and then as the message states.
+func TestQuestionsOfTheCluster(t *testing.T) {
+	for _, question := range []string{`{"copies":[{"of":"n1","count":1}]}`, `{"policy":{"metadata":{"name":"p"}}}`} {
+		const remedy = "ask " + ClusterWhatIfs + " about them"
+		if _, err := changeOf([]byte(question), "team"); err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s: %v, want the remedy %q", question, err, remedy)
+		}
+		if _, err := changeOf([]byte(question), ""); err != nil && strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s, asked about the cluster: %v", question, err)
+		}
+	}
+}
