@@ -117,7 +117,7 @@ func (c *compiler) filled(v source.Value, kind string, extra map[string]*cel.Typ
 		at := item.Get("fieldPath")
 		path, err := typed.ParsePath(at.String(&c.issues))
 		if err != nil || schema.At(path) == nil {
-			c.report(at.Issuef("write it as spec", "%s has no such field", kind))
+			c.report(at.Issuef("write the path of a field, such as spec", "%s has no such field", kind))
 		}
 		out = append(out, filled{path: path, value: c.compile(item.Get("value").Text(&c.issues), extra, rules.Anything())})
 	}

@@ -208,3 +208,46 @@ func TestVerifyClients(t *testing.T) {
 		t.Error("a missing file is accepted")
 	}
 }
+
+// TestRemediesOfLimits sends objects beyond each limit. Then it changes the objects as the message states: several objects, each with
+// fewer parts, or a smaller object. Each of these is accepted.
+func TestRemediesOfLimits(t *testing.T) {
+	const several = "make several objects, each with fewer"
+	text := func(open, item, end string) func(n int) string {
+		return func(n int) string {
+			items := make([]string, n)
+			for i := range items {
+				items[i] = strings.ReplaceAll(item, "#", strconv.Itoa(i))
+			}
+			return open + strings.Join(items, ",") + end
+		}
+	}
+	for _, c := range []struct {
+		of     string // the resource
+		build  func(n int) string
+		n      int
+		words  string
+		remedy string
+	}{
+		{"podgroups", text(`{"a":[`, `1`, `]}`), maxElements + 1, "has more than 10000 elements", several},
+		{"podgroups", text(`{"a":{`, `"k#":1`, `}}`), maxElements + 1, "has more than 10000 keys", several},
+		{"podgroups", text(`{"a":[`, `[{},{},{},{}]`, `]}`), 6_001, "more than 30000 lists and objects", several},
+		{"podgroups", text(`{"a":[`, `[1,1,1,1,1,1,1,1,1,1,1]`, `]}`), 9_999, "more than 100000 values", several},
+		{"jobs", text(`{"a":[`, `{}`, `]}`), 8_001, "more than 8000 lists and objects", several},
+		{"jobs", text(`{"a":[`, `[1,1,1]`, `]}`), 5_001, "more than 15000 values", several},
+		{"jobs", text(`{"a":[`, `"`+strings.Repeat("x", 1<<10)+`"`, `]}`), 3_100, "and admission accepts 3145728", "make it smaller"},
+	} {
+		refusal := func(n int) *Mistake {
+			scan := scanOf(c.of)
+			return scan.tooMuch([]byte(c.build(n)))
+		}
+		if got := refusal(c.n); got == nil || !strings.Contains(got.Message, c.words) || !strings.HasSuffix(got.Message, "; "+c.remedy) {
+			t.Errorf("%d parts of %s: %v, want %q with the remedy %q", c.n, c.of, got, c.words, c.remedy)
+		}
+		for _, n := range []int{c.n / 2, c.n - c.n/2} {
+			if got := refusal(n); got != nil {
+				t.Errorf("after the remedy %q, %d parts of %s: %v", c.remedy, n, c.of, got)
+			}
+		}
+	}
+}

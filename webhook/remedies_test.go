@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,6 +21,8 @@ type remedy struct {
 	words string
 	// edits change the case as the words state, each in the form "OLD => NEW". In NEW, \n stands for a new line.
 	edits []string
+	// queues change the queues of the cluster as the words state, in the same form.
+	queues []string
 	// isNew reports whether the remedy is a new object: the case is a request to create it instead of a request to change it.
 	isNew bool
 	// elsewhere is the file and the test that carry the remedy out, for a remedy that is no change of the object.
@@ -46,6 +49,8 @@ func readRemedies(t *testing.T) (out []remedy) {
 		switch kind {
 		case "edit":
 			last.edits = append(last.edits, rest)
+		case "queues":
+			last.queues = append(last.queues, rest)
 		case "new":
 			last.isNew = true
 		case "elsewhere":
@@ -57,68 +62,92 @@ func readRemedies(t *testing.T) (out []remedy) {
 	return out
 }
 
-// statesRemedy matches a message that tells the reader what to change.
-var statesRemedy = regexp.MustCompile(`[;,.] (?:write|add|give|keep|choose|remove|read|leave|use|move|name|take|set|put|raise|lower|` +
-	`correct|make|start|install|change|ask|shorten|call|wait) `)
+// verbs are the imperatives by which messages tell the reader what to change.
+const verbs = `write|add|give|keep|choose|remove|read|leave|use|move|name|take|set|put|raise|lower|correct|make|install|change|ask|` +
+	`shorten|call|wait|look|open|close|create|delete|guarantee`
 
-// TestRemediesOfRefusals changes each object as the message of its refusal states. Then the row must not report the object. The test fails
-// if no remedy is carried out for a row with a message that states one.
+// statesRemedy matches a message that tells the reader what to change. between separates alternatives.
+var (
+	statesRemedy = regexp.MustCompile(`[;,.] (?:or )?(?:` + verbs + `) `)
+	between      = regexp.MustCompile(`, or |; `)
+)
+
+// alternatives returns the parts of the remedy that a line states. Each can be carried out alone.
+func alternatives(line string) (out []string) {
+	at := statesRemedy.FindStringIndex(line)
+	if at == nil {
+		return nil
+	}
+	remedy, _, _ := strings.Cut(strings.TrimSuffix(line[at[0]+2:], "\n"), "   [")
+	for _, part := range between.Split(remedy, -1) {
+		out = append(out, strings.TrimPrefix(part, "or "))
+	}
+	return out
+}
+
+// TestRemediesOfRefusals changes each object, or the queues of the cluster, as the message of its refusal states. Then the row must not
+// report the object. The test fails if a part of a remedy that a message states is not carried out.
 func TestRemediesOfRefusals(t *testing.T) {
-	remedies, carriedOut := readRemedies(t), map[string]bool{}
+	remedies := readRemedies(t)
 	for _, s := range suites() {
 		table, archive, _ := s.read(t)
 		for _, r := range remedies {
-			if r.suite != s.name {
-				continue
-			}
-			carriedOut[r.row] = true
-			want := fileOf(archive, r.name+".want")
-			if want == nil || len(reported(string(want.Data), r)) == 0 {
-				t.Errorf("%s.%s: no message of %s contains %q", r.suite, r.name, r.row, r.words)
-				continue
-			}
-			if r.elsewhere != "" {
-				checkTestExists(t, r.elsewhere)
-				continue
-			}
-			changed := s.remedied(t, archive, r)
-			if changed == nil {
-				continue
-			}
-			got := outcome(t, table, s.cases(t, changed)[r.name])
-			all := remedy{row: r.row}
-			if r.row == "-" { // a warning
-				all.words = r.words
-			}
-			if left := reported(got, all); len(left) > 0 {
-				t.Errorf("%s.%s: after the remedy %q the row still reports:\n%s", r.suite, r.name, r.words, strings.Join(left, ""))
+			if r.suite == s.name {
+				s.carryOut(t, table, archive, r)
 			}
 		}
-	}
-	for _, s := range suites() {
-		_, archive, _ := s.read(t)
 		for _, f := range archive.Files {
 			if strings.HasSuffix(f.Name, ".want") {
-				checkCarriedOut(t, f, remedies, carriedOut)
+				checkCarriedOut(t, f, remedies)
 			}
 		}
 	}
 }
 
-// checkCarriedOut checks that a remedy is carried out for each message of a case that states one: of the row, or of the warning.
-func checkCarriedOut(t *testing.T, f txtar.File, remedies []remedy, rows map[string]bool) {
+// carryOut changes a case as a remedy states. Then the row must not report the case.
+func (s suite) carryOut(t *testing.T, table *Table, archive *txtar.Archive, r remedy) {
 	t.Helper()
-	row := regexp.MustCompile(`\[([\w-]+)\]\n$`)
+	want := fileOf(archive, r.name+".want")
+	if want == nil || len(reported(string(want.Data), r)) == 0 {
+		t.Errorf("%s.%s: no message of %s contains %q", r.suite, r.name, r.row, r.words)
+		return
+	}
+	if r.elsewhere != "" {
+		checkTestExists(t, r.elsewhere)
+		return
+	}
+	changed := s.remedied(t, archive, r)
+	if changed == nil {
+		return
+	}
+	got := outcome(t, table, s.cases(t, changed)[r.name])
+	all := remedy{row: r.row}
+	if r.row == "-" || r.row == "plugins" { // a warning, or a row that reports several mistakes
+		all.words = r.words
+	}
+	if left := reported(got, all); len(left) > 0 {
+		t.Errorf("%s.%s: after the remedy %q the row still reports:\n%s", r.suite, r.name, r.words, strings.Join(left, ""))
+	}
+}
+
+// checkCarriedOut checks that a remedy is carried out for each part of the remedies that the messages of a case state.
+func checkCarriedOut(t *testing.T, f txtar.File, remedies []remedy) {
+	t.Helper()
+	ofRow := regexp.MustCompile(`\[([\w-]+)\]\n$`)
 	for line := range strings.Lines(string(f.Data)) {
-		if !statesRemedy.MatchString(line) {
+		row := "-"
+		if m := ofRow.FindStringSubmatch(line); m != nil {
+			row = m[1]
+		} else if !strings.HasPrefix(line, "warn ") {
 			continue
 		}
-		m := row.FindStringSubmatch(line)
-		isDone := m != nil && rows[m[1]] || strings.HasPrefix(line, "warn ") && slices.ContainsFunc(remedies, func(r remedy) bool {
-			return r.row == "-" && strings.Contains(line, r.words)
-		})
-		if !isDone && (m != nil || strings.HasPrefix(line, "warn ")) {
-			t.Errorf("%s: no remedy is carried out of %s", f.Name, line)
+		for _, part := range alternatives(line) {
+			isDone := slices.ContainsFunc(remedies, func(r remedy) bool {
+				return r.row == row && (strings.Contains(r.words, part) || strings.Contains(part, strings.TrimPrefix(r.words, "or ")))
+			})
+			if !isDone {
+				t.Errorf("%s: nothing carries out %q of %s", f.Name, part, line)
+			}
 		}
 	}
 }
@@ -134,31 +163,50 @@ func reported(outcome string, r remedy) (out []string) {
 	return out
 }
 
-// remedied returns the files of one case, with the edits of a remedy. It returns nil if an edit does not apply.
+// remedied returns the files of one case, with the edits of a remedy, and the queues of the cluster. It returns nil if an edit does not
+// apply.
 func (s suite) remedied(t *testing.T, archive *txtar.Archive, r remedy) *txtar.Archive {
 	t.Helper()
-	out := &txtar.Archive{}
+	out, deleted := &txtar.Archive{}, ""
+	if fileOf(archive, r.name+".deleted") != nil {
+		deleted = r.name + ".deleted"
+	}
 	for _, f := range archive.Files {
 		if !strings.HasPrefix(f.Name, r.name+".") || r.isNew && f.Name == r.name+".old" {
 			continue
 		}
-		text := string(f.Data)
-		if f.Name == r.name+"."+s.name {
-			for _, e := range r.edits {
-				from, to, isPair := strings.Cut(e, " => ")
-				if !isPair {
-					from, to = strings.TrimSuffix(e, " =>"), ""
-				}
-				if strings.Count(text, from) != 1 {
-					t.Errorf("%s.%s: %q is in the case %d times, want once:\n%s", r.suite, r.name, from, strings.Count(text, from), text)
-					return nil
-				}
-				text = strings.Replace(text, from, strings.ReplaceAll(to, `\n`, "\n"), 1)
-			}
+		text, ok := string(f.Data), true
+		if f.Name == cmp.Or(deleted, r.name+"."+s.name) {
+			text, ok = edited(t, r, text, r.edits)
+		}
+		if !ok {
+			return nil
 		}
 		out.Files = append(out.Files, txtar.File{Name: f.Name, Data: []byte(text)})
 	}
+	queues, ok := edited(t, r, theQueues, r.queues)
+	if !ok {
+		return nil
+	}
+	out.Files = append(out.Files, txtar.File{Name: r.name + ".queues", Data: []byte(queues)})
 	return out
+}
+
+// edited returns a text with edits of a remedy. It reports an edit that does not apply.
+func edited(t *testing.T, r remedy, text string, edits []string) (string, bool) {
+	t.Helper()
+	for _, e := range edits {
+		from, to, isPair := strings.Cut(e, " => ")
+		if !isPair {
+			from, to = strings.TrimSuffix(e, " =>"), ""
+		}
+		if strings.Count(text, from) != 1 {
+			t.Errorf("%s.%s: %q is in the case %d times, want once:\n%s", r.suite, r.name, from, strings.Count(text, from), text)
+			return "", false
+		}
+		text = strings.Replace(text, from, strings.ReplaceAll(to, `\n`, "\n"), 1)
+	}
+	return text, true
 }
 
 // checkTestExists checks that a file has a test, given as "FILE TestName".

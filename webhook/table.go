@@ -405,7 +405,7 @@ func (c *compiler) target(r *row, at source.Value, written bool) {
 		field = c.table.object.At(steps)
 	}
 	if field == nil {
-		c.report(at.Issuef("write it as spec.tasks[{{i}}].name", "%s has no such field", c.table.Kind))
+		c.report(at.Issuef("write the path of a field, such as spec.tasks[{{i}}].name of a Job", "%s has no such field", c.table.Kind))
 		return
 	}
 	if !written || r.expression == nil || field.IsAny() {

@@ -238,6 +238,17 @@ func relatedIn(t testing.TB, archive *txtar.Archive, name string) *Related {
 	return found
 }
 
+// queuesIn returns the queues of the cluster: NAME.queues, or those of all cases.
+func queuesIn(t testing.TB, archive *txtar.Archive, name string) (out []map[string]any) {
+	t.Helper()
+	text := theQueues
+	if f := fileOf(archive, name+".queues"); f != nil {
+		text = string(f.Data)
+	}
+	decodeText(t, text, &out)
+	return out
+}
+
 // userIn is who asks in a case: somebody who may do everything but what NAME.forbidden lists.
 func userIn(archive *txtar.Archive, name string) User {
 	return User{Name: "jane", May: func(verb, group, resource, namespace, object string) (bool, error) {
@@ -253,8 +264,6 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var queues []map[string]any
-	decodeText(t, theQueues, &queues)
 	var templates []JobTemplate
 	decodeText(t, theTemplates, &templates)
 	out := map[string]Request{}
@@ -265,7 +274,7 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 		}
 		r := Request{
 			Operation: opCreate, Object: mergedOver(t, s.plain, string(f.Data)), SchedulerNames: []string{"celsius", "volcano"},
-			Queues:       func() ([]map[string]any, error) { return queues, nil },
+			Queues:       func() ([]map[string]any, error) { return queuesIn(t, archive, name), nil },
 			PolicyEvents: l.job.PolicyEvents(), PolicyActions: l.job.PolicyActions(), JobPlugins: jobPlugins(t),
 			CommandActions: map[string][]string{"Job": l.job.CommandActions(), "Queue": l.queue.CommandActions()},
 			Related:        func() (*Related, error) { return relatedIn(t, archive, name), nil },
@@ -603,7 +612,8 @@ func TestMistakesInTables(t *testing.T) {
 		},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.taks, message: a}",
-			"job.yaml:5:44: validations[0].fieldPath: Job has no such field; write it as spec.tasks[{{i}}].name",
+			"job.yaml:5:44: validations[0].fieldPath: Job has no such field; write the path of a field, such as spec.tasks[{{i}}].name of a " +
+				"Job",
 		},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks}",
@@ -644,7 +654,7 @@ func TestMistakesInTables(t *testing.T) {
 		},
 		{
 			"of: CronJob\nincludes:\n- {name: a, of: Job, fields: [{fieldPath: spce, value: object.spec}]}",
-			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write it as spec",
+			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write the path of a field, such as spec",
 		},
 		{
 			"of: JobTemplate\nincludes:\n- {name: a, of: Job, fieldPath: spec, message: '{{tolt}}', fields: [{fieldPath: spec, value: '{}'}]}",

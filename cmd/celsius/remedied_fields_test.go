@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -24,17 +25,29 @@ func (b *bench) fill(r remedy) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(name, []byte(strings.Replace(string(data), "WITH", r.with, 1)), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(strings.Replace(string(data), "WITH", asLines(r.with), 1)), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// fileOf returns the first file that the line of a remedy names and that has a template.
+// asLines returns the text of an entry, in which \n stands for a new line.
+func asLines(text string) string { return strings.ReplaceAll(text, `\n`, "\n") }
+
+// fileOf returns the first file that the line of a remedy names and that has a template. It is in the folder that the line names, or is the
+// word itself.
 func (b *bench) fileOf(r remedy) string {
 	b.t.Helper()
 	for name := range strings.FieldsSeq(r.line) {
-		if _, err := os.Stat(filepath.Join("templates", name)); err == nil {
+		switch info, err := os.Stat(filepath.Join("templates", name)); {
+		case err != nil:
+		case !info.IsDir():
 			return name
+		default: // a folder of one template
+			entries, err := os.ReadDir(filepath.Join("templates", name))
+			if err != nil || len(entries) != 1 {
+				b.t.Fatalf("%s has %d templates, want 1: %v", name, len(entries), err)
+			}
+			return filepath.Join(name, entries[0].Name())
 		}
 	}
 	b.t.Fatalf("%s: no file of the line has the word WITH", r.line)
@@ -45,7 +58,7 @@ func (b *bench) fileOf(r remedy) string {
 var inField = regexp.MustCompile("(?:write|add|set|keep|use) ([a-zA-Z]+: (?:[^ t,;`]|t[^h])[^ ,;`]*)|`([^`]+)`")
 
 // starts matches the report of a job that starts: a pod is bound, or pods are evicted for it.
-var starts = regexp.MustCompile(`bound to \w+ in|promised \w+ in`)
+var starts = regexp.MustCompile(`bound to \w+(?: [cg]pu \d+)? in|promised \w+ in`)
 
 // edit changes the file as a remedy states, and runs the line again. The line must succeed, and must not print the message. Each value of
 // a field in the words of the remedy, and each code of a page, must be in the changed file or in the line, word for word.
@@ -66,7 +79,7 @@ func (b *bench) edit(r remedy) {
 			b.t.Errorf("%s: %q is in the file %d times, want once:\n%s", r.with, from, strings.Count(text, from), text)
 			return
 		}
-		text = strings.Replace(text, from, to, 1)
+		text = strings.Replace(text, from, asLines(to), 1)
 	}
 	words := r.words
 	if r.page != "" {
@@ -92,13 +105,23 @@ func (b *bench) edit(r remedy) {
 
 // verbs are the imperatives by which messages and pages tell a reader what to change.
 const verbs = "write|add|give|keep|choose|remove|read|leave|use|move|name|compare|join|take|set|put|raise|lower|correct|request|list|" +
-	"say|make|avoid|mark|drop|have|start|install|bind|replace|change"
+	"say|make|avoid|mark|drop|have|start|install|bind|replace|change|create|count|ask|wait|shorten|call|look|open|delete|rename|apply"
 
 // changesField matches a message, or a part of one, that tells the reader to change a field.
-var changesField = regexp.MustCompile("(?:^|[;,.] )(?:" + verbs + ") [^%:]|(?:^|[;,.] )(?:" + verbs + ") .*[^w]$")
+var changesField = regexp.MustCompile("(?:^|[;,.:] (?:or )?)(?:" + verbs + ") [^%:]|(?:^|[;,.:] (?:or )?)(?:" + verbs + ") .*[^w]$|" +
+	"[.;] (?:Change|Correct|Write|Ask|Create|Add|Remove|Set|Use|Give) ")
 
 // executed are the folders of the programs whose remedies TestRemedies executes.
-var executed = []string{"engine/sim/manifest/", "rules/", "engine/policy/", "engine/volcano/", "engine/explain/", "engine/report/"}
+var executed = []string{
+	"engine/sim/manifest/", "rules/", "engine/policy/", "engine/volcano/", "engine/explain/", "engine/report/", "engine/live/",
+	"statemachines/", "webhook/", "cmd/celsius/",
+}
+
+// noRemedy matches messages that look like remedies: the context of an error ("read FILE: ..."), the context of an error in the log of a
+// controller ("list the jobs of a queue"), a type in the reference ("list of names"), a mistake ("name is missing"), and the names of
+// fields that a report keeps.
+var noRemedy = regexp.MustCompile(`: %w$|^read [^;]*: |^make pod %s: |^list (?:of|the) |^write the condition of |^name is |` +
+	`^name (?:\w+ ){2,}\w+$`)
 
 // fieldMessages returns the messages that tell the reader to change a field, each with the file that contains it.
 func fieldMessages(t *testing.T) map[string]string {
@@ -106,11 +129,19 @@ func fieldMessages(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, file := range texts(t) {
 		slashed := strings.TrimPrefix(filepath.ToSlash(file), "../../")
-		if filepath.Ext(file) != ".go" || !slices.ContainsFunc(executed, func(dir string) bool { return strings.HasPrefix(slashed, dir) }) {
+		if !slices.ContainsFunc(executed, func(dir string) bool { return strings.HasPrefix(slashed, dir) }) {
 			continue
 		}
-		for _, text := range goMessages(t, file) {
-			if changesField.MatchString(text) && !strings.HasSuffix(text, ": %w") && !strings.Contains(text, "\n") {
+		var found []string
+		switch {
+		case strings.HasPrefix(slashed, "rules/admission/"): // TestRemediesOfRefusals of package webhook checks each row
+		case filepath.Ext(file) == ".go":
+			found = goMessages(t, file)
+		case filepath.Ext(file) == ".yaml":
+			found = yamlMessages(read(t, file))
+		}
+		for _, text := range found {
+			if changesField.MatchString(text) && !noRemedy.MatchString(text) && !strings.Contains(text, "\n") {
 				out[text] = slashed
 			}
 		}
@@ -128,33 +159,67 @@ func linesWith(text, words string) (out []string) {
 	return out
 }
 
-// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, unless a
-// list names the message.
-func checkFields(t *testing.T, here string, stated []string, known map[string]string) {
+// refusals returns the lines of the suites of admission that state a remedy of webhook/testdata/remedies.txt, and the words of the
+// remedies. TestRemediesOfRefusals of package webhook carries them out.
+func refusals(t *testing.T, here string) (lines, words []string) {
 	t.Helper()
-	elsewhere := fieldsElsewhere()
+	folder := filepath.Join(here, "../../webhook/testdata")
+	entry := regexp.MustCompile(`(?m)^(\w+) (\w+) \[[\w-]+\] (.+)$`)
+	for _, m := range entry.FindAllStringSubmatch(read(t, filepath.Join(folder, "remedies.txt")), -1) {
+		suite, err := txtar.ParseFile(filepath.Join(folder, m[1]+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range suite.Files {
+			if f.Name == m[2]+".want" {
+				lines, words = append(lines, linesWith(string(f.Data), m[3])...), append(words, m[3])
+			}
+		}
+	}
+	if len(lines) < 100 {
+		t.Errorf("%d messages of admission state a remedy that is carried out, want at least 100", len(lines))
+	}
+	return lines, words
+}
+
+// alternatives returns the parts of the remedy that a message states. Each can be carried out alone.
+func alternatives(text string) (out []string) {
+	at := changesField.FindStringIndex(text)
+	if at == nil {
+		return nil
+	}
+	for _, part := range regexp.MustCompile(`, or |; `).Split(strings.TrimLeft(text[at[0]:], ";,.: "), -1) {
+		out = append(out, strings.TrimPrefix(part, "or "))
+	}
+	return out
+}
+
+// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, and that the
+// words that are carried out contain each alternative of its remedy. It leaves out messages that a list names. The list of messages that
+// name commands or flags counts, too.
+func checkFields(t *testing.T, here string, stated, words []string, known map[string]string) {
+	t.Helper()
+	elsewhere, commands := listed(t, filepath.Join(here, "testdata/fields.txt")), remediedElsewhere()
+	lines, more := refusals(t, here)
+	stated, words = append(stated, lines...), append(words, more...)
 	for _, text := range slices.Sorted(maps.Keys(known)) {
-		if elsewhere[text] == "" && !slices.ContainsFunc(stated, printedAs(text).MatchString) {
+		if elsewhere[text] != "" || commands[text] != "" {
+			continue
+		}
+		if !slices.ContainsFunc(stated, printedAs(text).MatchString) {
 			t.Errorf("%s: no test changes the field of %q", known[text], text)
+			continue
+		}
+		for _, part := range alternatives(text) {
+			isDone := slices.ContainsFunc(words, func(w string) bool {
+				return printedAs(part).MatchString(w) || strings.Contains(part, strings.TrimPrefix(w, "or "))
+			})
+			if !isDone {
+				t.Errorf("%s: no test carries out %q of %q", known[text], part, text)
+			}
 		}
 	}
 	checkElsewhere(t, here, elsewhere, known)
-}
-
-// fieldsElsewhere returns the messages that TestRemedies does not print and that tell the reader to change a field. The value is the file
-// and the test that carry the remedy out. If no test does, the value is a dash and the reason.
-func fieldsElsewhere() map[string]string {
-	const reference = "- a description in the reference"
-	return map[string]string{
-		"list of %v":    reference,
-		"list of words": reference,
-		"read folder %s: no *.yaml, *.yml or *.json file in it": "- a report of a failure, not a remedy",
-		"write fewer of them":        "- the input has more than 100,000 values",
-		"write the object again: %v": "- the object is one that the API server stores and that is not JSON",
-		"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
-			"node by any step of the policy. The turn is tried without them, up to 32 times. And nobody goes for another job of a job for " +
-			"which others go, until it has their room.": reference,
-	}
 }
 
 // pageVerbs are the imperatives with which a page tells the reader what to change.
@@ -208,7 +273,7 @@ func pages(t *testing.T) map[string]string {
 	return out
 }
 
-// TestRemediesOfPages checks that a remedy of testdata/fields.txtar or a test that pagesElsewhere names carries out each instruction of
+// TestRemediesOfPages checks that a remedy of testdata/fields.txtar or a test that testdata/pages.txt names carries out each instruction of
 // the pages, and that the pages contain the words of these remedies. TestRemedies carries the remedies out.
 func TestRemediesOfPages(t *testing.T) {
 	texts, here := pages(t), filepath.Dir(testdata(t))
@@ -230,7 +295,7 @@ func TestRemediesOfPages(t *testing.T) {
 		}
 		quoted = append(quoted, words)
 	}
-	elsewhere := pagesElsewhere(t)
+	elsewhere := listed(t, "testdata/pages.txt")
 	for _, part := range slices.Sorted(maps.Keys(known)) {
 		isQuoted := slices.ContainsFunc(quoted, func(words string) bool {
 			return strings.Contains(words, part) || strings.Contains(part, words)
@@ -242,12 +307,13 @@ func TestRemediesOfPages(t *testing.T) {
 	checkElsewhere(t, here, elsewhere, known)
 }
 
-// pagesElsewhere reads testdata/pages.txt: the instructions of pages that no remedy of testdata/fields.txtar carries out. The value is the
-// file and the test that carry the instruction out. If no test does, the value is a dash and the reason.
-func pagesElsewhere(t *testing.T) map[string]string {
+// listed reads testdata/fields.txt or testdata/pages.txt: the messages, or the instructions of pages, that no remedy of
+// testdata/fields.txtar carries out. The value is the file and the test that carry the instruction out. If no test does, the value is a
+// dash and the reason.
+func listed(t *testing.T, file string) map[string]string {
 	t.Helper()
 	out, where := map[string]string{}, ""
-	for line := range strings.Lines(read(t, "testdata/pages.txt")) {
+	for line := range strings.Lines(read(t, file)) {
 		line = strings.TrimSuffix(line, "\n")
 		if next, ok := strings.CutPrefix(line, "$ "); ok {
 			where = next

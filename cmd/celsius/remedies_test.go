@@ -170,8 +170,8 @@ func remedyMessages(t *testing.T) map[string]string {
 	return out
 }
 
-// goMessages returns the string literals of a Go file, except help texts, descriptions of flags and patterns. It joins the parts of a
-// concatenation.
+// goMessages returns the string literals of a Go file, except help texts, descriptions of flags and metrics, and patterns. It joins the
+// parts of a concatenation.
 func goMessages(t *testing.T, file string) (out []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -188,8 +188,9 @@ func goMessages(t *testing.T, file string) (out []string) {
 			return field == nil || field.Sel.Name != "Description"
 		case *ast.CallExpr:
 			called, _ := n.Fun.(*ast.SelectorExpr)
+			described := []string{"MustCompile", "register", "counter", "counters", "gauge", "gaugesBy", "histogram", "histograms"}
 			return called == nil || !strings.HasSuffix(called.Sel.Name, "Var") && !strings.HasSuffix(called.Sel.Name, "VarP") &&
-				called.Sel.Name != "MustCompile" && called.Sel.Name != "register"
+				!slices.Contains(described, called.Sel.Name)
 		case *ast.BinaryExpr:
 			if text, ok := joined(n); ok {
 				out = append(out, text)

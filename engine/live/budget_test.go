@@ -212,6 +212,42 @@ func TestSnapshotsAreBrokenOff(t *testing.T) {
 	}
 }
 
+// A question that comes while another one has the turn, while a cycle runs, or before the first cycle is answered when it is asked again.
+func TestQuestionsAreAskedAgain(t *testing.T) {
+	r := newRig(t)
+	r.looking = newLooking()
+	r.server.put(testNode("n1", "16"), testQueue("default"))
+	r.server.deliver(-1)
+	patience := func() context.Context {
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		t.Cleanup(stop)
+		return ctx
+	}
+	refused := func(err error, words string) {
+		t.Helper()
+		if err == nil || err.Error() != words {
+			t.Errorf("the answer is %v, want %s", err, words)
+		}
+	}
+	again := func() {
+		t.Helper()
+		isAsked := false
+		if _, err := r.ask(t.Context(), func(*explain.Cycle) { isAsked = true }); err != nil || !isAsked {
+			t.Errorf("asked again, the answer is %v", err)
+		}
+	}
+	_, err := r.ask(t.Context(), func(*explain.Cycle) {})
+	refused(err, "there was no cycle yet; ask again")
+	r.once(time.Now())
+	again()
+	refused(r.Look(patience(), func(*explain.Cycle) {}), "the scheduler is busy with a cycle; ask again") // the loop takes no question
+	again()
+	r.turn <- struct{}{}
+	refused(r.Look(patience(), func(*explain.Cycle) {}), "other questions are being answered; ask again")
+	<-r.turn
+	again()
+}
+
 // BenchmarkQuestion measures the first question about a cluster of 10,000 nodes and 50,000 running pods. held-ms is the longest time for
 // which a question holds the loop.
 func BenchmarkQuestion(b *testing.B) {

@@ -147,6 +147,42 @@ func TestLargeJobs(t *testing.T) {
 	}
 }
 
+// TestRemediesOfLargeJobs changes Jobs with more pods than a plugin can serve as the message states: fewer pods, or shorter names.
+func TestRemediesOfLargeJobs(t *testing.T) {
+	set, issues := jobplugin.Default()
+	if set == nil {
+		t.Fatal(issues.Error())
+	}
+	for _, c := range []struct {
+		plugin     string
+		pods       int32
+		fewer      int32
+		namesTasks []string // arguments by which the plugin finds tasks with short names
+	}{
+		{"svc", 20_000, 10_000, nil},
+		{"tensorflow", 4_000, 2_000, []string{"--worker=w"}},
+		{"mpi", 4_000, 2_000, []string{"--worker=w"}},
+	} {
+		run := func(job, worker string, pods int32, args []string) error {
+			j := &batchv1alpha1.Job{}
+			j.Name, j.Spec.Plugins = job, map[string][]string{c.plugin: args}
+			j.Spec.Tasks = []batchv1alpha1.TaskSpec{{Name: worker, Replicas: pods}, {Name: "master", Replicas: 1}}
+			_, err := set.For(j)
+			return err
+		}
+		const remedy = "; ask for fewer, or shorten the names of the job and its tasks"
+		if err := run("train-resnet-50", "worker", c.pods, nil); err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s: %v, want a message with %q", c.plugin, err, remedy)
+		}
+		if err := run("train-resnet-50", "worker", c.fewer, nil); err != nil {
+			t.Errorf("%s with fewer pods: %v", c.plugin, err)
+		}
+		if err := run("train", "w", c.pods, c.namesTasks); err != nil {
+			t.Errorf("%s with shorter names: %v", c.plugin, err)
+		}
+	}
+}
+
 // FuzzArguments: whatever a Job gives as arguments is read, or told, in a few lines.
 func FuzzArguments(f *testing.F) {
 	for _, args := range []string{

@@ -106,3 +106,28 @@ celsius: policy house is what it was in revision 1
 		t.Errorf("stored is pipeline %v", pipeline)
 	}
 }
+
+// TestRevisionOfTwoSchedulers asks for a revision that the schedulers of two names have, and then names the policy, as the message states.
+func TestRevisionOfTwoSchedulers(t *testing.T) {
+	w := newWorld(t)
+	for scheduler, policy := range map[string]string{"celsius": "house", "lab": "trial"} {
+		object := fmt.Sprintf(`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":%q},`+
+			`"spec":{"pipeline":["allocate"]}}`, policy)
+		err := w.client.Create(t.Context(), &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "celsius-system", Name: scheduler + "-policy-1", CreationTimestamp: metav1.NewTime(now()),
+				Labels: map[string]string{serving.LabelScheduler: scheduler, serving.LabelPolicy: policy, serving.LabelGeneration: "1"},
+			},
+			Revision: 1, Data: runtime.RawExtension{Raw: []byte(object)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.run("celsius policy revisions --revision 1"); !strings.Contains(got, "both have a revision 1: name the policy") {
+		t.Errorf("two schedulers: %s", got)
+	}
+	if got := w.run("celsius policy revisions trial --revision 1"); !strings.Contains(got, "name: trial") {
+		t.Errorf("after the remedy: %s", got)
+	}
+}

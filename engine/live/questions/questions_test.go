@@ -239,3 +239,41 @@ func TestOptionsCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckAddress corrects addresses as the messages state.
+func TestCheckAddress(t *testing.T) {
+	for _, c := range []struct {
+		o      Options
+		remedy string
+		fixed  []Options
+	}{
+		{Options{Address: "8443", Host: "10.0.0.1"}, "write it as host:port, or :8443", []Options{
+			{Address: "localhost:8443", Host: "10.0.0.1"}, {Address: ":8443", Host: "10.0.0.1"},
+		}},
+		{Options{Address: ":8443"}, "give the IP, or the name, by which the API server reaches this scheduler", []Options{
+			{Address: ":8443", Host: "10.0.0.1"}, {Address: ":8443", Host: "celsius-scheduler.celsius-system.svc"},
+		}},
+	} {
+		if err := c.o.Check(); err == nil || !strings.HasSuffix(err.Error(), c.remedy) {
+			t.Errorf("%+v: %v, want the remedy %q", c.o, err, c.remedy)
+		}
+		for _, fixed := range c.fixed {
+			if err := fixed.Check(); err != nil {
+				t.Errorf("after the remedy %q: %v", c.remedy, err)
+			}
+		}
+	}
+}
+
+// TestQuestionsOfTheCluster asks about nodes and policies in a namespace, and then as the message states.
+func TestQuestionsOfTheCluster(t *testing.T) {
+	for _, question := range []string{`{"copies":[{"of":"n1","count":1}]}`, `{"policy":{"metadata":{"name":"p"}}}`} {
+		const remedy = "ask " + ClusterWhatIfs + " about them"
+		if _, err := changeOf([]byte(question), "team"); err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s: %v, want the remedy %q", question, err, remedy)
+		}
+		if _, err := changeOf([]byte(question), ""); err != nil && strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s, asked about the cluster: %v", question, err)
+		}
+	}
+}

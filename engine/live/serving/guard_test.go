@@ -142,6 +142,8 @@ func TestRollbackWithoutSeries(t *testing.T) {
 			`{"name":"waiting_sum","above":3}`:                      `this scheduler has no metric waiting_sum; known: errors, took, waiting`,
 			`{"name":"took","below":3}`:                             `metric took has no value of its own; write took_count or took_sum`,
 			`{"name":"took_count","above":3,"labels":{"of":"a"}}`:   `metric took_count has no labels; leave out labels`,
+			`{"name":"took_count","above":3}`:                       "", // the remedies of the two
+			`{"name":"took_sum","above":3}`:                         "",
 			`{"name":"waiting","below":5,"labels":{"queu":"lib"}}`:  `metric waiting has no label "queu"; did you mean "queue"? (known: queue)`,
 			`{"name":"waiting","below":3,"labels":{"queue":"lib"}}`: "",
 		} {

@@ -31,6 +31,10 @@ func TestShadows(t *testing.T) {
 		w.check("serving", serving(p), "default@1 Active")
 		w.check("one too many", strings.Contains(w.status("d"),
 			"Active=False Shadow: a shadow that does not decide: the first 3 by name do; change the mode of one of these\n"), true)
+		w.put("c", strings.Replace(shadowSpec, "Shadow", "Paused", 1)) // the remedy
+		w.check("another mode", strings.Contains(w.status("d"), "deciding beside default@1"), true)
+		w.put("c", shadowSpec)
+		w.check("one too many again", strings.Contains(w.status("d"), "a shadow that does not decide"), true)
 		beside := "observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=False Shadow: deciding beside default@1, with no " +
 			"consequences; status.shadows counts what differs\n"
 		w.check("before it decides", w.status("a"), beside)
