@@ -133,7 +133,7 @@ func TestEveryWayIsTried(t *testing.T) {
 			t.Error("none may be")
 		}
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	checkWorlds(t, func(t *rapid.T) {
 		w := drawSmall(t, rapid.Bool().Draw(t, "other queue"))
 		plan := w.cycle(t, p)
 		gone, start := w.gone(plan), len(plan.Binds)+len(plan.Pipelines)
@@ -147,6 +147,16 @@ func TestEveryWayIsTried(t *testing.T) {
 			ways.Add(1)
 			missed.Add(1)
 			t.Logf("%s\nmissed: %b of %v", w.text, set, w.pods)
+		}
+	})
+}
+
+// checkWorlds checks 20 worlds in each check of rapid, because few of them have only one way.
+func checkWorlds(t *testing.T, check func(t *rapid.T)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		for range 20 {
+			check(t)
 		}
 	})
 }
@@ -250,7 +260,7 @@ func TestEveryWayOfGangsIsTried(t *testing.T) {
 		"{name: priority}, {name: gang}, {name: predicates}, " +
 			"{name: house, inline: {victimCost: [{name: cpu, fold: max, expression: double(victim.request.cpu)}]}}",
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	checkWorlds(t, func(t *rapid.T) {
 		w := drawSmall(t, false)
 		plan := w.cycle(t, p)
 		gone, start := w.gone(plan), len(plan.Binds)+len(plan.Pipelines)
