@@ -37,6 +37,7 @@
 //	engine/extender        what services outside are asked, and what they said: inputs with an age
 //	engine/podspec         what two pods have alike
 //	engine/slab            values, texts and lists made by the chunk
+//	engine/subsets         subsets of a small set, smaller ones first
 //	engine/rivals          of which jobs pods went for which others, and so who would close a circle of evictions
 //	engine/unread          objects of which not all could be read, until they are corrected or deleted
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan

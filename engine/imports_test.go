@@ -58,6 +58,7 @@ var mayImport = map[string]string{
 	"engine/follow":           "",
 	"engine/page":             "",
 	"engine/slab":             "",
+	"engine/subsets":          "",
 	"engine/rivals":           "",
 	"engine/unread":           "",
 	"engine/seeds":            "",
@@ -105,14 +106,14 @@ var mayImport = map[string]string{
 	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
 		"rules/source " + allCRDs,
 	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session engine/volume " + allCRDs,
-	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab",
+	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab engine/subsets",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/answers": "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values " +
 		"rules/eval",
 	"engine/proof":              "engine/language engine/model engine/numa engine/policy " + belowProof,
 	"engine/reference/devices":  "engine/model",
-	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
+	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers engine/subsets",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim": simOurs + " engine/page engine/podspec engine/policy/join engine/sim/classes engine/sim/manifest " +
 		"engine/sim/stored engine/sim/textdiff statemachines statemachines/jobplugin",
@@ -204,6 +205,7 @@ var mayImportOthers = map[string]string{
 	"engine/follow":           "",
 	"engine/page":             "",
 	"engine/slab":             "",
+	"engine/subsets":          "",
 	"engine/rivals":           "",
 	"engine/unread":           apiObjects,
 	"engine/seeds":            "pgregory.net/rapid",

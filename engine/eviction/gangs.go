@@ -8,6 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // Gangs makes room for gangs, as units, by units.
@@ -172,7 +173,7 @@ func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) (kept bool) {
 	if goOnly(rooms, parts) {
 		return true
 	}
-	policy.Sets(len(pods), func(set []int) (done, without bool) {
+	subsets.Each(len(pods), func(set []int) (done, without bool) {
 		x.c.Breathe()
 		parts, rest := split(pods, set)
 		rooms, _, _, ok := x.withoutUnits(n.Rooms, rest)

@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // Room is a node that a task is promised, and who goes for it.
@@ -313,7 +314,7 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	}
 	start := x.Txn.Mark()
 	set := make([]*model.Task, 0, len(may))
-	policy.Sets(len(may), func(numbers []int) (done, without bool) {
+	subsets.Each(len(may), func(numbers []int) (done, without bool) {
 		x.c.Breathe()
 		set = set[:0]
 		for _, i := range numbers {

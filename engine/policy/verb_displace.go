@@ -41,13 +41,11 @@ const (
 )
 
 // How many nodes are compared by cost, how many other ways are tried for a turn in which some of a job's tasks found no room, how many
-// turns of a job are held against those before, how many sets of candidates are tried on a node, and how often one is tried without those
-// who would take the room back.
+// turns of a job are held against those before, and how often one is tried without those who would take the room back.
 const (
 	MostCosts    = 100
 	MostDetours  = 8
 	MostMates    = 8
-	MostSets     = 256
 	MostUnstable = 32
 )
 

@@ -6,6 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // Gangs makes room for gangs, as units, by units.
@@ -167,7 +168,7 @@ func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job, pods []Victim, ot
 	if goOnly(rooms, parts) {
 		return true
 	}
-	policy.Sets(len(pods), func(set []int) (done, without bool) {
+	subsets.Each(len(pods), func(set []int) (done, without bool) {
 		var in, rest []Unit
 		for i, v := range pods {
 			if slices.Contains(set, i) {

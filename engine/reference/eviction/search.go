@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // Search makes room for the tasks of one step.
@@ -261,7 +262,7 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 		}
 	}
 	start := x.Txn.Mark()
-	policy.Sets(len(may), func(set []int) (done, without bool) {
+	subsets.Each(len(may), func(set []int) (done, without bool) {
 		x.Txn.Rollback(start)
 		gone = nil
 		for _, i := range set {

@@ -1,15 +1,19 @@
-package policy
+// Package subsets goes through the subsets of a small set, smaller ones first.
+package subsets
 
 import (
 	"iter"
 	"slices"
 )
 
-// Sets goes through the sets of numbers below n: smaller sets first, and sets of one size in the order of their numbers. A set that contains
-// all numbers of a set for which the last yield returned true is left out. At most MostSets sets are formed.
-func Sets(n int, yield func(set []int) (done, without bool)) {
+// Most bounds how many subsets are formed.
+const Most = 256
+
+// Each calls yield with subsets of the numbers below n that are not empty: smaller ones first, and those of one size in the order of their
+// numbers. It stops when yield returns done. After without, it leaves out all subsets that contain the present one.
+func Each(n int, yield func(subset []int) (done, without bool)) {
 	var closed [][]int
-	for set := range sets(n) {
+	for set := range all(n) {
 		if slices.ContainsFunc(closed, func(part []int) bool { return containsAll(set, part) }) {
 			continue
 		}
@@ -23,7 +27,7 @@ func Sets(n int, yield func(set []int) (done, without bool)) {
 	}
 }
 
-func sets(n int) iter.Seq[[]int] {
+func all(n int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		formed := 0
 		for size := 1; size <= n; size++ {
@@ -32,7 +36,7 @@ func sets(n int) iter.Seq[[]int] {
 				set[i] = i
 			}
 			for more := true; more; more = advance(set, n) {
-				if formed++; formed > MostSets || !yield(set) {
+				if formed++; formed > Most || !yield(set) {
 					return
 				}
 			}

@@ -1,4 +1,4 @@
-package policy
+package subsets
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func TestSets(t *testing.T) {
+func TestEach(t *testing.T) {
 	var all []string
-	Sets(3, func(set []int) (done, without bool) {
+	Each(3, func(set []int) (done, without bool) {
 		all = append(all, fmt.Sprint(set))
 		return false, false
 	})
@@ -16,7 +16,7 @@ func TestSets(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	all = nil
-	Sets(4, func(set []int) (done, without bool) {
+	Each(4, func(set []int) (done, without bool) {
 		all = append(all, fmt.Sprint(set))
 		return fmt.Sprint(set) == "[2 3]", fmt.Sprint(set) == "[1]"
 	})
@@ -24,9 +24,9 @@ func TestSets(t *testing.T) {
 		t.Errorf("without sets that contain 1, up to 2 and 3: got %s, want %s", got, want)
 	}
 	n := 0
-	Sets(40, func([]int) (done, without bool) { n++; return false, false })
-	if n != MostSets {
-		t.Errorf("%d sets of 40 numbers, want %d", n, MostSets)
+	Each(40, func([]int) (done, without bool) { n++; return false, false })
+	if n != Most {
+		t.Errorf("%d sets of 40 numbers, want %d", n, Most)
 	}
-	Sets(0, func([]int) (done, without bool) { t.Error("there is a set of no numbers"); return true, false })
+	Each(0, func([]int) (done, without bool) { t.Error("there is a set of no numbers"); return true, false })
 }
