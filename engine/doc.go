@@ -39,7 +39,7 @@
 //	engine/slab            values, texts and lists made by the chunk
 //	engine/subsets         subsets of a small set, smaller ones first
 //	engine/rivals          of which jobs pods went for which others, and so who would close a circle of evictions
-//	engine/unread          objects of which not all could be read, until they are corrected or deleted
+//	engine/unread          objects that the scheduler could not read completely, until they are corrected or deleted
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/volume/none     the same where there is no such library
@@ -77,7 +77,7 @@
 //	engine/page            the look and the components of the pages that are shown in a browser
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/try             what the page asks on which policies are tried in a browser: simulate from two texts, without volumes
-//	engine/sim/stored      objects of a world that were read from a cluster; those with mistakes are left out, as they are there
+//	engine/sim/stored      objects of a world that were read from a cluster; it leaves out objects with mistakes, as a scheduler does
 //	engine/sim/classes     the PriorityClasses of a world, and the pods that the API server refuses because they name others
 //	engine/sim/textdiff    how two texts differ, line by line
 //	engine/sim/choose      by which policy a world of files runs

@@ -83,7 +83,7 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 	return tellChecked(out, issues, lines)
 }
 
-// tellChecked prints what a check found: the issues, and where none is a mistake the lines about what is right.
+// tellChecked prints the issues that a check found. If none of them is a mistake, it also prints the lines about what is correct.
 func tellChecked(out io.Writer, issues source.Issues, lines []string) error {
 	sayIssues(out, issues)
 	if n := len(issues.Errors()); n > 0 {

@@ -33,8 +33,7 @@ func (b *bench) fill(r remedy) {
 // asLines returns the text of an entry, in which \n stands for a new line.
 func asLines(text string) string { return strings.ReplaceAll(text, `\n`, "\n") }
 
-// fileOf returns the first file that the line of a remedy names and that has a template. It is in the folder that the line names, or is the
-// word itself.
+// fileOf returns the first template that the line of a remedy names. The line names the file, or a folder that contains only this file.
 func (b *bench) fileOf(r remedy) string {
 	b.t.Helper()
 	for name := range strings.FieldsSeq(r.line) {
@@ -194,9 +193,9 @@ func alternatives(text string) (out []string) {
 	return out
 }
 
-// checkFields checks that one of the lines that state a remedy contains each message that tells the reader to change a field, and that the
-// words that are carried out contain each alternative of its remedy. It leaves out messages that a list names. The list of messages that
-// name commands or flags counts, too.
+// checkFields checks each message that tells the reader to change a field. One of the lines that state a remedy must contain the message,
+// and a test must carry out each alternative of the remedy. checkFields leaves out messages that fields.txt names, and messages that name
+// commands or flags.
 func checkFields(t *testing.T, here string, stated, words []string, known map[string]string) {
 	t.Helper()
 	elsewhere, commands := listed(t, filepath.Join(here, "testdata/fields.txt")), remediedElsewhere()

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
-// kubeSchedulerConfig is what Kubernetes' own scheduler is run with: what it does by default, but alone, and with limits of its
-// client as ours has them.
+// kubeSchedulerConfig is the configuration of kube-scheduler: the default, except that it has no leader election and that its client has
+// the same limits as ours.
 const kubeSchedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}

@@ -1,4 +1,4 @@
-// Package compare says how jobs fare by one policy and by another.
+// Package compare shows how the decisions of two policies differ for the same jobs.
 //
 //	a world ------> both decide, each in a world of its own --+
 //	                                                          +--> Book --> Differences, Text

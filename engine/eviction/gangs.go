@@ -136,8 +136,8 @@ func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	}
 }
 
-// keepGang first spares pod after pod, the last to go first. The promises may then rest on pods that the gang cannot spare, where others
-// would do: so it tries sets of them.
+// keepGang first spares the pods one by one, beginning with the last victim. The victims that remain may be pods that the gang cannot lose,
+// although other pods could be evicted in their place. Therefore keepGang then tries sets of the pods.
 func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) (kept bool) {
 	before := x.Txn.Mark()
 	var units []Unit // of other gangs
@@ -183,7 +183,7 @@ func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) (kept bool) {
 	return kept
 }
 
-// split makes a unit of each pod: of those with the numbers of a set, and of the rest.
+// split returns one unit for each pod: in holds the pods with the numbers of a set, rest holds the other pods.
 func split(pods []Victim, set []int) (in, rest []Unit) {
 	for i, v := range pods {
 		if one := (Unit{victims: []Victim{v}}); slices.Contains(set, i) {
@@ -195,7 +195,7 @@ func split(pods []Victim, set []int) (in, rest []Unit) {
 	return in, rest
 }
 
-// canSpare says whether a job, of which nobody else has gone since, can spare all of some units.
+// canSpare reports whether a job can lose all pods of some units. It assumes that no other pod of the job was evicted in the meantime.
 func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
 	before := x.Txn.Mark()
 	for i := range units {
@@ -206,14 +206,14 @@ func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
 	return can
 }
 
-// goes takes a unit for gone.
+// goes treats the pods of a unit as evicted.
 func (x *Gangs) goes(u *Unit) {
 	for _, v := range u.victims {
 		x.leave(v.Task)
 	}
 }
 
-// stays takes it for there.
+// stays treats the pods of a unit as running again.
 func (x *Gangs) stays(u *Unit) {
 	for _, v := range u.victims {
 		x.Txn.Return(v.Task, v.was)

@@ -282,7 +282,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	return Room{}, false
 }
 
-// needed spares, of those who go, all without whom the task fits, the last to go first.
+// needed returns the victims that the task needs. It undoes each eviction without which the task still fits, beginning with the last one.
 func (x *Search) needed(t *model.Task, row int32, gone []Victim) []Victim {
 	for before := 0; before != len(gone); {
 		before = len(gone)
@@ -299,11 +299,11 @@ func (x *Search) needed(t *model.Task, row int32, gone []Victim) []Victim {
 	return gone
 }
 
-// anySet evicts the first set of candidates after which the task fits, of which the task needs every eviction, and whose evictions the rows
-// permit together. In their order, the rows may permit the eviction of pods that do not help, and then refuse the eviction of pods that do.
+// anySet evicts the first set of candidates that meets three conditions: the task fits, it needs every eviction of the set, and the rows
+// permit these evictions together. One by one, the rows may permit evictions that do not help, and then refuse the evictions that do.
 func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gone []Victim, found bool) {
 	x.Session.SortVictims(x.question(t), candidates)
-	var may []*model.Task // the candidates that may be evicted if no other is
+	var may []*model.Task // the candidates that the rows permit to evict alone
 	for _, v := range candidates {
 		if lets, _ := x.Session.Victims(x.question(t), []*model.Task{v}); len(lets) > 0 {
 			may = append(may, v)
@@ -339,8 +339,8 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	return gone, found
 }
 
-// takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
-// not before, as a task may have to be where they are.
+// takeAway evicts one pod after the other until the task fits. If choosy is true, it does not evict a pod whose eviction makes a
+// predicate refuse the node, because the task may have to be on the same node as that pod.
 func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choosy bool) (gone []Victim, found bool) {
 	spared := false
 	for _, v := range lets {

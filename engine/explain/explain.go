@@ -25,7 +25,7 @@ type Cycle struct {
 
 	// Titles are those of the cluster's jobs.
 	Titles Titles
-	// Controllers returns what the controllers know of why a batch Job has no pods, or why these do not run; nil: it is not known.
+	// Controllers returns why a batch Job has no pods, or why its pods do not run, as the controllers report it. nil: this is not known.
 	Controllers func(job string) string
 
 	cluster *model.Cluster
@@ -203,7 +203,7 @@ func (x *Cycle) Named(name string) (string, error) {
 	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
 }
 
-// controllersCause is what the controllers know of a batch Job; "": nothing.
+// controllersCause returns what the controllers report about a batch Job. "" means nothing.
 func controllersCause(x *Cycle, job string) string {
 	if x.Controllers == nil {
 		return ""

@@ -115,8 +115,8 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	return first.Reason.Text
 }
 
-// limitsAbove returns the queue above a job's queue whose capability limits a resource that the queue lacks, where the queue itself has no
-// capability for that resource; "": there is none.
+// limitsAbove returns the queue above a job's queue that limits the resource that the job's queue lacks. It returns "" if the job's queue
+// has a capability for that resource itself, or if no queue above it has one.
 func limitsAbove(x *Cycle, j *model.Job, first *model.Wait) (name string) {
 	_, lacks, ok := strings.Cut(first.Reason.Text, "queue "+j.QueueName+" lacks ")
 	resource, _, _ := strings.Cut(lacks, " ")

@@ -41,7 +41,7 @@ func leftOut(x *Cycle, fits func(key string) bool) string {
 	return out.String()
 }
 
-// isOut reports whether an object with mistakes is left out as a whole. Of a pod on a node only fields are.
+// isOut reports whether an object with mistakes is left out as a whole. Only the wrong fields of a pod on a node are.
 func isOut(x *Cycle, kind, name string) bool {
 	switch kind {
 	case "Pod":

@@ -168,8 +168,8 @@ const MostScore = 1e15
 // Comparable says whether a score can be compared with others, and be added to them.
 func Comparable(score float64) bool { return math.Abs(score) <= MostScore }
 
-// CheckAddress says what is wrong with the address of a question; "": nothing. What it says never has a user or a password in it, as those
-// read it who own the pods.
+// CheckAddress returns what is wrong with the address of a question, or "" if it is correct. The text never contains a user name or a
+// password, because the owners of the pods can read it.
 func CheckAddress(address string) string {
 	const write = "write http://HOST/PATH or https://HOST/PATH"
 	u, err := url.Parse(address)

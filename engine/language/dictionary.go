@@ -17,8 +17,8 @@ const (
 	FewValues        = 64
 )
 
-// dictionary numbers the values that nodes have of something which only their objects tell. Between two changes of the cluster the
-// numbers stay what they are.
+// dictionary assigns a number to each value of one property of the nodes, such as a label. Only the node objects determine these values.
+// The numbers do not change between two changes of the cluster.
 type dictionary struct {
 	of     func(n *model.Node) string
 	codes  []int32  // by row

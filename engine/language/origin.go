@@ -38,14 +38,14 @@ const (
 	FromImageNodes  // how many nodes have the images of the task that is asked about
 	FromCandidates  // which nodes are chosen from
 	FromDomain      // anything of other nodes in a node's topology domains
-	FromStarving    // what the rows of jobStarving answer
-	FromReady       // what the rows of jobReady answer
+	FromStarving    // the outcome of jobStarving
+	FromReady       // the outcome of jobReady
 	FromAll         // all of a kind
 	FromCluster     // figures of the cluster
 	FromClock       // the time
 )
 
-// FromAnswers is what the rows of a section answer.
+// FromAnswers is the outcome of a section for a job.
 const FromAnswers = FromStarving | FromReady
 
 // FromOwn is what an object itself tells of: it is touched where anything of this changes.

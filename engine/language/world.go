@@ -66,9 +66,9 @@ type kept struct {
 
 // Values computes what the fields of the language cannot tell by themselves.
 type Values interface {
-	// Starving is the answer of jobStarving.
+	// Starving returns the outcome of jobStarving.
 	Starving(j *model.Job) bool
-	// IsReady is the answer of jobReady.
+	// IsReady returns the outcome of jobReady.
 	IsReady(j *model.Job) bool
 }
 

@@ -34,14 +34,14 @@ const longestWhy = 512
 const (
 	// writeTimeout bounds one request to the API server.
 	writeTimeout = 15 * time.Second
-	// Between two tries of a binding of which nobody knows what became: at first, and at most.
+	// The time between two tries of a binding whose outcome is unknown: at first, and at most.
 	unknownFirst = 100 * time.Millisecond
 	unknownMost  = 5 * time.Second
 	// answeredTries is how often the API server may answer with an error of its own, while the
 	// pod stays unbound, before that counts as a refusal.
 	answeredTries = 4
-	// unknownTries is how often nobody may know, though the pod can be read and is unbound, before that counts as
-	// one too: by then every request has run into its time limit at the API server.
+	// unknownTries is how often the outcome of a binding may be unknown, while the pod can be read and is unbound, before it counts
+	// as a refusal: by then every request has reached its time limit at the API server.
 	unknownTries = 12
 )
 

@@ -241,7 +241,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	return errs
 }
 
-// noteUnread remembers what of an object could not be read.
+// noteUnread remembers the mistakes of an object that the scheduler could not read completely.
 func noteUnread(c *Cluster, d Delta, m *mistakes) {
 	_, meta, ok := identify(d.Object)
 	if !ok || len(m.errs) == 0 && c.Past.Unread.Empty() {

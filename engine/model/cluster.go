@@ -96,7 +96,7 @@ type Cluster struct {
 type Past struct {
 	Fired  map[string]time.Time // when rows and steps were asked last that rest in between, by their names
 	Rivals rivals.Book
-	Unread unread.Book // what of the objects could not be read when they were applied
+	Unread unread.Book // the mistakes of the objects, from when they were last applied
 }
 
 // Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.

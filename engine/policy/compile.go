@@ -199,7 +199,7 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 		}
 	}
 	if e != nil && !s.filters {
-		// A row could read the answer of its own section without end.
+		// A row that reads the outcome of its own section would evaluate itself without end.
 		if i := slices.IndexFunc(e.Reads.All, OfAnswers); i >= 0 {
 			path := e.Reads.All[i].String()
 			field := path[strings.LastIndex(path, ".")+1:]

@@ -125,10 +125,10 @@ func OfVolumes(read rules.Read) bool {
 // OfClock says that a read is of the time.
 func OfClock(read rules.Read) bool { return read.Root == "now" || AnyOf(read, language.FromClock) }
 
-// OfAnswers says that a read is of what the rows of jobStarving or jobReady answer.
+// OfAnswers reports whether a read depends on the outcome of jobStarving or jobReady.
 func OfAnswers(read rules.Read) bool { return AnyOf(read, language.FromAnswers) }
 
-// answering returns the section whose rows answer what is read, or "".
+// answering returns the section whose outcome a read depends on. It returns "" for any other read.
 func answering(read rules.Read) string {
 	switch {
 	case AnyOf(read, language.FromStarving):

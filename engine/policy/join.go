@@ -11,8 +11,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Policies of queues stand beside the policy of all others in one Policy: each row is asked only about what is of its own queues. That is
-// a condition before its when, which reads a computed field of the queue that tells who serves it. So nothing that decides knows of it.
+// One Policy contains the policies of some queues and the policy of all other queues. Each row is evaluated only for objects of its own
+// queues. A condition in front of its when ensures this: it reads a computed field of the queue that names the policy that serves it.
+// Therefore the code that decides does not know of policies of queues.
 
 // Queues is the condition for a queue to be served by this policy, where it stands beside that of all others; "": it names none.
 func (p *Policy) Queues() string { return p.Part().Queues() }

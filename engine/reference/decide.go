@@ -29,11 +29,11 @@ type cycle struct {
 	kept     *kept.Places         // by the present step; nil: nothing
 }
 
-// Run decides cycle by cycle. It carries nothing from one to the next but what settles at the start of a run.
+// Run decides cycle by cycle. It keeps only the values that settle at the start of a run from one cycle to the next.
 type Run struct{ settled values.Settled }
 
-// Decide runs one cycle: (cluster, policy, now) in, Plan out. What the plan binds is Binding in the cluster afterwards, and what it
-// admits is in; everything else is as it was.
+// Decide runs one cycle: (cluster, policy, now) in, Plan out. Afterwards, the tasks that the plan binds are Binding in the cluster, and the
+// jobs that it admits are admitted. Nothing else in the cluster changes.
 func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 	if r.settled == nil {
 		r.settled = values.Settled{}
@@ -129,8 +129,8 @@ func (x *cycle) blocks(step *policy.Step, j *model.Job) bool {
 	return x.Condition(step.Condition(policy.KeyBlocksQueue), x.Frame().OfJob(j), "job "+j.Key+": ")
 }
 
-// admit lets jobs in, in order. A job without minResources is never put to the vote; one that is refused is not tried again in the
-// cycle.
+// admit admits jobs, in order. It admits a job without minResources without asking the rows. It does not try a refused job again in the
+// same cycle.
 func (x *cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
 	never := func(*model.Queue) policy.Answer { return policy.Answer{} }

@@ -55,8 +55,8 @@ func (m *meters) begin() {
 	}
 }
 
-// Spent says that some row had no budget left for all that it was asked in the last cycle: what it said of the others is not what it
-// would say in another cycle, and must not be remembered.
+// Spent reports whether a row used up its budget in the last cycle. The outcomes of such a row may differ in another cycle, so callers must
+// not cache them.
 func (s *Session) Spent() bool {
 	for _, one := range s.meters.of {
 		if one.Dry() {

@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits.
-// Pods ask for cpu and memory, those of one job for different amounts, and nothing else matters.
+// small is a world in which a test can try every set of victims: up to 4 nodes, up to 5 jobs whose pods run there, and one job that waits.
+// Pods request only cpu and memory. The pods of one job may request different amounts.
 type small struct {
 	idle  []asked // by node
 	pods  []running

@@ -33,7 +33,7 @@ type completion struct {
 	issues source.Issues
 
 	samples []manifest.Item // a pod of each task of the new Jobs, to see whether it can be read
-	classes classes.Classes // of the new items and of the world, once it was asked
+	classes classes.Classes // of the new items and of the world; nil until the first use
 }
 
 func newCompletion(w *World, items []manifest.Item) *completion {
@@ -186,7 +186,7 @@ func (c *completion) priority(p *corev1.Pod) {
 // classValue is what a priority class is worth; "" is the default class, or 0 where there is none.
 func (c *completion) classValue(name string) (int32, bool) { return c.knownClasses().Value(name) }
 
-// knownClasses are those of the new items and of the world. None is added while items are completed.
+// knownClasses returns the PriorityClasses of the new items and of the world. No class is added while the items are completed.
 func (c *completion) knownClasses() classes.Classes {
 	if c.classes == nil {
 		c.classes = classes.Of(func(yield func(metav1.Object) bool) {

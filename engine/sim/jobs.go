@@ -100,7 +100,7 @@ func (c *completion) groupOf(j *batchv1alpha1.Job) *schedulingv1beta1.PodGroup {
 	return nil
 }
 
-// jobPod makes one pod of a Job; nil: it cannot, which is told at the Job.
+// jobPod creates one pod of a Job. It returns nil if it cannot, and reports the reason at the Job.
 func (c *completion) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan, at source.Value) *corev1.Pod {
 	plan.SchedulerName = c.world.schedulers[0]
 	p, err := objects.Pod(j, plan)
@@ -179,7 +179,7 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 	return later
 }
 
-// controllersCause states what the controllers would report of a Job that has no pods, or whose pods do not run; "": nothing.
+// controllersCause states what the controllers would report about a Job that has no pods, or whose pods do not run. "" means nothing.
 func controllersCause(w *World, job string) string {
 	namespace, name, _ := strings.Cut(job, "/")
 	id := manifest.ID{Kind: "Job", Namespace: namespace, Name: name}

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// TestUseOverTime: the use of a resource that is freed falls to nothing, and that of one which is used late begins with nothing, for the
-// cluster as for queues; means are over the whole run.
+// TestUseOverTime checks the use of resources over time, of the cluster and of queues. The use of a freed resource falls to zero. The use
+// of a resource that is used late begins with zero. Means cover the whole run.
 func TestUseOverTime(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, `

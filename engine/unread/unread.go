@@ -1,4 +1,4 @@
-// Package unread remembers the objects of which a scheduler could not read all, until they are corrected or deleted.
+// Package unread remembers the objects that a scheduler could not read completely, until they are corrected or deleted.
 package unread
 
 import (
@@ -11,18 +11,18 @@ import (
 // ID names an object. Name is namespace/name, or name where the kind has no namespaces.
 type ID struct{ Kind, Name string }
 
-// Object is what is known of one.
+// Object describes an object with mistakes.
 type Object struct {
 	UID   types.UID
 	Group string // the key of the PodGroup that a pod names
 	why   string
 }
 
-// Book are the objects with mistakes. The zero value is of use.
+// Book holds the objects with mistakes. The zero value is an empty book that is ready for use.
 type Book struct{ objects map[ID]Object }
 
-// Note replaces the mistakes of an object. With no mistakes, or after its deletion, the book forgets the object, and not another one of the
-// same name that was created since.
+// Note replaces the mistakes of an object. The book forgets an object that has no mistakes or is deleted. A late deletion does not remove a
+// newer object of the same name.
 func (b *Book) Note(id ID, o Object, deleted bool, mistakes []error) {
 	switch old := b.objects[id]; {
 	case deleted && old.UID != o.UID:

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// Curable are the nodes that could take the class's task if others left them, in the order of nodes: they are ready, and no row of
-// predicates refuses them but those that an eviction may cure.
+// Curable returns the nodes that could take the class's task after evictions, in the order of nodes. These nodes are ready, and the only
+// predicates that refuse them are those that an eviction may change.
 func (c *Class) Curable() (nodes []int32) {
 	for _, row := range c.v.nodes.ByOrder() {
 		if c.curable(row) {

@@ -187,8 +187,8 @@ const MostShown = 50
 // Error renders the issues, as Shown does, each with the author's line.
 func (is Issues) Error() string { return is.Shown(Issue.Render) }
 
-// Shown writes the first MostShown issues, and then how many more there are. Errors go before warnings for a place among them: the first
-// errors are always shown. The order of the issues stays. The text does not end with a line feed.
+// Shown writes at most MostShown issues, and then how many more there are. If there are more, it leaves out warnings before errors. It does
+// not change the order of the issues. The text does not end with a line feed.
 func (is Issues) Shown(write func(Issue) string) string {
 	errs := min(len(is.Errors()), MostShown)
 	places := map[Severity]int{Error: errs, Warning: MostShown - errs}

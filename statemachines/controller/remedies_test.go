@@ -100,7 +100,7 @@ func remedyStage(t *testing.T, change func(*stage, *remedyObjects)) (*stage, *re
 	return s, o
 }
 
-// goOn has the scheduler admit the job, and the controllers create its pods.
+// goOn plays the scheduler, which admits the job, and runs the controllers, which create its pods.
 func (s *stage) goOn() {
 	s.t.Helper()
 	s.settle()
@@ -233,7 +233,7 @@ func foreignService(s *stage, o *remedyObjects) {
 	o.job.Spec.Plugins = map[string][]string{"svc": nil}
 }
 
-// TestRemediesOfJobs runs jobs that the controllers cannot bring further until a user changes something. The message of the job states the
+// TestRemediesOfJobs runs jobs that cannot make progress until a user changes something. The message of the job states the
 // remedy. After the remedy the job has all of its pods, and no message states the remedy again.
 func TestRemediesOfJobs(t *testing.T) {
 	for _, c := range podRemedies() {

@@ -14,7 +14,7 @@ const NoPriorityClass = "PriorityClass %s does not exist; create it, or change p
 // Stuck is why a container cannot start until a user changes something; "" if none is known.
 type Stuck string
 
-// Before puts the cause before what waits for it.
+// Before returns a text with the cause first and then its effect.
 func (s Stuck) Before(effect string) string {
 	if s == "" {
 		return effect

@@ -199,7 +199,7 @@ func Trim(o *unstructured.Unstructured) {
 // placing are the kinds of volumes that say where a pod can go.
 const placing = "name persistentVolumeClaim ephemeral csi gcePersistentDisk awsElasticBlockStore azureDisk iscsi rbd"
 
-// trimStatuses leaves of the statuses of a pod's containers those that wait, and why: a task may depend on the pod.
+// trimStatuses keeps only the containers that wait, and their reasons: they explain why a task that depends on the pod waits.
 func trimStatuses(pod map[string]any) {
 	status, _ := pod["status"].(map[string]any)
 	for _, list := range []string{"containerStatuses", "initContainerStatuses"} {

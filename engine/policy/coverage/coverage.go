@@ -70,7 +70,7 @@ func (r *Row) Points() (seen, of int) {
 	return seen, of
 }
 
-// Recorder compiles policies, and knows what they were asked. The zero value has compiled none. It is not safe for concurrent use, and
+// Recorder compiles policies, and records the evaluated rows. The zero value has compiled none. It is not safe for concurrent use, and
 // neither are its policies.
 type Recorder struct {
 	loaded map[*source.Document]loaded

@@ -65,10 +65,10 @@ func (x *Answers) Vote(site string, f *language.Frame) policy.Answer {
 	return permit
 }
 
-// IsReady asks jobReady of a job.
+// IsReady returns the outcome of jobReady for a job.
 func (x *Answers) IsReady(j *model.Job) bool { return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes }
 
-// Starving asks all rows of the first tier of jobStarving that has any, none of which says no; nobody: no.
+// Starving returns the outcome of jobStarving for a job. The first tier with rows decides: no row may return no. Without rows it is false.
 func (x *Answers) Starving(j *model.Job) bool {
 	starving := false
 	list := x.p.Rules(policy.JobStarving)

@@ -141,8 +141,8 @@ func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	}
 }
 
-// keepGang first spares pod after pod, the last to go first. The promises may then rest on pods that the gang cannot spare, where others
-// would do: so it tries sets of them.
+// keepGang first spares the pods one by one, beginning with the last victim. The victims that remain may be pods that the gang cannot lose,
+// although other pods could be evicted in their place. Therefore keepGang then tries sets of the pods.
 func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job, pods []Victim, others []Unit) (kept bool) {
 	before := x.Txn.Mark()
 	goOnly := func(rooms []Room, parts []Unit) bool {
@@ -184,7 +184,7 @@ func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job, pods []Victim, ot
 	return kept
 }
 
-// canSpare says whether a job, of which nobody else has gone since, can spare all of some units.
+// canSpare reports whether a job can lose all pods of some units. It assumes that no other pod of the job was evicted in the meantime.
 func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
 	before := x.Txn.Mark()
 	var tasks []*model.Task
@@ -197,14 +197,14 @@ func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
 	return can
 }
 
-// leave takes a unit for gone.
+// leave treats the pods of a unit as evicted.
 func (x *Gangs) leave(u Unit) {
 	for _, v := range u.victims {
 		x.Txn.Leave(v.Task)
 	}
 }
 
-// stay takes it for there.
+// stay treats the pods of a unit as running again.
 func (x *Gangs) stay(u Unit) {
 	for _, v := range u.victims {
 		x.Txn.Return(v.Task, v.was)

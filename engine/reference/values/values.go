@@ -34,7 +34,8 @@ type field struct {
 	owner string
 }
 
-// New begins a cycle. starts is what settled as the run began, empty at its first cycle; starving and ready answer jobStarving and jobReady.
+// New begins a cycle. starts holds the values that settled when the run began; it is empty in the first cycle. starving and ready return
+// the outcomes of jobStarving and jobReady.
 func New(c *model.Cluster, p *policy.Policy, now time.Time, starts Settled, starving, ready func(*model.Job) bool) *Values {
 	x := &Values{
 		c: c, p: p, seen: c.Clock, starves: starving, ready: ready, starts: starts, settled: Settled{},

@@ -1,4 +1,5 @@
-// Package classes knows the PriorityClasses of a world: what they are worth, and which pods the API server refuses for want of one.
+// Package classes contains the PriorityClasses of a world: their values, and the pods that the API server refuses because their class is
+// missing.
 package classes
 
 import (
@@ -19,7 +20,7 @@ import (
 // Classes are the PriorityClasses of a world, by name.
 type Classes map[string]*schedulingv1.PriorityClass
 
-// Of returns the PriorityClasses among objects. Of two of one name, the later counts.
+// Of returns the PriorityClasses among objects. If two have the same name, it returns the later one.
 func Of(all iter.Seq[metav1.Object]) Classes {
 	out := Classes{}
 	for o := range all {
@@ -30,7 +31,7 @@ func Of(all iter.Seq[metav1.Object]) Classes {
 	return out
 }
 
-// Value is what a class is worth; "" is the default class, or 0 where there is none.
+// Value returns the value of a class. "" stands for the default class; its value is 0 if no class is the default.
 func (c Classes) Value(name string) (int32, bool) {
 	switch name {
 	case "system-cluster-critical":
@@ -46,7 +47,7 @@ func (c Classes) Value(name string) (int32, bool) {
 	return 0, false
 }
 
-// byDefault is the lowest value of the classes that are global defaults, as the API server has it.
+// byDefault returns the lowest value of the classes that are global defaults, as the API server does. It returns 0 if there is none.
 func (c Classes) byDefault() int32 {
 	value, found := int32(0), false
 	for _, class := range c {
@@ -57,8 +58,8 @@ func (c Classes) byDefault() int32 {
 	return value
 }
 
-// Missing is the PriorityClass that the pods of a task name and that does not exist; "": there is none, or it is not known. Every cluster
-// has some classes, so that files that hold none were taken without them.
+// Missing returns the PriorityClass that the pods of a task name if it does not exist. It returns "" if the class exists, or if the files
+// contain no class at all: every cluster has classes, so such files do not show which classes exist.
 func (c Classes) Missing(j *batchv1alpha1.Job, task *batchv1alpha1.TaskSpec) string {
 	name := cmp.Or(task.Template.Spec.PriorityClassName, j.Spec.PriorityClassName)
 	if _, ok := c.Value(name); ok || len(c) == 0 {
@@ -81,7 +82,7 @@ func (c Classes) Refused(j *batchv1alpha1.Job, exists func(pod string) bool) str
 	return ""
 }
 
-// Warnings are those about the PriorityClasses of a Job that the files do not hold. near is a hint at the nearest name.
+// Warnings returns a warning for each PriorityClass of a Job that is not in the files. near returns a hint with the nearest name.
 func (c Classes) Warnings(i manifest.Item, j *batchv1alpha1.Job, near func(name string) string) (out source.Issues) {
 	if !model.MakesPods(j.Status.State.Phase) {
 		return nil

@@ -227,9 +227,9 @@ func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string,
 	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc})
 }
 
-// add decodes one object of a known kind and checks what its own text can show. One object of one tenant must not keep a user from seeing
-// what is decided of all others: the mistakes of an object that was read from a cluster are warnings. Such an object is taken in as the
-// caches of the scheduler take it in: without fields that are not known, and not at all where a field cannot be decoded.
+// add decodes one object of a known kind and checks what its own text can show. The mistakes of an object that was read from a cluster are
+// warnings, so that one object does not hide the decisions for all others. add decodes such an object as the caches of the scheduler do: it
+// ignores unknown fields, and leaves out the object if a field cannot be decoded.
 func (l *loader) add(k kind, v source.Value) {
 	object := k.empty()
 	before, stored := len(l.issues), isStored(v)

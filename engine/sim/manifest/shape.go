@@ -48,7 +48,7 @@ func (s *shape) decode(v source.Value, into any) bool {
 	return err == nil
 }
 
-// decoded fills into, and passes over fields that it does not have.
+// decoded decodes a value into an object, and ignores fields that the object does not have.
 func decoded(v source.Value, into any) error {
 	text, err := json.Marshal(v.Any())
 	if err == nil {

@@ -18,8 +18,8 @@ type Summary struct {
 	Worst     Difference // of any run from the published one of its seed
 }
 
-// Summarise groups results by policy and workload, in their order, and puts the published curves beside them. It
-// fails where a policy names a published run that is not there.
+// Summarise groups results by policy and workload, in their order, and adds the published curves. It fails
+// if a policy names a published run that does not exist.
 func Summarise(results []*Result, published *Published) ([]*Summary, error) {
 	var out []*Summary
 	for _, r := range results {

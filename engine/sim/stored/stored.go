@@ -1,6 +1,6 @@
 // Package stored knows which objects of a world were read from a cluster. The scheduler in a cluster reports an object that it cannot read
-// and decides without it, so a world does the same: one object of one tenant does not hide what is decided of all others. An object that a
-// user wrote for the simulation is refused instead.
+// and decides without it. A world does the same, so that an object with mistakes does not hide the decisions for all other objects. If a
+// user wrote the object for the simulation, the world refuses it instead.
 package stored
 
 import (
@@ -21,14 +21,14 @@ type Objects struct {
 	ids map[manifest.ID]bool
 	// Unread are the mistakes of the objects that were applied last.
 	Unread []*model.ObjectError
-	// Refused are the Jobs of which the controllers create nothing, with the reason.
+	// Refused holds the Jobs for which the controllers create nothing, each with the reason.
 	Refused map[manifest.ID]string
 }
 
 // New returns no objects.
 func New() *Objects { return &Objects{ids: map[manifest.ID]bool{}, Refused: map[manifest.ID]string{}} }
 
-// Comes notes whether an object was read from a cluster.
+// Comes records whether a new object was read from a cluster.
 func (s *Objects) Comes(i manifest.Item) {
 	if i.Stored {
 		s.ids[i.ID()] = true
@@ -82,7 +82,7 @@ func (s *Objects) Warnings(values map[any]source.Value) source.Issues {
 	return out
 }
 
-// leftOutText states what follows of a mistake in an object of a cluster, as the scheduler there treats it.
+// leftOutText states how the scheduler treats an object with this mistake: it leaves out the object, or only the field.
 func leftOutText(wrong *model.ObjectError) string {
 	what := "is left out"
 	switch o := wrong.Object.(type) {
