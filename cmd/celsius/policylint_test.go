@@ -66,13 +66,13 @@ func TestMistakesShownAreBounded(t *testing.T) {
 	rows := func(row string) string {
 		text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  mode: Active\n" +
 			"  pipeline: [allocate]\n  tiers:\n  - name: t\n    tables:\n    - name: x\n      inline:\n        predicates:\n"
-		for n := range 70 {
+		for n := range source.MostShown + 20 {
 			text += fmt.Sprintf(row, n)
 		}
 		return text
 	}
 	pods, arguments := "", "actions: allocate\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n"
-	for n := range 70 {
+	for n := range source.MostShown + 20 {
 		pods += fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: p%d}\nspec: {contaners: []}\n", n)
 		arguments += fmt.Sprintf("      unknown%d: 1\n", n)
 	}

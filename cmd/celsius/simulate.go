@@ -51,7 +51,7 @@ is run, and what differs is shown.
 
 Exit codes:
   0  the simulation ran, even if pods wait
-  1  the input has mistakes; the first 50 are printed. With --strict, warnings
+  1  the input has mistakes; the first 1,000 are printed. With --strict, warnings
      are mistakes, and so are rows that erred. With --verify, evictions are that
      do not hold; the report is printed all the same
   2  the command line is wrong

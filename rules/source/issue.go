@@ -182,7 +182,7 @@ func runeCells(r rune) int {
 type Issues []Issue
 
 // MostShown is the most issues that one text for people shows. A generated file can have one mistake in each of its objects.
-const MostShown = 50
+const MostShown = 1000
 
 // Error renders the issues, as Shown does, each with the author's line.
 func (is Issues) Error() string { return is.Shown(Issue.Render) }

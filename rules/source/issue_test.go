@@ -128,13 +128,13 @@ func TestIssuesShownAreBounded(t *testing.T) {
 		shown        []string
 		hidden, last string
 	}{
-		"errors hide warnings": {is, []string{"error 0", "error 49"}, "warning 0", "… and 2 more errors, 52 more warnings"},
-		"warnings alone":       {is.Warnings(), []string{"warning: warning 0", "warning: warning 49"}, "warning 50", "… and 2 more warnings"},
+		"errors hide warnings": {is, []string{"error 0", "error 999"}, "warning 0", "… and 2 more errors, 1002 more warnings"},
+		"warnings alone":       {is.Warnings(), []string{"warning: warning 0", "warning: warning 999"}, "warning 1000", "… and 2 more warnings"},
 		"few errors": {
-			append(is.Warnings(), is.Errors()[:2]...), []string{"warning: warning 47", "error 1"}, "warning 48", "… and 4 more warnings",
+			append(is.Warnings(), is.Errors()[:2]...), []string{"warning: warning 997", "error 1"}, "warning 998", "… and 4 more warnings",
 		},
-		"one more":    {is.Errors()[:MostShown+1], []string{"error 49"}, "error 50", "… and 1 more error"},
-		"just enough": {is.Errors()[:MostShown], []string{"error 0"}, "…", "error 49"},
+		"one more":    {is.Errors()[:MostShown+1], []string{"error 999"}, "error 1000", "… and 1 more error"},
+		"just enough": {is.Errors()[:MostShown], []string{"error 0"}, "…", "error 999"},
 	} {
 		lines := strings.Split(c.is.Error(), "\n")
 		for _, want := range c.shown {
