@@ -6,6 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // priced is what it costs that those go who have to on a node, by each row of victimCost.
@@ -49,6 +50,7 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	if best.row == model.NoNode {
 		return Room{}, false
 	}
+	x.sets = subsets.Most // it finds what it found before
 	r, found = x.roomMade(t, best.row)
 	if next.row != model.NoNode {
 		r.Bind.Reason = x.costsLess(r.Bind.Reason, best.costs, &next)

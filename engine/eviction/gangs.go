@@ -74,6 +74,7 @@ func (x *Gangs) StableRoom(j *model.Job, tasks []*model.Task) (n Need, found boo
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	start := x.Txn.Mark()
 	x.vain.Reset()
+	x.sets = subsets.Most
 	if n, found = x.allPlaced(j, tasks); found {
 		return n, true
 	}
@@ -173,7 +174,7 @@ func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) (kept bool) {
 	if goOnly(rooms, parts) {
 		return true
 	}
-	subsets.Each(len(pods), func(set []int) (done, without bool) {
+	subsets.Each(len(pods), &x.sets, func(set []int) (done, without bool) {
 		x.c.Breathe()
 		parts, rest := split(pods, set)
 		rooms, _, _, ok := x.withoutUnits(n.Rooms, rest)

@@ -45,6 +45,7 @@ type Search struct {
 	denied      denials // in the present turn of a job
 	who         *session.Candidates
 	barren      barren
+	sets        int // of candidates, how many more may be tried for the present task or gang
 	vain        inVain
 	together    together
 }
@@ -137,6 +138,7 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 
 func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	x.vain.Reset()
+	x.sets = subsets.Most
 	if !x.Session.Feasible(t).Yes {
 		return Room{}, false
 	}
@@ -302,6 +304,9 @@ func (x *Search) needed(t *model.Task, row int32, gone []Victim) []Victim {
 // anySet evicts the first set of candidates that meets three conditions: the task fits, it needs every eviction of the set, and the rows
 // permit these evictions together. One by one, the rows may permit evictions that do not help, and then refuse the evictions that do.
 func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gone []Victim, found bool) {
+	if x.sets == 0 {
+		return nil, false
+	}
 	x.Session.SortVictims(x.question(t), candidates)
 	var may []*model.Task // the candidates that the rows permit to evict alone
 	for _, v := range candidates {
@@ -314,7 +319,7 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	}
 	start := x.Txn.Mark()
 	set := make([]*model.Task, 0, len(may))
-	subsets.Each(len(may), func(numbers []int) (done, without bool) {
+	subsets.Each(len(may), &x.sets, func(numbers []int) (done, without bool) {
 		x.c.Breathe()
 		set = set[:0]
 		for _, i := range numbers {

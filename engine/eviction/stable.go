@@ -5,6 +5,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // barred is a task that may not be evicted for a job.
@@ -193,6 +194,7 @@ func (a *aftermath) takesBack(t *model.Task, row int32) bool {
 		}
 		before := a.Txn.Mark()
 		defer a.Txn.Rollback(before)
+		other.sets = subsets.Few
 		r, found := other.roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool { return a.promised[v.Task] })
 	})

@@ -28,13 +28,27 @@ func QueueAge(a, b *model.Queue) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// TaskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must
-// not get other places each time.
+// TaskTie is the final order of tasks. The tasks that the minimums of their roles need come first, so that no other task takes their places
+// while their gang cannot start. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must not get
+// other places each time.
 func TaskTie(a, b *model.Task) int {
+	if x, y := neededByRole(a), neededByRole(b); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
 	if a.Index >= 0 && b.Index >= 0 && a.Index != b.Index {
 		return cmp.Compare(a.Index, b.Index)
 	}
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key), cmp.Compare(a.UID, b.UID))
+}
+
+// neededByRole reports whether the minimum of its role needs a task: the tasks with the lowest numbers count. As in jobReady, minimums of roles
+// count only if minMember covers all of them.
+func neededByRole(t *model.Task) bool {
+	j := t.Job
+	return j != nil && len(j.RoleMin) > 0 && j.MinMember >= j.RoleMinTotal && t.Index >= 0 && t.Index < j.RoleMin[t.Role]
 }
 
 // JobTie is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.

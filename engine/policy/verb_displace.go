@@ -85,7 +85,7 @@ func displaceVerb() Verb {
 				"whoever is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain " +
 				"are put to the rows once more, all of whom must still let them go.",
 			"If that makes too little room, or not all of those that are needed may go together, subsets of the candidates that the rows permit " +
-				"alone are tried: smaller ones first, and those of one size in victim order, up to 256 on each node.",
+				"alone are tried: smaller ones first, and those of one size in victim order, up to 256 for one task.",
 			"A pod whose eviction the API server refused is left alone for a while: for 10 s, then for twice as long after each refusal, for 5 " +
 				"minutes at most.",
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
@@ -109,7 +109,7 @@ func displaceVerb() Verb {
 			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
 				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
 				"was promised on their nodes stays there, or moves to where there is room. Of a job that would go as a whole only those go who " +
-				"are needed, if it can spare these instead of others, which is tried for up to 256 subsets of its pods. The rows of the " +
+				"are needed, if it can spare these instead of others, which is tried for up to 256 subsets of their pods. The rows of the " +
 				"section are asked about all units in their order, of which each goes as a whole or not at all, and once more about those that " +
 				"remain.",
 			"With `unit: gang`, `preemptor` is the first of the job's tasks that wait; `preemptive` is asked about what all of them request " +

@@ -106,17 +106,13 @@ func NewPodReasons(plan *model.Plan) *PodReasons {
 		b := &plan.Pipelines[i]
 		r.of(b.Job).add(promised(b))
 	}
-	var last *jobReasons // of the wait before, as those of a job follow each other
 	for i := range plan.Waits {
 		w := &plan.Waits[i]
 		if w.Task == "" || followsOthers(w) {
 			continue
 		}
-		if last == nil || plan.Waits[i-1].Job != w.Job {
-			last = r.of(w.Job)
-		}
 		if reason := reasonOf(&w.Reason); reason != corev1.PodReasonSchedulingGated { // those are counted by their gates
-			last.add(reason)
+			r.of(w.Job).add(reason)
 		}
 	}
 	return r

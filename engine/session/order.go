@@ -157,7 +157,7 @@ func (s *orders) taskKeys(t *model.Task) []language.Key {
 	return s.keys(policy.TaskOrder, f, nil)
 }
 
-// SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and name.
+// SortTasks orders tasks by the rows of taskOrder, then by TaskTie.
 func (s *orders) SortTasks(tasks []*model.Task) {
 	switch {
 	case len(tasks) < 2:

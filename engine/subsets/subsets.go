@@ -6,14 +6,18 @@ import (
 	"slices"
 )
 
-// Most bounds how many subsets are formed.
-const Most = 256
+// Most bounds the number of subsets that are formed for one task or gang, and Few where this is done for each of many tasks.
+const (
+	Most = 256
+	Few  = 32
+)
 
 // Each calls yield with subsets of the numbers below n that are not empty: smaller ones first, and those of one size in the order of their
-// numbers. It stops when yield returns done. After without, it leaves out all subsets that contain the present one.
-func Each(n int, yield func(subset []int) (done, without bool)) {
+// numbers. It stops when yield returns done. After without, it leaves out all subsets that contain the present one. It forms at most *left
+// subsets, and subtracts their number from *left.
+func Each(n int, left *int, yield func(subset []int) (done, without bool)) {
 	var closed [][]int
-	for set := range all(n) {
+	for set := range all(n, left) {
 		if slices.ContainsFunc(closed, func(part []int) bool { return containsAll(set, part) }) {
 			continue
 		}
@@ -27,16 +31,18 @@ func Each(n int, yield func(subset []int) (done, without bool)) {
 	}
 }
 
-func all(n int) iter.Seq[[]int] {
+func all(n int, left *int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
-		formed := 0
 		for size := 1; size <= n; size++ {
 			set := make([]int, size)
 			for i := range set {
 				set[i] = i
 			}
 			for more := true; more; more = advance(set, n) {
-				if formed++; formed > Most || !yield(set) {
+				if *left <= 0 {
+					return
+				}
+				if *left--; !yield(set) {
 					return
 				}
 			}

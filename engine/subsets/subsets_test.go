@@ -8,7 +8,8 @@ import (
 
 func TestEach(t *testing.T) {
 	var all []string
-	Each(3, func(set []int) (done, without bool) {
+	left := Most
+	Each(3, &left, func(set []int) (done, without bool) {
 		all = append(all, fmt.Sprint(set))
 		return false, false
 	})
@@ -16,7 +17,7 @@ func TestEach(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	all = nil
-	Each(4, func(set []int) (done, without bool) {
+	Each(4, &left, func(set []int) (done, without bool) {
 		all = append(all, fmt.Sprint(set))
 		return fmt.Sprint(set) == "[2 3]", fmt.Sprint(set) == "[1]"
 	})
@@ -24,9 +25,11 @@ func TestEach(t *testing.T) {
 		t.Errorf("without sets that contain 1, up to 2 and 3: got %s, want %s", got, want)
 	}
 	n := 0
-	Each(40, func([]int) (done, without bool) { n++; return false, false })
-	if n != Most {
-		t.Errorf("%d sets of 40 numbers, want %d", n, Most)
+	left = 100
+	Each(40, &left, func([]int) (done, without bool) { n++; return false, false })
+	if n != 100 || left != 0 {
+		t.Errorf("%d subsets of 40 numbers, and %d are left, want 100 and 0", n, left)
 	}
-	Each(0, func([]int) (done, without bool) { t.Error("there is a set of no numbers"); return true, false })
+	left = Most
+	Each(0, &left, func([]int) (done, without bool) { t.Error("there is a set of no numbers"); return true, false })
 }

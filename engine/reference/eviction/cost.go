@@ -7,6 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // cheapest makes room on that of the first nodes on which it costs least that they go who have to.
@@ -33,6 +34,7 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 		return Room{}, false
 	}
 	slices.SortStableFunc(all, func(a, b cost) int { return slices.Compare(a.of, b.of) })
+	x.sets = subsets.Most // it finds what it found before
 	r, found = x.roomMade(t, all[0].row)
 	for i, row := range x.Policy.Rules(policy.VictimCost) {
 		if len(all) > 1 && all[0].of[i] != all[1].of[i] {

@@ -84,6 +84,7 @@ func (x *Gangs) stableRoom(j *model.Job, tasks []*model.Task) (n Need, found boo
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	start := x.Txn.Mark()
 	x.vain.Reset()
+	x.sets = subsets.Most
 	if n, found = x.allPlaced(j, tasks); found {
 		return n, true
 	}
@@ -168,7 +169,7 @@ func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job, pods []Victim, ot
 	if goOnly(rooms, parts) {
 		return true
 	}
-	subsets.Each(len(pods), func(set []int) (done, without bool) {
+	subsets.Each(len(pods), &x.sets, func(set []int) (done, without bool) {
 		var in, rest []Unit
 		for i, v := range pods {
 			if slices.Contains(set, i) {

@@ -30,6 +30,7 @@ type Search struct {
 	// Waits receives the reasons why no pod is evicted for a task. nil: the reasons are dropped, as during a detour.
 	Waits *report.Waits
 	vain  report.InVain
+	sets  int // of candidates, how many more may be tried for the present task or gang
 }
 
 // Room is a node that a task is promised, and who goes for it.
@@ -101,6 +102,7 @@ func (x *Search) tellInVain(j *model.Job, t *model.Task, found bool) {
 
 func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	x.vain.Reset()
+	x.sets = subsets.Most
 	if !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
 		return Room{}, false
 	}
@@ -205,7 +207,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	if found {
 		gone, found = x.permitted(t, x.needed(t, row, gone))
 	}
-	if !found && (enough || len(lets) < len(candidates)) {
+	if !found && x.enough(t, row, candidates) && (enough || len(lets) < len(candidates)) {
 		x.Txn.Rollback(start)
 		gone, found = x.anySet(t, row, candidates)
 	}
@@ -255,14 +257,20 @@ func (x *Search) needed(t *model.Task, row int32, gone []Victim) []Victim {
 // anySet evicts the first set of candidates that meets three conditions: the task fits, it needs every eviction of the set, and the rows
 // permit these evictions together. One by one, the rows may permit evictions that do not help, and then refuse the evictions that do.
 func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gone []Victim, found bool) {
+	if x.sets == 0 {
+		return nil, false
+	}
 	var may []*model.Task // the candidates that the rows permit to evict alone
 	for _, v := range candidates {
 		if lets, _ := x.Victims(x.question(t), []*model.Task{v}); len(lets) > 0 {
 			may = append(may, v)
 		}
 	}
+	if !x.enough(t, row, may) {
+		return nil, false
+	}
 	start := x.Txn.Mark()
-	subsets.Each(len(may), func(set []int) (done, without bool) {
+	subsets.Each(len(may), &x.sets, func(set []int) (done, without bool) {
 		x.Txn.Rollback(start)
 		gone = nil
 		for _, i := range set {

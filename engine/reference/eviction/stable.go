@@ -5,6 +5,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
 // barred is a task that does not go for a job.
@@ -136,6 +137,7 @@ func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 		}()
 		back := &Search{
 			Answers: x.Answers, Cluster: x.Cluster, Policy: x.Policy, Txn: x.Txn, Step: s, Action: x.Action, denied: map[*model.Job]bool{},
+			sets: subsets.Few,
 		}
 		r, found := back.roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool {
