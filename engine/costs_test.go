@@ -56,6 +56,9 @@ func costed(t *testing.T) map[string]func() (x *scene, run func()) {
 			}
 		}
 	}
+	for _, s := range []takingShape{{100, 40, pods}, {100, 40, lower}, {100, 40, tooFew}, {100, 10, anyOne}} {
+		out["take/"+s.String()] = func() (*scene, func()) { return s.cold(t, takingPolicy(t, takePods)) }
+	}
 	for _, w := range []steady{{nodes: 1000}, {1000, 1000, 1}, {1000, 50, 20}} {
 		for _, p := range steadyPolicies(t) {
 			name := w.String() + "/policy=" + p.Name

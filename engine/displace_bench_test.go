@@ -26,6 +26,7 @@ const (
 	lower  mayGo = "lower"  // they are of gangs of 8 of the queue itself, of lower priority
 	nobody mayGo = "nobody" // none
 	tooFew mayGo = "tooFew" // one less than is needed, here and there among all nodes
+	anyOne mayGo = "anyOne" // any one, but no two: all are of one gang, and each of those that wait asks for two GPUs
 )
 
 // takingShape is a cluster that is full of pods of one GPU each, and a gang that waits.
@@ -42,7 +43,7 @@ func (s takingShape) String() string {
 // due is how many of those that wait get room: half of the cluster at most, all of a gang or nothing.
 func (s takingShape) due() int {
 	switch {
-	case s.may == nobody || s.may == tooFew:
+	case s.may == nobody || s.may == tooFew || s.may == anyOne:
 		return 0
 	case s.gang == 0:
 		return 4 * s.nodes
@@ -98,9 +99,18 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 		lent.Spec.Reclaimable = new(bool)
 	}
 	cluster = append(cluster, upsert(lent), upsert(due))
+	if s.may == anyOne {
+		cluster = append(cluster, gpuJob("wide", "lent", 8*s.nodes, 8*s.nodes-1, 1, "node")...)
+		for i := range 8 * s.nodes {
+			cluster[len(cluster)-1-i].Object.(*corev1.Pod).Spec.NodeName = gpuNode(i / 8).Name
+		}
+	}
 	for i := range s.nodes {
 		n := gpuNode(i)
 		cluster = append(cluster, upsert(n))
+		if s.may == anyOne {
+			continue
+		}
 		if s.may == gangs || s.may == lower {
 			cluster = append(cluster, gpuJob(fmt.Sprintf("whole-%05d", i), "lent", 8, 8, 1, n.Name)...)
 			continue
@@ -113,9 +123,16 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 			cluster = append(cluster, one...)
 		}
 	}
-	if s.gang > 0 {
+	switch {
+	case s.may == anyOne:
+		for i := range s.gang { // no two are alike
+			one := gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 2, "")
+			one[1].Object.(*corev1.Pod).Spec.Containers[0].Resources.Requests["memory"] = *resource.NewQuantity(int64(i+1)<<20, resource.BinarySI)
+			waiting = append(waiting, one...)
+		}
+	case s.gang > 0:
 		waiting = gpuJob("gang", "due", s.gang, s.gang, 1, "")
-	} else {
+	default:
 		for i := range 8 * s.nodes {
 			waiting = append(waiting, gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 1, "")...)
 		}
@@ -159,14 +176,14 @@ const (
 )
 
 // cold is a cluster of which nothing is known yet, and its first cycle.
-func (s takingShape) cold(b *testing.B, p *policy.Policy) (x *scene, cycle func()) {
+func (s takingShape) cold(b testing.TB, p *policy.Policy) (x *scene, cycle func()) {
 	cluster, waiting := s.objects()
 	x = newScene(b, p, append(cluster, waiting...))
 	return x, x.first
 }
 
 // atWork is one that was at rest when they came who wait, and its next cycle.
-func (s takingShape) atWork(b *testing.B, p *policy.Policy) (x *scene, cycle func()) {
+func (s takingShape) atWork(b testing.TB, p *policy.Policy) (x *scene, cycle func()) {
 	cluster, waiting := s.objects()
 	x = newScene(b, p, cluster)
 	x.settle()
@@ -183,7 +200,7 @@ func (x *scene) first() {
 
 // take measures a cycle that takes room back, and checks what comes of it: so many go, for as many others, who are bound when they are
 // gone.
-func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(*testing.B, *policy.Policy) (*scene, func())) {
+func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(testing.TB, *policy.Policy) (*scene, func())) {
 	m := &meter{}
 	for b.Loop() {
 		b.StopTimer()
@@ -250,6 +267,8 @@ func BenchmarkTakeBack(b *testing.B) {
 		{5000, 80, nobody},
 		{500, 80, tooFew},
 		{5000, 80, tooFew},
+		{500, 80, anyOne},
+		{5000, 80, anyOne},
 		{100, 0, pods},
 		{500, 0, pods},
 	} {
