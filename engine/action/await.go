@@ -39,7 +39,7 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 		if step.Gate(policy.Allocatable) {
 			gate = x.s.MayAllocate
 		}
-		x.kept = kept.New(x.c, gate)
+		x.kept = kept.New(x.c, x.plan.Now, gate)
 	}
 	x.kept.Keep(j, least)
 }

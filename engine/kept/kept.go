@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -13,6 +14,7 @@ import (
 // is known before it is there, where it may not go is not.
 type Places struct {
 	c           *model.Cluster
+	now         time.Time
 	allocatable func(*model.Task) bool // the gate of that name; nil: the step does not heed it
 	shapes      []shape
 	room        model.Resources              // what the nodes have idle, or will have, in sum, less what is kept
@@ -33,9 +35,21 @@ type alike struct {
 	count int64
 }
 
+// patience is how long a job is held back by places that are kept for jobs of other namespaces. Without a limit, a tenant could hold the
+// cluster with PodGroups that it deletes as soon as they are admitted.
+const patience = 30 * time.Second
+
+// PatientUntil returns the time from which places that are kept for jobs of other namespaces do not hold back a job.
+func PatientUntil(j *model.Job) time.Time {
+	if j.AdmittedAt.IsZero() {
+		return j.CreatedAt.Add(patience)
+	}
+	return j.AdmittedAt.Add(patience)
+}
+
 // New keeps nothing yet.
-func New(c *model.Cluster, allocatable func(*model.Task) bool) *Places {
-	k := &Places{c: c, allocatable: allocatable, queues: map[*model.Queue]*model.Task{}}
+func New(c *model.Cluster, now time.Time, allocatable func(*model.Task) bool) *Places {
+	k := &Places{c: c, now: now, allocatable: allocatable, queues: map[*model.Queue]*model.Task{}}
 	k.room = k.roomLeft()
 	return k
 }
@@ -201,14 +215,32 @@ func (k *Places) slots(row int32, size, beside model.Resources) int64 {
 }
 
 // Take gives a task the place that was found for it on a node, unless the place is kept for another job. Then it returns that job; nil: the
-// task has the place.
+// task has the place. A job that has waited long enough also gets places that are kept for jobs of other namespaces.
 func (k *Places) Take(t *model.Task, row int32) *model.Job {
 	if k == nil || len(k.shapes) == 0 {
 		return nil
 	}
-	lost := func(s *shape) int64 { return k.slots(row, s.size, nil) - k.slots(row, s.size, t.Request) }
+	if first := k.holder(t, row); first != nil && (first.Namespace == t.Job.Namespace || k.now.Before(PatientUntil(t.Job))) {
+		return first
+	}
 	for i := range k.shapes {
-		if s := &k.shapes[i]; s.kept > 0 && s.slots-lost(s) < s.kept {
+		s := &k.shapes[i]
+		s.slots -= k.lost(t, row, s)
+		s.kept = min(s.kept, max(s.slots, 0))
+	}
+	k.room.AddIn(t.Request, -1)
+	return nil
+}
+
+// lost returns how many places of a shape a task takes on a node.
+func (k *Places) lost(t *model.Task, row int32, s *shape) int64 {
+	return k.slots(row, s.size, nil) - k.slots(row, s.size, t.Request)
+}
+
+// holder returns the job for which the place of a task on a node is kept; nil: there is none.
+func (k *Places) holder(t *model.Task, row int32) *model.Job {
+	for i := range k.shapes {
+		if s := &k.shapes[i]; s.kept > 0 && s.slots-k.lost(t, row, s) < s.kept {
 			return s.of
 		}
 	}
@@ -226,9 +258,5 @@ func (k *Places) Take(t *model.Task, row int32) *model.Job {
 			return asks.Job
 		}
 	}
-	for i := range k.shapes {
-		k.shapes[i].slots -= lost(&k.shapes[i])
-	}
-	k.room.AddIn(t.Request, -1)
 	return nil
 }

@@ -72,7 +72,8 @@ func placeVerb() Verb {
 					"made (`job.expected`), as those of a Job are made only then: " +
 					"for those without which it cannot start if there is room for all of them, and for as many of the others as there " +
 					"is room for. Who comes after it in the order is placed only where there is room for both, " +
-					"on the nodes and by the gate `allocatable`.", kinds.Period{Most: time.Minute},
+					"on the nodes and by the gate `allocatable`. A job that was admitted 30 s ago also gets places that are kept for jobs " +
+					"of other namespaces.", kinds.Period{Most: time.Minute},
 			},
 			blocksQueueParameter("its turn is over, it had tasks to place, and jobReady does not hold"),
 		},

@@ -331,7 +331,7 @@ func (x *cycle) await(step *policy.Step, j *model.Job) {
 		if step.Gate(policy.Allocatable) {
 			gate = func(t *model.Task) bool { return x.All(policy.Allocatable, x.Frame().OfTask(t)).Yes }
 		}
-		x.kept = kept.New(x.c, gate)
+		x.kept = kept.New(x.c, x.plan.Now, gate)
 	}
 	x.kept.Keep(j, least)
 }
