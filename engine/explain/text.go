@@ -2,17 +2,23 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // Columns lays rows of cells out so that each column but the last is as wide as
-// its widest cell. Rows may be of different lengths; no line ends with a space.
+// its widest cell. Rows may be of different lengths; no line ends with a space. Control characters are escaped, because users write names that a
+// terminal could obey.
 func Columns(indent string, rows [][]string) string {
 	var widths []int
+	for i, row := range rows {
+		rows[i] = escaped(row)
+	}
 	for _, row := range rows {
 		for i, cell := range row[:max(len(row)-1, 0)] {
 			if i == len(widths) {
@@ -34,6 +40,34 @@ func Columns(indent string, rows [][]string) string {
 		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 	return out.String()
+}
+
+// escaped returns a row with control characters of its cells as a Go string literal writes them.
+func escaped(row []string) []string {
+	for i, cell := range row {
+		if strings.ContainsFunc(cell, isControl) {
+			row = slices.Clone(row)
+			row[i] = escape(cell)
+		}
+	}
+	return row
+}
+
+func escape(text string) string {
+	var out strings.Builder
+	for _, c := range text {
+		if isControl(c) {
+			out.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
+		} else {
+			out.WriteRune(c)
+		}
+	}
+	return out.String()
+}
+
+// isControl reports whether a character moves the cursor, or changes the direction of text; a line feed is left to the layout.
+func isControl(c rune) bool {
+	return c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c))
 }
 
 // Count is "1 node", or "2 nodes".
