@@ -26,6 +26,7 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	}
 	c.born(j)
 	if !model.MakesPods(j.Status.State.Phase) {
+		c.world.ofCluster.ReadRefusal(j)
 		return
 	}
 	plugins := c.plugins(j, i.Value)
@@ -35,6 +36,7 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	if c.groupOf(j) == nil {
 		c.addGroup(i, j)
 	}
+	c.world.ofCluster.ReadRefusal(j)
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
 			if pod := c.jobPod(j, objects.PodPlan{Task: task, Plugins: plugins}, i.Value); pod != nil {
@@ -184,10 +186,10 @@ func controllersCause(w *World, job string) string {
 	namespace, name, _ := strings.Cut(job, "/")
 	id := manifest.ID{Kind: "Job", Namespace: namespace, Name: name}
 	j, ok := w.objects[id].(*batchv1alpha1.Job)
-	if !ok || !model.MakesPods(j.Status.State.Phase) {
+	if !ok {
 		return ""
 	}
-	if why := w.ofCluster.Refused[id]; why != "" {
+	if why := w.ofCluster.Refused[id]; why != "" || !model.MakesPods(j.Status.State.Phase) {
 		return why
 	}
 	pods := keeper{w, j}.pods()

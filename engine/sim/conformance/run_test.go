@@ -205,6 +205,16 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestDecisionLinesHaveEvictions(t *testing.T) {
+	got := decisionLines(&model.Plan{
+		Pipelines: []model.Pipeline{{Task: "ns/a", Node: "n", Action: "reclaim"}},
+		Evicts:    []model.Evict{{Task: "ns/b", Node: "n", Action: "reclaim"}},
+	})
+	if diff := cmp.Diff([]string{"pipeline ns/a -> n (reclaim)", "evict ns/b (reclaim)"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestSideBySide(t *testing.T) {
 	var b strings.Builder
 	sideBySide(&b, []string{"left"}, []string{strings.Repeat("x", columnWidth+3), "y"})
