@@ -53,7 +53,7 @@ type jobs struct {
 	*parts
 	machine  *statemachines.Machine
 	notYet   []feature
-	refusals []refusalRule
+	refusals objects.Refusals
 }
 
 func addJobs(mgr manager.Manager, p *parts, asked wake) error {
@@ -110,7 +110,7 @@ func newJobs(p *parts) (*jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet, refusals: refusalRules()}, nil
+	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet, refusals: objects.NewRefusals()}, nil
 }
 
 // jobChanged keeps out the updates of a job that are nothing but new counts.
