@@ -21,6 +21,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/digest"
 	"github.com/celsius-scheduler/celsius/engine/digest/sums"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"

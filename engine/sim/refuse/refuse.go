@@ -17,14 +17,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Namespace is what restricts the pods of a namespace. It owns the objects: the LimitRanges get their defaults, and Used of the status of a quota grows with each pod that is admitted.
+// Namespace is what restricts the pods of a namespace. It owns the objects: the LimitRanges get their defaults, and Used
+// of the status of a quota grows with each pod that is admitted.
 type Namespace struct {
 	Ranges []*corev1.LimitRange
 	Quotas []*corev1.ResourceQuota
 }
 
-// Admit adds the defaults of the LimitRanges to a pod. It returns the answer of the API server if it refuses the pod. An admitted pod counts
-// in the quotas.
+// Admit adds the defaults of the LimitRanges to a pod. It returns the answer of the API server if it refuses the pod. An admitted pod
+// counts in the quotas.
 func (n *Namespace) Admit(p *corev1.Pod) error {
 	if err := n.limit(p); err != nil {
 		return err
