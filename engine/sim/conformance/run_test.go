@@ -208,7 +208,7 @@ func TestExplain(t *testing.T) {
 
 func TestDecisionLinesHaveEvictions(t *testing.T) {
 	got := decisionLines(&model.Plan{
-		Pipelines: []model.Pipeline{{Task: "ns/a", Node: "n", Action: "reclaim"}},
+		Pipelines: []model.Bind{{Task: "ns/a", Node: "n", Action: "reclaim"}},
 		Evicts:    []model.Evict{{Task: "ns/b", Node: "n", Action: "reclaim"}},
 	})
 	if diff := cmp.Diff([]string{"pipeline ns/a -> n (reclaim)", "evict ns/b (reclaim)"}, got); diff != "" {
