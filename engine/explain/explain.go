@@ -218,14 +218,16 @@ func withoutPods(x *Cycle, fits func(key string) bool) string {
 		if !fits(key) {
 			continue
 		}
-		cause := "its phase is " + string(phase) + ": its controller creates no more pods"
+		cause, why := "its phase is "+string(phase)+": its controller creates no more pods", controllersCause(x, key)
 		switch {
 		case model.IsSuspended(phase):
 			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
 		case model.MakesPods(phase):
-			if cause = controllersCause(x, key); cause == "" {
+			if cause = why; cause == "" {
 				continue
 			}
+		case why != "":
+			cause = why + "; " + cause
 		}
 		fmt.Fprintf(&out, "job %s\n  cause  %s\n", key, cause)
 	}

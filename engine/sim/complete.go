@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/classes"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -34,6 +35,8 @@ type completion struct {
 
 	samples []manifest.Item // a pod of each task of the new Jobs, to see whether it can be read
 	classes classes.Classes // of the new items and of the world; nil until the first use
+	// namespaces restrict the pods that controllers create; an admitted pod counts at once.
+	namespaces map[string]*refuse.Namespace
 }
 
 func newCompletion(w *World, items []manifest.Item) *completion {

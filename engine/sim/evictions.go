@@ -20,11 +20,17 @@ type afresh struct {
 	again  map[manifest.ID]bool // pods that come again
 	// written are the pods of jobs of the short format, as they were written: their jobs' controllers are not there to be asked.
 	written map[manifest.ID]*corev1.Pod
-	machine *statemachines.Machine // the lifecycle of Jobs; nil until it is needed
+	// created are the pods that the world created, and refusals state for Jobs why the API server refuses pods that they lack.
+	created  map[manifest.ID]bool
+	refusals map[manifest.ID]string
+	machine  *statemachines.Machine // the lifecycle of Jobs; nil until it is needed
 }
 
 func newAfresh() afresh {
-	return afresh{unmade: map[manifest.ID]bool{}, again: map[manifest.ID]bool{}, written: map[manifest.ID]*corev1.Pod{}}
+	return afresh{
+		unmade: map[manifest.ID]bool{}, again: map[manifest.ID]bool{}, written: map[manifest.ID]*corev1.Pod{},
+		created: map[manifest.ID]bool{}, refusals: map[manifest.ID]string{},
+	}
 }
 
 // anew is a pod of a job of the short format in the place of one that was evicted and is gone; nil: none comes.

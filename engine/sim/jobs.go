@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	}
 	c.born(j)
 	if !model.MakesPods(j.Status.State.Phase) {
+		c.world.ofCluster.ReadRefusal(j)
 		return
 	}
 	plugins := c.plugins(j, i.Value)
@@ -35,6 +37,7 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	if c.groupOf(j) == nil {
 		c.addGroup(i, j)
 	}
+	c.world.ofCluster.ReadRefusal(j)
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
 			if pod := c.jobPod(j, objects.PodPlan{Task: task, Plugins: plugins}, i.Value); pod != nil {
@@ -124,7 +127,7 @@ func (w *World) controllers() (made bool, err error) {
 		g := c.groupOf(j)
 		switch {
 		case keeper{w, j}.waits():
-		case w.ofCluster.Refused[id] != "": // its controller creates nothing
+		case c.refusedAsStored(id) != "": // its controller creates nothing
 		case !model.MakesPods(j.Status.State.Phase):
 			delete(w.unmade, id)
 		case g == nil: // it went as the Job ended all its pods
@@ -149,7 +152,9 @@ func (w *World) controllers() (made bool, err error) {
 // lacking adds the pods that a Job lacks, but those of tasks that wait for others, and says whether there is more to do for it later: as
 // others come again that are still there, or tasks that depend on others have not started.
 func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup, dependents objects.Dependents) (later bool) {
-	all := c.world.unmade[manifest.IDOf(j)]
+	job := manifest.IDOf(j)
+	all := c.world.unmade[job]
+	delete(c.world.refusals, job)
 	plugins := c.plugins(j, source.Value{})
 	for t := range j.Spec.Tasks {
 		task := &j.Spec.Tasks[t]
@@ -168,10 +173,9 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 			case c.find("Pod", id.Namespace, id.Name) != nil:
 				later = later || again
 			case all || again:
-				delete(c.world.again, id)
 				plan := objects.PodPlan{Task: task, Index: n, Group: g.Name, Plugins: plugins}
-				if pod := c.jobPod(j, plan, source.Value{}); pod != nil {
-					c.add(manifest.Item{Kind: "Pod", Object: pod})
+				if !c.create(j, plan, id) {
+					later = true
 				}
 			}
 		}
@@ -179,22 +183,58 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 	return later
 }
 
+// create adds a pod that a Job lacks. It returns false if the API server refuses the pod: the controller tries again later.
+func (c *completion) create(j *batchv1alpha1.Job, plan objects.PodPlan, id manifest.ID) bool {
+	pod := c.jobPod(j, plan, source.Value{})
+	if pod != nil {
+		if why := c.refusal(pod); why != "" {
+			c.world.refusals[manifest.IDOf(j)] = cmp.Or(c.world.refusals[manifest.IDOf(j)], why)
+			return false
+		}
+		c.world.created[id] = true
+		c.add(manifest.Item{Kind: "Pod", Object: pod})
+	}
+	delete(c.world.again, id)
+	return true
+}
+
+// refusedAsStored returns why the controllers create nothing for a Job of a cluster. It returns "" if the cause is one that the world
+// checks itself, because its files contain the objects that refuse the pods: they may differ from those of the cluster.
+func (c *completion) refusedAsStored(id manifest.ID) string {
+	why := c.world.ofCluster.Refused[id]
+	switch object, rest, _ := strings.Cut(why, " "); {
+	case object == "PriorityClass" && len(c.knownClasses()) > 0:
+		return ""
+	case object == "ResourceQuota":
+		if name, _, _ := strings.Cut(rest, " "); c.find("ResourceQuota", id.Namespace, name) != nil {
+			return ""
+		}
+	case strings.HasPrefix(rest, "LimitRange of the namespace") && len(c.restrictions(id.Namespace).Ranges) > 0:
+		return ""
+	}
+	return why
+}
+
 // controllersCause states what the controllers would report about a Job that has no pods, or whose pods do not run. "" means nothing.
 func controllersCause(w *World, job string) string {
 	namespace, name, _ := strings.Cut(job, "/")
 	id := manifest.ID{Kind: "Job", Namespace: namespace, Name: name}
 	j, ok := w.objects[id].(*batchv1alpha1.Job)
-	if !ok || !model.MakesPods(j.Status.State.Phase) {
+	if !ok {
 		return ""
 	}
-	if why := w.ofCluster.Refused[id]; why != "" {
+	c := newCompletion(w, nil)
+	if !model.MakesPods(j.Status.State.Phase) {
+		return w.ofCluster.Refused[id]
+	}
+	if why := cmp.Or(c.refusedAsStored(id), w.refusals[id]); why != "" {
 		return why
 	}
 	pods := keeper{w, j}.pods()
 	exists := func(pod string) bool {
 		return w.objects[manifest.ID{Kind: "Pod", Namespace: namespace, Name: pod}] != nil
 	}
-	if why := newCompletion(w, nil).knownClasses().Refused(j, exists); why != "" {
+	if why := c.knownClasses().Refused(j, exists); why != "" {
 		return why
 	}
 	stuck := objects.StuckContainer(pods)

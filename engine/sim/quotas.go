@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
@@ -48,13 +52,69 @@ func (w *World) countQuotas() error {
 		q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
 		q.Status.Used = corev1.ResourceList{}
 		for name := range q.Status.Hard {
-			q.Status.Used[name] = w.usedOf(q.Namespace, string(name))
+			q.Status.Used[name] = w.usedOf(q, string(name))
 		}
 		if !equality.Semantic.DeepEqual(q, w.objects[id]) {
 			changed = append(changed, q)
 		}
 	}
 	return w.put(changed...)
+}
+
+// restrictions returns what restricts the pods of a namespace, with the pods that exist now.
+func (c *completion) restrictions(namespace string) *refuse.Namespace {
+	if n := c.namespaces[namespace]; n != nil {
+		return n
+	}
+	n, w := &refuse.Namespace{}, c.world
+	for _, id := range w.sorted("LimitRange") {
+		if id.Namespace == namespace {
+			n.Ranges = append(n.Ranges, w.objects[id].(*corev1.LimitRange).DeepCopy())
+		}
+	}
+	for _, id := range w.sorted("ResourceQuota") {
+		if id.Namespace != namespace {
+			continue
+		}
+		q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
+		if w.counted[id] {
+			for name := range q.Status.Hard {
+				q.Status.Used[name] = w.usedOf(q, string(name))
+			}
+		} else {
+			w.countCreated(q)
+		}
+		n.Quotas = append(n.Quotas, q)
+	}
+	if c.namespaces == nil {
+		c.namespaces = map[string]*refuse.Namespace{}
+	}
+	c.namespaces[namespace] = n
+	return n
+}
+
+// countCreated adds the pods that the world created to a quota whose status states what was used before.
+func (w *World) countCreated(q *corev1.ResourceQuota) {
+	for id := range w.created {
+		if p, ok := w.objects[id].(*corev1.Pod); ok && id.Namespace == q.Namespace && w.isThere(p) {
+			refuse.Count(q, p)
+		}
+	}
+}
+
+// refusal states why the API server refuses a pod that a controller is about to create. It returns "" if the pod is admitted; the pod then
+// has the defaults of the LimitRanges.
+func (c *completion) refusal(p *corev1.Pod) string {
+	n := c.restrictions(p.Namespace)
+	if len(n.Ranges)+len(n.Quotas) == 0 {
+		return ""
+	}
+	objects.PodDefaults(p)
+	err := n.Admit(p)
+	if err == nil {
+		return ""
+	}
+	return cmp.Or(objects.NewRefusals().Text(p.Name, err.Error()), fmt.Sprintf("create pod %s: %v", p.Name, err))
 }
 
 // quotaAmount is what a pod counts for under one name of a quota.

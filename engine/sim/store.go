@@ -12,6 +12,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/stored"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -80,10 +81,10 @@ func (s *store) unknown(kindName, name string) error {
 	return fmt.Errorf("there is no %s %s", strings.ToLower(kindName), name)
 }
 
-func (s *store) usedOf(namespace, name string) resource.Quantity {
+func (s *store) usedOf(q *corev1.ResourceQuota, name string) resource.Quantity {
 	var sum resource.Quantity
 	for id, o := range s.objects {
-		if p, ok := o.(*corev1.Pod); ok && id.Namespace == namespace && s.isThere(p) {
+		if p, ok := o.(*corev1.Pod); ok && id.Namespace == q.Namespace && s.isThere(p) && refuse.Applies(q, p) {
 			sum.Add(quotaAmount(p, name))
 		}
 	}

@@ -3,9 +3,14 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/engine/whatif"
@@ -35,8 +40,28 @@ func Arriving(w *World, sources ...manifest.Source) (*whatif.Change, error) {
 	change := &whatif.Change{}
 	for _, i := range objects.Items {
 		change.Add = append(change.Add, i.Object)
+		if namesake(w, i.Object) && !slices.Contains(change.Delete, objectKey(i.Object)) {
+			change.Delete = append(change.Delete, objectKey(i.Object))
+		}
 	}
 	return change, nil
+}
+
+// namesake reports whether an arriving Job, or an arriving job of the short format, replaces a job of the other form. A job of the short
+// format is a PodGroup without a controller. Both forms have the same name for users.
+func namesake(w *World, o metav1.Object) bool {
+	id := manifest.IDOf(o)
+	switch o.(type) {
+	case *batchv1alpha1.Job:
+		id.Kind = "PodGroup"
+		g := w.objects[id]
+		return g != nil && metav1.GetControllerOfNoCopy(g) == nil
+	case *schedulingv1beta1.PodGroup:
+		id.Kind = "Job"
+		return w.objects[id] != nil && metav1.GetControllerOfNoCopy(o) == nil
+	default:
+		return false
+	}
 }
 
 // WhatIf says what would be decided after the last cycle if what the sources hold came.
@@ -88,13 +113,18 @@ func (s *scenario) whatif(args []string) error {
 	if err != nil {
 		return err
 	}
-	change.Delete, change.Copies, change.Policy = rest.Delete, rest.Copies, rest.Policy
+	change.Delete, change.Copies, change.Policy = union(rest.Delete, change.Delete), rest.Copies, rest.Policy
 	answer, err := WhatIf(s.world, change)
 	if err != nil {
 		return err
 	}
 	s.print(answer.Text)
 	return nil
+}
+
+// union returns a and what only b has.
+func union(a, b []string) []string {
+	return slices.Concat(a, slices.DeleteFunc(slices.Clone(b), func(x string) bool { return slices.Contains(a, x) }))
 }
 
 // inNamespace is a name as namespace/name.

@@ -270,7 +270,9 @@ func (w *World) put(objects ...metav1.Object) error {
 	deltas := make([]model.Delta, 0, len(objects))
 	for _, o := range objects {
 		w.objects[manifest.IDOf(o)] = o
-		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
+		if _, admission := o.(*corev1.LimitRange); !admission { // it restricts the creation of pods, and the scheduler does not read it
+			deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
+		}
 	}
 	for _, o := range objects {
 		if p, isPod := o.(*corev1.Pod); isPod {
@@ -299,7 +301,11 @@ func (w *World) remove(id manifest.ID) {
 	delete(w.counted, id)
 	delete(w.unmade, id)
 	delete(w.written, id)
-	w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
+	delete(w.created, id)
+	delete(w.refusals, id)
+	if id.Kind != "LimitRange" {
+		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
+	}
 }
 
 // Cycle lets the pods that were bound start, decides, and does what the plan says. Where it lets Jobs in, their controllers make

@@ -53,7 +53,7 @@ type jobs struct {
 	*parts
 	machine  *statemachines.Machine
 	notYet   []feature
-	refusals []refusalRule
+	refusals objects.Refusals
 }
 
 func addJobs(mgr manager.Manager, p *parts, asked wake) error {
@@ -110,7 +110,7 @@ func newJobs(p *parts) (*jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet, refusals: refusalRules()}, nil
+	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet, refusals: objects.NewRefusals()}, nil
 }
 
 // jobChanged keeps out the updates of a job that are nothing but new counts.
@@ -377,7 +377,7 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 		case s.State.Reason != "":
 		case t.cause.event != "":
 			s.State.Reason, s.State.Message = t.cause.event, t.cause.message
-		case before.Reason == refusedTooOften: // no event of the user's policies: nothing else states it after the job has ended
+		case before.Reason == objects.RefusedTooOften: // no event of the user's policies: nothing else states it after the job has ended
 			s.State.Reason, s.State.Message = before.Reason, before.Message
 		}
 		s.Conditions = append(s.Conditions, batchv1alpha1.JobCondition{Status: is, LastTransitionTime: &at})
@@ -475,8 +475,8 @@ func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall,
 	logOf(ctx).Error(err, "refused too often; the job is terminated", "job", job.Name, "namespace", job.Namespace,
 		"times", r.options.MaxRequeue)
 	text := fmt.Sprintf("refused %d times: %s", r.options.MaxRequeue+1, err)
-	r.event(job, corev1.EventTypeWarning, refusedTooOften, string(batchv1alpha1.TerminateJobAction), "%s", text)
-	rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: refusedTooOften, message: text})
+	r.event(job, corev1.EventTypeWarning, objects.RefusedTooOften, string(batchv1alpha1.TerminateJobAction), "%s", text)
+	rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: objects.RefusedTooOften, message: text})
 }
 
 // announce states, from the middle on, how near the limit of refusals in a row is that ends a job; "" before, and where there is no limit.
@@ -488,6 +488,3 @@ func (r *jobs) announce(rec *recall, failed error) string {
 	}
 	return ""
 }
-
-// refusedTooOften is the reason of a job that was terminated because the API server refused its objects.
-const refusedTooOften = "RefusedTooOften"

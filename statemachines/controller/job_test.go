@@ -134,7 +134,7 @@ func TestRefused(t *testing.T) {
 		s.round()
 	}
 	s.settle()
-	if got := s.job().Status.State; got.Phase != batchv1alpha1.Terminated || got.Reason != refusedTooOften ||
+	if got := s.job().Status.State; got.Phase != batchv1alpha1.Terminated || got.Reason != objects.RefusedTooOften ||
 		!strings.Contains(got.Message, "refused 3 times: make pod train-ps-0: a pod of that name belongs to another owner") {
 		t.Errorf("the job is %+v, want it Terminated, with the reason", got)
 	}

@@ -12,6 +12,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // TestRefusalText shows that a refusal of a pod begins with its cause, with messages that Kubernetes' admission plugins write.
@@ -43,7 +44,7 @@ func TestRefusalText(t *testing.T) {
 		{"a webhook of the platform team denies it", "create pod bert-worker-0: "},
 	} {
 		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "bert-worker-0", errors.New(c.answer))
-		err := refusalText(refusalRules(), "bert-worker-0", refusal)
+		err := refusalText(objects.NewRefusals(), "bert-worker-0", refusal)
 		if !strings.HasPrefix(err.Error(), c.begins) || !strings.Contains(err.Error(), "bert-worker-0") {
 			t.Errorf("%s:\n got %s\nwant %s …", c.answer, err, c.begins)
 		}

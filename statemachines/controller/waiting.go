@@ -21,7 +21,7 @@ const (
 	groupError     = string(batchv1alpha1.PodGroupError)
 	notSchedulable = "Unschedulable"
 	podsNotRunning = "PodsNotRunning"
-	failedCreate   = "FailedCreate"
+	failedCreate   = objects.FailedCreate
 	outOfBounds    = "OutOfBounds"
 	tasksWait      = "TasksWait"
 	otherScheduler = "OtherScheduler"

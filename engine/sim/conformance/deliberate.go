@@ -96,7 +96,8 @@ func mark(v source.Value, issues *source.Issues) string {
 }
 
 // settle applies the list to the results of all cases: a difference that is listed passes; one that is listed and is not
-// found, or is another one, fails. It returns what is wrong with the list itself: entries without a case, or for one that was skipped.
+// found, or is another one, fails. It returns what is wrong with the list itself: entries without a case, or for one that was skipped. It
+// returns nothing if the cases are not from the corpus of the list, such as cases that a user recorded.
 func (d *Deliberate) settle(results []*Result) (stale []string) {
 	replayed := map[string]bool{}
 	for _, r := range results {
@@ -105,6 +106,9 @@ func (d *Deliberate) settle(results []*Result) (stale []string) {
 			d.settleOne(r)
 		}
 	}
+	if !d.appliesTo(results) {
+		return nil
+	}
 	for id := range d.Differences {
 		if !replayed[id] {
 			stale = append(stale, fmt.Sprintf("deliberate.yaml: no case %s was replayed", id))
@@ -112,6 +116,21 @@ func (d *Deliberate) settle(results []*Result) (stale []string) {
 	}
 	slices.Sort(stale)
 	return stale
+}
+
+// appliesTo reports whether at least one case is from the corpus of the list.
+func (d *Deliberate) appliesTo(results []*Result) bool {
+	sources := map[string]bool{}
+	for id := range d.Differences {
+		sources[sourceOf(id)] = true
+	}
+	return slices.ContainsFunc(results, func(r *Result) bool { return sources[sourceOf(r.Case.ID)] })
+}
+
+// sourceOf returns the profile and the package of a case: its ID without the name of the test and the number. It is "" for a short ID.
+func sourceOf(id string) string {
+	parts := strings.Split(id, ".")
+	return strings.Join(parts[:max(len(parts)-2, 0)], ".")
 }
 
 func (d *Deliberate) settleOne(r *Result) {

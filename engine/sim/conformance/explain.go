@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // columnWidth is how wide each side of an explanation is, in characters.
@@ -58,7 +60,20 @@ func (r *Runner) planLines(c *Case) []string {
 		return []string{err.Error()}
 	}
 	plan := s.decide()
-	out := []string{"CELSIUS"}
+	out := append([]string{"CELSIUS"}, decisionLines(plan)...)
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	o := c.outcome(s.state, plan)
+	for _, job := range slices.Sorted(maps.Keys(o.Phases)) {
+		add("phase %s %s", job, o.Phases[job])
+	}
+	for _, e := range plan.Errors {
+		add("error %s/%s %d times, first for %s: %s", e.Table, e.Rule, e.Count, e.Object, e.Text)
+	}
+	return out
+}
+
+// decisionLines returns a line for each decision of a plan, with its details.
+func decisionLines(plan *model.Plan) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for _, a := range plan.Admits {
 		add("admit %s: %s", a.Job, a.Reason.Text)
@@ -78,18 +93,14 @@ func (r *Runner) planLines(c *Case) []string {
 	for _, x := range plan.Pipelines {
 		add("pipeline %s -> %s (%s)", x.Task, x.Node, x.Action)
 	}
+	for _, x := range plan.Evicts {
+		add("evict %s (%s)", x.Task, x.Action)
+	}
 	for _, x := range plan.Waits {
 		add("wait %s %s: %s/%s %s", x.Job, x.Task, x.Reason.Table, x.Reason.Rule, x.Reason.Text)
 		for _, n := range x.Nodes {
 			add("    %d nodes: %s/%s %s", n.Count, n.Table, n.Rule, n.Text)
 		}
-	}
-	o := c.outcome(s.state, plan)
-	for _, job := range slices.Sorted(maps.Keys(o.Phases)) {
-		add("phase %s %s", job, o.Phases[job])
-	}
-	for _, e := range plan.Errors {
-		add("error %s/%s %d times, first for %s: %s", e.Table, e.Rule, e.Count, e.Object, e.Text)
 	}
 	return out
 }

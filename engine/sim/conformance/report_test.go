@@ -42,6 +42,7 @@ func TestSettle(t *testing.T) {
 		{"another difference", []*Result{named("c", "bind p: m, Volcano n")}, []string{"c"}, nil},
 		{"not listed", []*Result{named("a", "x"), named("c", "bind p: -, Volcano n")}, []string{"a"}, nil},
 		{"no such case", []*Result{named("a")}, nil, []string{"deliberate.yaml: no case c was replayed"}},
+		{"cases of another corpus", []*Result{named("mine.TestX.a")}, nil, nil},
 		{"skipped", []*Result{skipped}, nil, []string{"deliberate.yaml: no case c was replayed"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

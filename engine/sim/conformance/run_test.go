@@ -21,6 +21,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/digest"
 	"github.com/celsius-scheduler/celsius/engine/digest/sums"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -202,6 +203,16 @@ func TestExplain(t *testing.T) {
 	}
 	if _, err := runner(t).Explain(&out, smallCases(t), "small.gnag"); err == nil {
 		t.Error("a case that is not there was explained")
+	}
+}
+
+func TestDecisionLinesHaveEvictions(t *testing.T) {
+	got := decisionLines(&model.Plan{
+		Pipelines: []model.Bind{{Task: "ns/a", Node: "n", Action: "reclaim"}},
+		Evicts:    []model.Evict{{Task: "ns/b", Node: "n", Action: "reclaim"}},
+	})
+	if diff := cmp.Diff([]string{"pipeline ns/a -> n (reclaim)", "evict ns/b (reclaim)"}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -45,6 +45,7 @@ func kinds() []kind {
 		{"v1", "Pod", true, func() metav1.Object { return &corev1.Pod{} }},
 		{"v1", "Namespace", false, func() metav1.Object { return &corev1.Namespace{} }},
 		{"v1", "ResourceQuota", true, func() metav1.Object { return &corev1.ResourceQuota{} }},
+		{"v1", "LimitRange", true, func() metav1.Object { return &corev1.LimitRange{} }},
 		{"policy/v1", "PodDisruptionBudget", true, func() metav1.Object { return &policyv1.PodDisruptionBudget{} }},
 		{"metrics.k8s.io/v1beta1", "NodeMetrics", false, func() metav1.Object { return &metricsv1beta1.NodeMetrics{} }},
 		{"nodeinfo.volcano.sh/v1alpha1", "Numatopology", false, func() metav1.Object { return &nodeinfov1alpha1.Numatopology{} }},

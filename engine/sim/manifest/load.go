@@ -349,6 +349,8 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "Namespace"
 	case *corev1.ResourceQuota:
 		id.Kind = "ResourceQuota"
+	case *corev1.LimitRange:
+		id.Kind = "LimitRange"
 	case *policyv1.PodDisruptionBudget:
 		id.Kind = "PodDisruptionBudget"
 	case *metricsv1beta1.NodeMetrics:

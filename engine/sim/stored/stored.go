@@ -4,6 +4,7 @@
 package stored
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // Objects are the objects of a world that were read from a cluster.
@@ -35,6 +37,19 @@ func (s *Objects) Comes(i manifest.Item) {
 		return
 	}
 	delete(s.ids, i.ID())
+}
+
+// ReadRefusal records that the API server refused the pods of a Job, if the status of a Job of the cluster states it. The world does not
+// contain everything that can refuse a pod, such as Pod Security and ServiceAccounts. The status is the only evidence.
+func (s *Objects) ReadRefusal(j *batchv1alpha1.Job) {
+	id := manifest.IDOf(j)
+	state := j.Status.State
+	refused := state.Reason == objects.FailedCreate || state.Reason == objects.RefusedTooOften
+	if refused && s.ids[id] {
+		s.Refused[id] = cmp.Or(state.Message, state.Reason)
+		return
+	}
+	delete(s.Refused, id)
 }
 
 // Has reports whether an object was read from a cluster, or is the pod or PodGroup of an object that was.
