@@ -81,7 +81,7 @@ func allPluginJobs() []pluginJobs {
 			chaosJobs{phase: batchv1alpha1.Failed, retries: 2, pods: 3}),
 		kind("chained", 25, ray, "",
 			wide("head", 1, "{}")+wide("worker", 2, "{run: 1s}", fmt.Sprintf(whenCompleted, "AbortJob"), "dependsOn: {name: [head]}"),
-			begun+"Aborting:TaskCompleted Aborted:Suspended", chaosJobs{phase: batchv1alpha1.Aborted, pods: 3}),
+			begun+"Aborting:TaskCompleted Aborted:TaskCompleted", chaosJobs{phase: batchv1alpha1.Aborted, pods: 3}),
 		kind("ranked", 20, "hcclrank: [], pytorch: []", "", wide("master", 1, "{run: 1s}")+wide("worker", 2, "{run: 1s}"),
 			"Pending Running Completed", chaosJobs{phase: batchv1alpha1.Completed, pods: 3}),
 		kind("short", 20, "svc: [], env: []", "  ttlSecondsAfterFinished: 1", wide("worker", 2, "{run: 1s}"), "Pending Running Completed",

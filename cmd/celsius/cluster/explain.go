@@ -153,7 +153,10 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 			cmp.Or(idle(ctx, r, controllersLease, now), "see whether the controllers run"))
 	}
 	why := ""
-	if state.Message != "" {
+	switch {
+	case strings.HasPrefix(state.Message, state.Reason+" "): // a policy's event
+		why = state.Message
+	case state.Message != "":
 		why = strings.TrimPrefix(state.Reason+": "+state.Message, ": ")
 	}
 	if waits {
