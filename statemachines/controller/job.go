@@ -203,10 +203,10 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read job %s: %w", req, err)
 	}
-	if !r.serves(job) {
-		return reconcile.Result{}, nil
-	}
 	rec := r.memory.of(req.NamespacedName, job.UID)
+	if !r.serves(job) {
+		return reconcile.Result{RequeueAfter: r.warnNotServed(job, rec)}, nil
+	}
 	rec.look(r.now())
 	rec.restoreRefusals(&job.Status)
 	if job.DeletionTimestamp != nil || rec.collected {
