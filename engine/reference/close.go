@@ -23,7 +23,7 @@ func (x *cycle) close() {
 	}
 	for _, j := range x.c.JobsByKey() {
 		if j.Seated() {
-			status := x.waits.Status(j, x.whole, x.NeverStarts)
+			status := x.waits.Status(j, x.whole, x.Causes())
 			x.plan.Jobs = append(x.plan.Jobs, &status)
 		}
 	}

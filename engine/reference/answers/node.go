@@ -190,6 +190,14 @@ func (x *Answers) NeverStarts(j *model.Job) string {
 	return report.NeverStarts(x.c, j, sizes)
 }
 
+// Causes states why jobs wait.
+func (x *Answers) Causes() *report.Causes {
+	return &report.Causes{
+		Cluster: x.c, NeverStarts: x.NeverStarts, Places: x.World().VolumePlaces,
+		ReadsOpen: func(why model.Reason) bool { return x.p.Row(why).ReadsOpen() },
+	}
+}
+
 // Rooms are the devices of a node that a task may have: they have room, and no row of devicePredicates refuses them.
 func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
 	return slices.DeleteFunc(devices.Rooms(&x.c.Nodes, t, row, later), func(gpu model.GPU) bool {
