@@ -176,7 +176,7 @@ func (x *Cycle) Statuses() {
 			x.waits.SetServed(j)
 		}
 	}
-	causes := x.s.Causes()
+	causes := &report.Causes{Cluster: x.c, Answers: x.s}
 	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus {
 		x.c.Breathe()
 		x.c.Handle(j)

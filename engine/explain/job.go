@@ -91,7 +91,8 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	if j.Phase == model.PhasePending {
 		first = x.decisions().waits[j.Key]
 	}
-	return x.Session.Causes().OfQueue(j, first)
+	causes := report.Causes{Cluster: x.cluster, Answers: x.Session}
+	return causes.OfQueue(j, first)
 }
 
 // queueLimit returns the first wait of a job's pods for a limit of a queue. It is nil if a pod waits for anything else, or no pod waits.

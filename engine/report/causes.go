@@ -13,12 +13,17 @@ import (
 // Causes states why jobs wait in words that name the remedy. Explanations and the conditions of PodGroups share these words.
 type Causes struct {
 	Cluster *model.Cluster
+	Answers CauseAnswers
+}
+
+// CauseAnswers are what Causes asks of a cycle.
+type CauseAnswers interface {
 	// NeverStarts states why a job can never start; "" of any other.
-	NeverStarts func(*model.Job) string
-	// Places states where the volumes of a pod are; "" if every node reaches them.
-	Places func(*model.Task) string
+	NeverStarts(j *model.Job) string
+	// VolumePlaces states where the volumes of a pod are; "" if every node reaches them.
+	VolumePlaces(t *model.Task) string
 	// ReadsOpen reports whether the row of a reason depends on whether the queue is open.
-	ReadsOpen func(model.Reason) bool
+	ReadsOpen(why model.Reason) bool
 }
 
 // OfQueue states which queue makes a job wait: its own queue, which is closed or full, or a queue above it. It is "" if a pod has
@@ -28,7 +33,7 @@ func (x *Causes) OfQueue(j *model.Job, first *model.Wait) string {
 	if first == nil || j.Queue == nil {
 		return ""
 	}
-	if !j.Queue.Open && x.ReadsOpen(first.Reason) {
+	if !j.Queue.Open && x.Answers.ReadsOpen(first.Reason) {
 		return x.closedCause(j)
 	}
 	if why := capabilityCause(x, j, first); why != "" {
@@ -151,7 +156,7 @@ func (x *Causes) volumes(w *Waits, j *model.Job) string {
 		if own == nil || t.Status != model.Pending || !t.HasVolumes {
 			continue
 		}
-		places := x.Places(t)
+		places := x.Answers.VolumePlaces(t)
 		if places == "" {
 			continue
 		}
@@ -174,7 +179,7 @@ func (x *Causes) volumes(w *Waits, j *model.Job) string {
 
 // of states why a job waits, as far as another job cannot change that; "" if that is not known.
 func (x *Causes) of(w *Waits, j *model.Job) string {
-	return cmp.Or(x.NeverStarts(j), x.OfQueue(j, w.firstLimit(j)), x.volumes(w, j))
+	return cmp.Or(x.Answers.NeverStarts(j), x.OfQueue(j, w.firstLimit(j)), x.volumes(w, j))
 }
 
 // firstLimit returns the wait that OfQueue asks for.

@@ -10,7 +10,6 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
-	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -232,13 +231,8 @@ func (s *Session) NodeSizes() uint64 { return s.verdicts.NodeSizes() }
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStarts(j) }
 
-// Causes states why jobs wait.
-func (s *Session) Causes() *report.Causes {
-	return &report.Causes{
-		Cluster: s.Cluster(), NeverStarts: s.NeverStarts, Places: s.VolumePlaces,
-		ReadsOpen: func(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() },
-	}
-}
+// ReadsOpen reports whether the row of a reason depends on whether the queue is open.
+func (s *Session) ReadsOpen(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() }
 
 // Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of deviceScores among those
 // that are free enough, later: when all that is releasing is gone.
