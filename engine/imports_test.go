@@ -157,7 +157,7 @@ var mayImport = map[string]string{
 	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",
 	"statemachines/cron":      "crds/batch/v1alpha1",
 	"statemachines/flow":      "crds/batch/v1alpha1 crds/flow/v1alpha1",
-	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
+	"statemachines/objects":   "engine/model crds/decode rules/source statemachines/jobplugin " + allCRDs,
 	"webhook": "engine/live/recovery engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
 		"statemachines/cron statemachines/flow statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,

@@ -33,6 +33,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // remedy is a message with a remedy, and the command that carries the remedy out.
@@ -274,7 +275,7 @@ var named = regexp.MustCompile(`celsius(?: [a-z][a-z-]*)+|kubectl [^)]*|--?[a-z]
 func TestRemedies(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	known, fields, here := remedyMessages(t), fieldMessages(t), filepath.Dir(testdata(t))
-	b := newBench(t, suspendedMessage(t))
+	b := newBench(t, suspendedMessage())
 	var printed strings.Builder
 	var stated, words []string // the lines that state a remedy, and the words that are carried out
 	for _, r := range b.remedies {
@@ -393,7 +394,7 @@ func TestRemediesOfPendingPage(t *testing.T) {
 	command := regexp.MustCompile("`(celsius [^`]+)`")
 	link := regexp.MustCompile(`\[scenario\]\(\.\./(engine/sim/testdata/scenarios/pending/[a-z_]+\.txtar)\)`)
 	repository := filepath.Join(filepath.Dir(testdata(t)), "../..")
-	b, ran := newBench(t, suspendedMessage(t)), map[string]bool{}
+	b, ran := newBench(t, suspendedMessage()), map[string]bool{}
 	for section := range strings.SplitSeq(page, "\n## ") {
 		scenario := link.FindStringSubmatch(section)
 		if scenario == nil {
@@ -441,16 +442,9 @@ func (b *bench) writeScenario(file string) {
 	}
 }
 
-// suspendedMessage returns the message that the lifecycle of Jobs writes into the status of a suspended Job.
-func suspendedMessage(t *testing.T) string {
-	t.Helper()
-	for _, text := range yamlMessages(read(t, "../../statemachines/job.yaml")) {
-		if strings.Contains(text, "celsius job resume") {
-			return text
-		}
-	}
-	t.Fatal("no message of job.yaml names the command that resumes a Job")
-	return ""
+// suspendedMessage returns the remedy that the controllers write into the status of the suspended Job of remedies.txtar.
+func suspendedMessage() string {
+	return objects.HowToResume(&batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "paused"}})
 }
 
 // writeNow writes the world to now.yaml, with the current state of the queue in the cluster.

@@ -13,9 +13,10 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 	for _, r := range b.fresh {
 		b.look(r)
 	}
-	sizes := b.s.NodeSizes()
-	elsewhere := !b.local || sizes != b.sizes // a status may change although its job did not; it depends on what the job waits for
-	b.sizes = sizes
+	sizes, limits := b.s.NodeSizes(), b.c.QueueLimits
+	// A status may change although its job did not; it depends on what the job waits for.
+	elsewhere := !b.local || sizes != b.sizes || limits != b.limits
+	b.sizes, b.limits = sizes, limits
 	if elsewhere {
 		for _, r := range b.open.records {
 			b.look(r)

@@ -176,10 +176,11 @@ func (x *Cycle) Statuses() {
 			x.waits.SetServed(j)
 		}
 	}
+	causes := &report.Causes{Cluster: x.c, Answers: x.s}
 	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus {
 		x.c.Breathe()
 		x.c.Handle(j)
-		return x.waits.Status(j, x.whole, x.s.NeverStarts)
+		return x.waits.Status(j, x.whole, causes)
 	})
 	x.c.Turn = nil
 }

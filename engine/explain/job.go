@@ -88,131 +88,22 @@ func (x *Cycle) rootCause(j *model.Job) string {
 // another reason, or if the reason of the job as a whole states the cause already.
 func (x *Cycle) queueCause(j *model.Job) string {
 	first := x.queueLimit(j)
-	admitted := j.Phase != model.PhasePending
-	if !admitted {
+	if j.Phase == model.PhasePending {
 		first = x.decisions().waits[j.Key]
 	}
-	if first == nil || j.Queue == nil {
-		return ""
-	}
-	if !j.Queue.Open && x.readsOpen(first.Reason) {
-		return x.closedCause(j)
-	}
-	if why := capabilityCause(x, j, first); why != "" {
-		return why
-	}
-	for _, above := range x.above(j.Queue) {
-		if _, rest, ok := strings.Cut(first.Reason.Text, "queue "+above+" lacks "); ok {
-			return fmt.Sprintf("queue %s, above the job's queue %s, is full: it lacks %s", above, j.QueueName, rest)
-		}
-	}
-	if !admitted {
-		return ""
-	}
-	if above := limitsAbove(x, j, first); above != "" {
-		return fmt.Sprintf("queue %s, above the job's queue %s, limits it: %s", above, j.QueueName, first.Reason.Text)
-	}
-	return first.Reason.Text
-}
-
-// limitsAbove returns the queue above a job's queue that limits the resource that the job's queue lacks. It returns "" if the job's queue
-// has a capability for that resource itself, or if no queue above it has one.
-func limitsAbove(x *Cycle, j *model.Job, first *model.Wait) (name string) {
-	_, lacks, ok := strings.Cut(first.Reason.Text, "queue "+j.QueueName+" lacks ")
-	resource, _, _ := strings.Cut(lacks, " ")
-	dim, known := x.cluster.Dims.Find(resource)
-	if !ok || !known || j.Queue.Capability.Has(dim) {
-		return ""
-	}
-	least := 0.0
-	for _, above := range x.above(j.Queue) {
-		if most := x.cluster.Queues[above].Capability; most.Has(dim) && (name == "" || most.Get(dim) < least) {
-			name, least = above, most.Get(dim)
-		}
-	}
-	return name
-}
-
-// capabilityCause states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty.
-func capabilityCause(x *Cycle, j *model.Job, first *model.Wait) string {
-	if _, limited := report.Own(first); !limited && !strings.Contains(first.Reason.Text, "queue "+j.QueueName+" lacks ") {
-		return ""
-	}
-	for _, name := range append([]string{j.QueueName}, x.above(j.Queue)...) {
-		if q := x.cluster.Queues[name]; q != nil {
-			if why := report.QueueNeverHolds(x.cluster, j, q); why != "" {
-				return why
-			}
-		}
-	}
-	return ""
-}
-
-// closedCause returns how a user opens the closed queue of a job. The queues above it must be opened first, beginning with the highest
-// one.
-func (x *Cycle) closedCause(j *model.Job) string {
-	command := func(queue string) string { return "celsius queue operate " + queue + " --action open" }
-	why := fmt.Sprintf("queue %s is %s and starts no jobs", j.QueueName, j.Queue.State)
-	var closed []string // the highest first
-	for _, above := range x.above(j.Queue) {
-		if q := x.cluster.Queues[above]; !q.Open {
-			closed = slices.Insert(closed, 0, above)
-		}
-	}
-	if len(closed) == 0 {
-		return fmt.Sprintf("%s; open it (%s), or use another queue", why, command(j.QueueName))
-	}
-	top := closed[0]
-	why += fmt.Sprintf(", and queue %s above it is %s; open %s (%s)", top, x.cluster.Queues[top].State, top, command(top))
-	for _, next := range append(closed[1:], j.QueueName) {
-		why += fmt.Sprintf(", then %s if it stays closed (%s)", next, command(next))
-	}
-	return why + ", or use another queue"
+	causes := report.Causes{Cluster: x.cluster, Answers: x.Session}
+	return causes.OfQueue(j, first)
 }
 
 // queueLimit returns the first wait of a job's pods for a limit of a queue. It is nil if a pod waits for anything else, or no pod waits.
-func (x *Cycle) queueLimit(j *model.Job) (first *model.Wait) {
+func (x *Cycle) queueLimit(j *model.Job) *model.Wait {
+	var waits []*model.Wait
 	for _, t := range j.Tasks {
-		of := x.decisions().of[t.Key]
-		if of == nil || t.Status != model.Pending {
-			continue
-		}
-		for _, w := range of.waits {
-			if w.Fared.Node != "" {
-				continue // it found a node: it waits because other pods of its gang do
-			}
-			own, limited := report.Own(w)
-			if own && !limited {
-				return nil
-			}
-			if own && first == nil {
-				first = w
-			}
+		if of := x.decisions().of[t.Key]; of != nil && t.Status == model.Pending {
+			waits = append(waits, of.waits...)
 		}
 	}
-	return first
-}
-
-// readsOpen reports whether the row of a reason depends on whether the queue is open.
-func (x *Cycle) readsOpen(why model.Reason) bool {
-	r := ruleOf(x.Session.Policy(), why)
-	if r == nil {
-		return false
-	}
-	for i := range r.Reads.All {
-		if r.Reads.All[i].String() == "queue.open" {
-			return true
-		}
-	}
-	return false
-}
-
-// above lists the queues above a queue, the nearest first.
-func (x *Cycle) above(q *model.Queue) (names []string) {
-	for parent := x.cluster.Queues[q.Parent]; parent != nil && !slices.Contains(names, parent.Name); parent = x.cluster.Queues[parent.Parent] {
-		names = append(names, parent.Name)
-	}
-	return names
+	return report.FirstLimit(slices.Values(waits))
 }
 
 // foreignCause states that waiting pods of a job name another scheduler, and which of ours was probably meant. It is "" for a job that has
@@ -260,12 +151,8 @@ func (x *Cycle) volumeCause(j *model.Job) string {
 				reached++
 			}
 		}
-		switch {
-		case reached == 0:
-			return fmt.Sprintf("no node reaches the volumes of pod %s: %s; add a node there, or use another claim", t.Key, places)
-		case reached < len(all):
-			return fmt.Sprintf("%s, so %d of %s can run pod %s; free resources or add a node there, or use another claim", places, reached,
-				Count(len(all), "node"), t.Key)
+		if reached < len(all) {
+			return report.PlacesCause(t, places, reached, len(all))
 		}
 	}
 	return ""

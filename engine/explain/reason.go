@@ -209,17 +209,6 @@ func histogram(indent, of string, counts []model.NodeCount, on [][]string) strin
 	return Columns(indent, rows)
 }
 
-// ruleOf is a row of a policy that was the reason of something; nil: it was none.
-func ruleOf(p *policy.Policy, why model.Reason) *policy.Rule {
-	for _, r := range p.All {
-		if r.Table == why.Table && r.Name == why.Rule && (r.Site.Name == why.Site || why.Site == policy.Predicates && r.Site.Name ==
-			policy.DevicePredicates) {
-			return r
-		}
-	}
-	return nil
-}
-
 // subject is what a row was asked about that was the reason why a job or its pod waits; false: that is not known.
 func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on session.Subject, ok bool) {
 	switch r.Site.Name {
@@ -242,7 +231,7 @@ func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on sessi
 
 // values tells of the row that was a reason which values it read, as they are after the cycle; "" where it was none, or holds by now.
 func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.Task, node string) string {
-	r := ruleOf(x.Session.Policy(), why)
+	r := x.Session.Policy().Row(why)
 	if r == nil || r.Expression.Constant() {
 		return ""
 	}

@@ -127,3 +127,12 @@ func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 	}
 	return v.Bindings(t, row)
 }
+
+// VolumePlaces states where the volumes of a pod are. It is "" if every node reaches them, or the library of volumes fails.
+func (w *World) VolumePlaces(t *model.Task) string {
+	volumes, err := w.Storage()
+	if err != nil {
+		return ""
+	}
+	return volumes.Places(t)
+}

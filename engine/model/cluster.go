@@ -44,8 +44,10 @@ type Cluster struct {
 
 	Nodes  Nodes
 	Queues map[string]*Queue // by name
-	Jobs   map[string]*Job   // by namespace/name, orphans under their pod's key with the prefix "~"
-	Tasks  map[string]*Task  // by namespace/name
+	// QueueLimits is bumped when a queue is added or removed, or its parent, state or capability changes: causes of waits name these.
+	QueueLimits uint64
+	Jobs        map[string]*Job  // by namespace/name, orphans under their pod's key with the prefix "~"
+	Tasks       map[string]*Task // by namespace/name
 
 	PriorityClasses map[string]*PriorityClass
 	Namespaces      map[string]*Namespace

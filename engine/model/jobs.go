@@ -275,11 +275,15 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 	if q := c.Queues[next.Name]; q != nil {
 		next.Jobs, next.Phases, next.Allocated, next.Request = q.Jobs, q.Phases, q.Allocated, q.Request
 		next.Occupied, next.Slot, next.Version, next.rests = q.Occupied, q.Slot, q.Version, q.rests
+		if q.Parent != next.Parent || q.State != next.State || q.Open != next.Open || !q.Capability.Equal(next.Capability) {
+			c.QueueLimits++
+		}
 		*q = *next
 		c.Slots.Queues.Change(q.Slot)
 		c.touchQueue(q)
 		return
 	}
+	c.QueueLimits++
 	next.Slot = c.Slots.Queues.Take()
 	c.Queues[next.Name], c.books.queues = next, nil
 	c.touchQueue(next)
@@ -303,6 +307,7 @@ func (c *Cluster) removeQueue(name string) {
 	if q == nil {
 		return
 	}
+	c.QueueLimits++
 	delete(c.Queues, name)
 	c.Slots.Queues.Leave(q.Slot)
 	c.books.queues = nil

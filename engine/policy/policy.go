@@ -121,6 +121,21 @@ func (p *Policy) Displacing() (out []*Step) {
 	return out
 }
 
+// Row is the row that was the reason of something; nil: it was none.
+func (p *Policy) Row(why model.Reason) *Rule {
+	for _, r := range p.All {
+		if r.Table == why.Table && r.Name == why.Rule && (r.Site.Name == why.Site || why.Site == Predicates && r.Site.Name == DevicePredicates) {
+			return r
+		}
+	}
+	return nil
+}
+
+// ReadsOpen reports whether a row depends on whether the queue is open; no row does not.
+func (r *Rule) ReadsOpen() bool {
+	return r != nil && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.String() == "queue.open" })
+}
+
 // RuleCount is how many rows there are.
 func (p *Policy) RuleCount() int { return len(p.All) }
 

@@ -16,6 +16,7 @@ func (x *cycle) close() {
 			x.waits.Untried(j, report.Unasked(j, x.p.Name, x.p.Mode == "Paused", len(x.p.Actions)), x.feasible)
 		}
 	}
+	causes := &report.Causes{Cluster: x.c, Answers: x}
 	for _, j := range x.forcedJobs() {
 		if x.starts(j) {
 			x.waits.SetServed(j)
@@ -23,7 +24,7 @@ func (x *cycle) close() {
 	}
 	for _, j := range x.c.JobsByKey() {
 		if j.Seated() {
-			status := x.waits.Status(j, x.whole, x.NeverStarts)
+			status := x.waits.Status(j, x.whole, causes)
 			x.plan.Jobs = append(x.plan.Jobs, &status)
 		}
 	}

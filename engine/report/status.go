@@ -18,15 +18,15 @@ const (
 )
 
 // Status is what a job's PodGroup is told at the end of a cycle, while what is only promised still counts (docs/volcano.md, PodGroups at
-// the end of a cycle). whole says whether the job's placements may be kept, and why not; it is asked of jobs that have tasks. never states
-// why a job can never start; it is asked of jobs that are unschedulable, and its answer comes first.
+// the end of a cycle). whole says whether the job's placements may be kept, and why not; it is asked of jobs that have tasks. The cause of
+// a job that is unschedulable comes first in its message, and once.
 func (w *Waits) Status(
-	j *model.Job, whole func(*model.Job) (why model.Reason, ok bool), never func(*model.Job) string,
+	j *model.Job, whole func(*model.Job) (why model.Reason, ok bool), causes *Causes,
 ) model.JobStatus {
 	condition := w.condition(j, whole)
 	if condition != nil && condition.Type == unschedulable {
-		if why := never(j); why != "" {
-			condition.Message = why + " | " + condition.Message
+		if why := causes.of(w, j); why != "" {
+			condition.Message = Short(why + " | " + strings.Replace(condition.Message, ": "+why, "", 1))
 		}
 	}
 	return model.JobStatus{

@@ -231,6 +231,9 @@ func (s *Session) NodeSizes() uint64 { return s.verdicts.NodeSizes() }
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStarts(j) }
 
+// ReadsOpen reports whether the row of a reason depends on whether the queue is open.
+func (s *Session) ReadsOpen(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() }
+
 // Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of deviceScores among those
 // that are free enough, later: when all that is releasing is gone.
 func (s *Session) Devices(t *model.Task, row int32, later bool) []int {

@@ -179,7 +179,7 @@ func TestHistory(t *testing.T) {
 		if i%2 == 1 {
 			phase = batchv1alpha1.Restarting
 		}
-		j.enter(job, s.now, transition{outcome: statemachines.Outcome{Phase: string(phase)}})
+		j.enter(job, s.now, transition{outcome: statemachines.Outcome{Phase: string(phase)}}, statemachines.Facts{Job: &statemachines.Job{}})
 	}
 	if got := job.Status.Conditions; len(got) != longestHistory || got[len(got)-1].Status != batchv1alpha1.Restarting {
 		t.Errorf("%d conditions", len(got))

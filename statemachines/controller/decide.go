@@ -98,7 +98,11 @@ func (h happening) text() string {
 		fmt.Fprintf(&b, " (exit code %s)", strings.Trim(fmt.Sprint(h.ExitCodes), "[]"))
 	}
 	if h.Policy != "" {
-		fmt.Fprintf(&b, ": %s asks for %s", h.Policy, h.Action)
+		timeout := ""
+		if h.After > 0 {
+			timeout = fmt.Sprintf(" (timeout %s)", h.After)
+		}
+		fmt.Fprintf(&b, ": %s%s asks for %s", h.Policy, timeout, h.Action)
 	}
 	return b.String()
 }

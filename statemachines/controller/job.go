@@ -203,10 +203,10 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("read job %s: %w", req, err)
 	}
-	if !r.serves(job) {
-		return reconcile.Result{}, nil
-	}
 	rec := r.memory.of(req.NamespacedName, job.UID)
+	if !r.serves(job) {
+		return reconcile.Result{RequeueAfter: r.warnNotServed(job, rec)}, nil
+	}
 	rec.look(r.now())
 	rec.restoreRefusals(&job.Status)
 	if job.DeletionTimestamp != nil || rec.collected {
@@ -319,7 +319,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	if t.killed || t.outcome.Changed && r.machine.Final(t.outcome.Phase) {
 		s.RunningDuration = &metav1.Duration{Duration: w.now.Sub(job.CreationTimestamp.Time).Truncate(time.Second)}
 	}
-	r.enter(job, w.now, t)
+	r.enter(job, w.now, t, w.facts())
 	limits{r, w}.enter(job, t)
 	if apiequality.Semantic.DeepEqual(old.Status, *s) {
 		w.remember()
@@ -363,7 +363,7 @@ const longestHistory = 100
 const longestMessage = 1024
 
 // enter writes the phase, its history, and why.
-func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
+func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition, facts statemachines.Facts) {
 	s := &job.Status
 	was, is := s.State.Phase, batchv1alpha1.JobPhase(t.outcome.Phase)
 	if is == "" {
@@ -371,14 +371,10 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 	}
 	if is != was {
 		at := metav1.NewTime(now).Rfc3339Copy()
-		before := s.State
-		s.State = batchv1alpha1.JobState{Phase: is, Reason: t.outcome.Reason, Message: t.outcome.Message, LastTransitionTime: at}
-		switch {
-		case s.State.Reason != "":
-		case t.cause.event != "":
-			s.State.Reason, s.State.Message = t.cause.event, t.cause.message
-		case before.Reason == objects.RefusedTooOften: // no event of the user's policies: nothing else states it after the job has ended
-			s.State.Reason, s.State.Message = before.Reason, before.Message
+		s.State = r.newState(job, is, t)
+		s.State.Phase, s.State.LastTransitionTime = is, at
+		if remedy := r.resumes(job, facts); remedy != "" && !strings.HasSuffix(s.State.Message, remedy) {
+			s.State.Message = strings.TrimPrefix(s.State.Message+"; "+remedy, "; ")
 		}
 		s.Conditions = append(s.Conditions, batchv1alpha1.JobCondition{Status: is, LastTransitionTime: &at})
 		s.Conditions = s.Conditions[max(0, len(s.Conditions)-longestHistory):]
@@ -390,6 +386,32 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 		s.State.Reason, s.State.Message = "", ""
 	}
 	s.State.Message = clip(s.State.Message)
+}
+
+// newState returns the reason and the message of a phase that a job enters. What a policy did comes first, and is stated until the job has
+// ended, because nothing else states it after that.
+func (r *jobs) newState(job *batchv1alpha1.Job, is batchv1alpha1.JobPhase, t transition) batchv1alpha1.JobState {
+	before, row := job.Status.State, batchv1alpha1.JobState{Reason: t.outcome.Reason, Message: t.outcome.Message}
+	byPolicy := before.Reason == objects.RefusedTooOften || slices.Contains(r.machine.PolicyEvents(), before.Reason)
+	switch ends := r.machine.Final(string(is)); {
+	case byPolicy && ends && row.Reason != "":
+		row.Message = before.Message + "; " + row.Message
+		return row
+	case byPolicy && t.cause.event == "" && string(is) != r.machine.Initial:
+		return batchv1alpha1.JobState{Reason: before.Reason, Message: before.Message}
+	case row.Reason == "" && t.cause.event != "":
+		return batchv1alpha1.JobState{Reason: t.cause.event, Message: t.cause.message}
+	}
+	return row
+}
+
+// resumes states how a user resumes a job in its phase; "" if no command of the machine leads from there to another phase.
+func (r *jobs) resumes(job *batchv1alpha1.Job, facts statemachines.Facts) string {
+	step, err := r.machine.Step(string(job.Status.State.Phase), string(batchv1alpha1.ResumeJobAction), facts)
+	if err != nil || step.To == "" {
+		return ""
+	}
+	return objects.HowToResume(job)
 }
 
 // clip shortens a message to what a status may hold.

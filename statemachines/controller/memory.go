@@ -94,6 +94,9 @@ type recall struct {
 	looked time.Time
 	pods   int
 
+	// warnedNotServed says that the event of a scheduler's name that is not served was written.
+	warnedNotServed bool
+
 	// version is the resourceVersion that our last write gave the object.
 	version string
 	// written is when the status was written last.

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"fmt"
 	"strconv"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -16,4 +17,9 @@ func Resumes(s *batchv1alpha1.JobStatus) int32 {
 		return 0
 	}
 	return min(int32(n), s.RetryCount)
+}
+
+// HowToResume states the command that resumes a suspended job.
+func HowToResume(job *batchv1alpha1.Job) string {
+	return fmt.Sprintf("celsius job resume %s -n %s resumes it", job.Name, job.Namespace)
 }

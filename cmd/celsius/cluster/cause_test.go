@@ -68,6 +68,13 @@ func TestCauses(t *testing.T) {
 			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "s", fresh)},
 			"Unschedulable: 0/4 nodes are available",
 		},
+		"aborted by a policy": { // its message begins with the event, which is the reason as well
+			func() *batchv1alpha1.Job {
+				j := job("volcano", batchv1alpha1.Aborted, "PodPending of pod bert-large-w-0: spec.policies[0] asks for AbortJob", time.Hour)
+				j.Status.State.Reason = "PodPending"
+				return j
+			}(), nil, " PodPending of pod bert-large-w-0: spec.policies[0] asks for AbortJob",
+		},
 		"a running job": {
 			job("volcano", batchv1alpha1.Running, "", time.Hour), []client.Object{lease(schedulerLease, "s", old)}, "",
 		},
@@ -87,7 +94,7 @@ func TestCauses(t *testing.T) {
 				}
 				return
 			}
-			if !strings.HasPrefix(first, "Cause:") || !strings.Contains(first, c.want) {
+			if !strings.HasPrefix(first, "Cause:") || !strings.Contains(first, c.want) || strings.Contains(first, "PodPending: PodPending") {
 				t.Errorf("job view begins with %q, want the cause %q", first, c.want)
 			}
 			if got := w.run("celsius explain job bert-large -n nlp -o json"); !strings.Contains(got, `"cause": "`) {

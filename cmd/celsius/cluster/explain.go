@@ -22,7 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
-	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // explainable are the kinds that can be explained, with the words that people write for them.
@@ -103,9 +103,6 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 	return c
 }
 
-// takenWithin is how long the controllers may take to write the first status of a new Job before explain reports a delay.
-const takenWithin = 10 * time.Second
-
 // Leases by which the parts take turns, as deploy installs them.
 const (
 	schedulerLease   = "celsius-scheduler"
@@ -142,18 +139,18 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 	waits := slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, state.Phase)
 	switch name := job.Spec.SchedulerName; {
 	case state.Phase == "" && !slices.Contains(ours, name): // no time changes that
-		meant := ""
-		if near := source.Nearest(name, ours); near != "" {
-			meant = ": did you mean " + near + "?"
-		}
-		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago, because its spec.schedulerName is %q%s; Celsius "+
-			"serves celsius and volcano", age(now, job.CreationTimestamp), name, meant)
-	case state.Phase == "" && now.Sub(job.CreationTimestamp.Time) > takenWithin:
+		notServed, _ := objects.NotServed(name, ours)
+		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago, because %s", age(now, job.CreationTimestamp),
+			notServed)
+	case state.Phase == "" && now.Sub(job.CreationTimestamp.Time) > objects.TakenWithin:
 		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago; %s", age(now, job.CreationTimestamp),
 			cmp.Or(idle(ctx, r, controllersLease, now), "see whether the controllers run"))
 	}
 	why := ""
-	if state.Message != "" {
+	switch {
+	case strings.HasPrefix(state.Message, state.Reason+" "): // a policy's event
+		why = state.Message
+	case state.Message != "":
 		why = strings.TrimPrefix(state.Reason+": "+state.Message, ": ")
 	}
 	if waits {

@@ -190,6 +190,12 @@ func (x *Answers) NeverStarts(j *model.Job) string {
 	return report.NeverStarts(x.c, j, sizes)
 }
 
+// VolumePlaces states where the volumes of a pod are; "" if every node reaches them.
+func (x *Answers) VolumePlaces(t *model.Task) string { return x.World().VolumePlaces(t) }
+
+// ReadsOpen reports whether the row of a reason depends on whether the queue is open.
+func (x *Answers) ReadsOpen(why model.Reason) bool { return x.p.Row(why).ReadsOpen() }
+
 // Rooms are the devices of a node that a task may have: they have room, and no row of devicePredicates refuses them.
 func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
 	return slices.DeleteFunc(devices.Rooms(&x.c.Nodes, t, row, later), func(gpu model.GPU) bool {
