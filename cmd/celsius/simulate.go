@@ -51,9 +51,9 @@ is run, and what differs is shown.
 
 Exit codes:
   0  the simulation ran, even if pods wait
-  1  the input has mistakes; the first 1,000 are printed. With --strict, warnings
-     are mistakes, and so are rows that erred. With --verify, evictions are that
-     do not hold; the report is printed all the same
+  1  the input has mistakes; the first 1,000 are printed. With --strict,
+     warnings are mistakes, and so are rows that erred. With --verify, evictions
+     are that do not hold; the report is printed all the same
   2  the command line is wrong
   3  skipped: what it should run on is not there
   4  a scenario printed something else than it expects`
