@@ -100,10 +100,7 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 	}
 	cluster = append(cluster, upsert(lent), upsert(due))
 	if s.may == anyOne {
-		cluster = append(cluster, gpuJob("wide", "lent", 8*s.nodes, 8*s.nodes-1, 1, "node")...)
-		for i := range 8 * s.nodes {
-			cluster[len(cluster)-1-i].Object.(*corev1.Pod).Spec.NodeName = gpuNode(i / 8).Name
-		}
+		cluster = append(cluster, s.wide()...)
 	}
 	for i := range s.nodes {
 		n := gpuNode(i)
@@ -123,20 +120,7 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 			cluster = append(cluster, one...)
 		}
 	}
-	switch {
-	case s.may == anyOne:
-		for i := range s.gang { // no two are alike
-			one := gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 2, "")
-			one[1].Object.(*corev1.Pod).Spec.Containers[0].Resources.Requests["memory"] = *resource.NewQuantity(int64(i+1)<<20, resource.BinarySI)
-			waiting = append(waiting, one...)
-		}
-	case s.gang > 0:
-		waiting = gpuJob("gang", "due", s.gang, s.gang, 1, "")
-	default:
-		for i := range 8 * s.nodes {
-			waiting = append(waiting, gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 1, "")...)
-		}
-	}
+	waiting = s.waiting()
 	if s.may == lower {
 		group := waiting[0].Object.(*v1beta1.PodGroup)
 		group.Spec.Queue, group.Spec.PriorityClassName = "lent", "high"
@@ -144,6 +128,36 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 	}
 	all := inTurn(append(cluster, waiting...))
 	return all[:len(cluster)], all[len(cluster):]
+}
+
+// wide is one gang on all GPUs, which can lose one pod.
+func (s takingShape) wide() []model.Delta {
+	pods := 8 * s.nodes
+	out := gpuJob("wide", "lent", pods, pods-1, 1, "node")
+	for i := range pods {
+		out[len(out)-1-i].Object.(*corev1.Pod).Spec.NodeName = gpuNode(i / 8).Name
+	}
+	return out
+}
+
+// waiting are those who wait.
+func (s takingShape) waiting() (out []model.Delta) {
+	switch {
+	case s.may == anyOne:
+		for i := range s.gang { // no two are alike
+			one := gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 2, "")
+			asks := one[1].Object.(*corev1.Pod).Spec.Containers[0].Resources.Requests
+			asks["memory"] = *resource.NewQuantity(int64(i+1)<<20, resource.BinarySI)
+			out = append(out, one...)
+		}
+	case s.gang > 0:
+		return gpuJob("gang", "due", s.gang, s.gang, 1, "")
+	default:
+		for i := range 8 * s.nodes {
+			out = append(out, gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 1, "")...)
+		}
+	}
+	return out
 }
 
 // first says whether a running pod is the first of its part, where they all are as many parts as one less than are needed.

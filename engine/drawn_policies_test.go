@@ -345,8 +345,8 @@ func (d *drawer) force() string {
 		return d.forceForGangs()
 	}
 	text := fmt.Sprintf("    - {verb: displace, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
-		"commit: %s, turn: %s, onNoNode: %q", pick(d, "", " && job.starving", " && !job.ready"), pick(d, "queue", "otherQueues", "otherQueues", "job"),
-		pick(d, "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost", "byCost"),
+		"commit: %s, turn: %s, onNoNode: %q", pick(d, "", " && job.starving", " && !job.ready"),
+		pick(d, "queue", "otherQueues", "otherQueues", "job"), pick(d, "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "job", "task"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
 	if d.IntN(2) == 0 {
@@ -359,8 +359,8 @@ func (d *drawer) force() string {
 // forceForGangs is one that makes room for gangs.
 func (d *drawer) forceForGangs() string {
 	return fmt.Sprintf("    - {verb: displace, unit: gang, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
-		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q%s}\n", pick(d, "", " && job.starving", " && !job.ready"), pick(d, "queue", "otherQueues"),
-		pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost"),
+		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q%s}\n", pick(d, "", " && job.starving", " && !job.ready"),
+		pick(d, "queue", "otherQueues"), pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "true", "true", "false"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", "false"),
 		pick(d, "true", "victim.status == 'Running'", "victim.job.priority <= job.priority"), d.blocks())

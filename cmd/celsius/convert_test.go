@@ -105,10 +105,10 @@ tiers:
     enableOverused: true
   - name: binpack
     arguments: {binpack.wieght: 5, binpack.cpuu: 1}
-  - nmae: gang
+  - nam: gang
   - name: nodeordr
 configurations:
-- nmae: allocate
+- nam: allocate
 `})
 	var out, errs bytes.Buffer
 	if code := run([]string{"policy", "convert", filepath.Join(dir, "typo.conf")}, nil, &out, &errs); code != exitMistakes || out.Len() > 0 {
@@ -117,7 +117,7 @@ configurations:
 	rest := errs.String()
 	for _, want := range []string{
 		`unknown action "backfil"`, `unknown field "enableOverused"`, `unknown argument "binpack.wieght"`, `unknown argument "binpack.cpuu"`,
-		`unknown field "nmae"`, `unknown plugin "nodeordr"`, `11:3: configurations[0]`, "7 mistake(s)",
+		`unknown field "nam"`, `unknown plugin "nodeordr"`, `11:3: configurations[0]`, "7 mistake(s)",
 	} {
 		_, after, ok := strings.Cut(rest, want)
 		if !ok {

@@ -155,15 +155,8 @@ func (x *Cycle) unknown(kind, name string, known []string) error {
 	return &UnknownError{kind, name, source.Nearest(name, known)}
 }
 
-// Named explains all jobs and pods of a name, with or without its namespace. "all" is every job that the cycle had to do with.
-func (x *Cycle) Named(name string) (string, error) {
-	if name == "all" {
-		return x.all(), nil
-	}
-	fits := func(key string) bool {
-		_, short, _ := strings.Cut(key, "/")
-		return key == name || short == name
-	}
+// jobsAndPods explains the jobs and the pods whose keys fit. Pods of an explained job are part of its explanation.
+func (x *Cycle) jobsAndPods(fits func(key string) bool) string {
 	var out strings.Builder
 	told := map[*model.Job]bool{}
 	for _, j := range x.jobs() {
@@ -177,14 +170,27 @@ func (x *Cycle) Named(name string) (string, error) {
 			out.WriteString(x.pod(t))
 		}
 	}
-	if out.Len() == 0 {
-		out.WriteString(leftOut(x, func(key string) bool { return fits(key) || key == name }))
+	return out.String()
+}
+
+// Named explains all jobs and pods of a name, with or without its namespace. "all" is every job that the cycle had to do with.
+func (x *Cycle) Named(name string) (string, error) {
+	if name == "all" {
+		return x.all(), nil
 	}
-	if out.Len() == 0 {
-		out.WriteString(withoutPods(x, fits))
+	fits := func(key string) bool {
+		_, short, _ := strings.Cut(key, "/")
+		return key == name || short == name
 	}
-	if out.Len() > 0 {
-		return out.String(), nil
+	text := x.jobsAndPods(fits)
+	if text == "" {
+		text = leftOut(x, func(key string) bool { return fits(key) || key == name })
+	}
+	if text == "" {
+		text = withoutPods(x, fits)
+	}
+	if text != "" {
+		return text, nil
 	}
 	if q := x.cluster.Queues[name]; q != nil {
 		return x.queue(q), nil

@@ -12,8 +12,8 @@ import (
 )
 
 // Columns lays rows of cells out so that each column but the last is as wide as
-// its widest cell. Rows may be of different lengths; no line ends with a space. Control characters are escaped, because users write names that a
-// terminal could obey.
+// its widest cell. Rows may be of different lengths; no line ends with a space.
+// Control characters are escaped, because users write names that a terminal could obey.
 func Columns(indent string, rows [][]string) string {
 	var widths []int
 	for i, row := range rows {

@@ -44,8 +44,8 @@ func TaskTie(a, b *model.Task) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key), cmp.Compare(a.UID, b.UID))
 }
 
-// neededByRole reports whether the minimum of its role needs a task: the tasks with the lowest numbers count. As in jobReady, minimums of roles
-// count only if minMember covers all of them.
+// neededByRole reports whether the minimum of its role needs a task: the tasks with the lowest numbers count. As in jobReady, minimums of
+// roles count only if minMember covers all of them.
 func neededByRole(t *model.Task) bool {
 	j := t.Job
 	return j != nil && len(j.RoleMin) > 0 && j.MinMember >= j.RoleMinTotal && t.Index >= 0 && t.Index < j.RoleMin[t.Role]

@@ -109,9 +109,8 @@ func displaceVerb() Verb {
 			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
 				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
 				"was promised on their nodes stays there, or moves to where there is room. Of a job that would go as a whole only those go who " +
-				"are needed, if it can spare these instead of others, which is tried for up to 256 subsets of their pods. The rows of the " +
-				"section are asked about all units in their order, of which each goes as a whole or not at all, and once more about those that " +
-				"remain.",
+				"are needed, if it can spare these instead of others, which is tried for up to 256 subsets of its pods. The rows of the " +
+				"section are asked about all units in order, of which each goes as a whole or not at all, and again about those that remain.",
 			"With `unit: gang`, `preemptor` is the first of the job's tasks that wait; `preemptive` is asked about what all of them request " +
 				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; nodes are " +
 				"tried by score. Victims may be anywhere: the whole cluster is one domain.",

@@ -16,7 +16,9 @@ import (
 // that is full of pods of lower priority. As many of these are evicted as the minimum of the gang needs, whatever the order.
 func TestEvictionsDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
-	p := takerPolicyOf(t, "[enqueue, allocate, preempt, backfill]", []string{"{name: priority}, {name: gang}, {name: conformance}, {name: predicates}"})
+	p := takerPolicyOf(t, "[enqueue, allocate, preempt, backfill]", []string{
+		"{name: priority}, {name: gang}, {name: conformance}, {name: predicates}",
+	})
 	rapid.Check(t, func(t *rapid.T) {
 		least := rapid.IntRange(1, 4).Draw(t, "minimum")
 		replicas := least + rapid.IntRange(0, 4).Draw(t, "elastic")
@@ -68,7 +70,8 @@ func TestEvictionsDoNotDependOnOrder(t *testing.T) {
 
 // podOf is a pod of a PodGroup in the namespace ml.
 func podOf(group string, i int, priority int, fields, phase string) string {
-	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s-%d, namespace: ml, annotations: {scheduling.k8s.io/group-name: %s}}\n"+
+	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\n"+
+		"metadata: {name: %s-%d, namespace: ml, annotations: {scheduling.k8s.io/group-name: %s}}\n"+
 		"spec: {schedulerName: volcano, priority: %d, %scontainers: [{name: c, image: i, resources: {requests: {cpu: \"1\"}}}]}\n"+
 		"status: {phase: %s}\n", group, i, group, priority, fields, phase)
 }

@@ -33,7 +33,7 @@ func (b *Book) Note(id ID, o Object, deleted bool, mistakes []error) {
 	}
 	var why []string
 	for _, err := range mistakes {
-		if wrong, ok := err.(interface{ Problem() string }); ok { //nolint:errorlint // these are errors of objects, and wrap none
+		if wrong, ok := err.(interface{ Problem() string }); ok {
 			why = append(why, wrong.Problem())
 		}
 	}
