@@ -346,7 +346,8 @@ func (d *drawer) force() string {
 	}
 	text := fmt.Sprintf("    - {verb: displace, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
 		"commit: %s, turn: %s, onNoNode: %q", pick(d, "", " && job.starving", " && !job.ready"),
-		pick(d, "queue", "otherQueues", "otherQueues", "job"), pick(d, "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost", "byCost"),
+		pick(d, "queue", "otherQueues", "otherQueues", "job"), pick(d, "preemptable", "reclaimable"),
+		pick(d, "byScore", "byOrder", "byCost", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "job", "task"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
 	if d.IntN(2) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,19 @@ func main() {
 
 // run is the whole program: arguments and streams in, exit code out.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
+	errs = &messages{errs}
 	return exitCode(with(newRootCommand(), args, in, out, errs).Execute(), errs)
+}
+
+// messages writes warnings and errors, which name objects of users, without the character that begins a command to the terminal.
+type messages struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (m *messages) Write(text []byte) (int, error) {
+	if _, err := m.to.Write(bytes.ReplaceAll(text, []byte{'\x1b'}, []byte(`\x1b`))); err != nil {
+		return 0, fmt.Errorf("write a message: %w", err)
+	}
+	return len(text), nil
 }
 
 // with gives a command arguments and streams.

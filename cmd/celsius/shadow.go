@@ -144,7 +144,7 @@ func (s *shadow) follow(errs io.Writer) {
 	s.Tell = func(d *beside.Difference) {
 		say(errs, "%s %s %s\n", d.At.Format(time.TimeOnly), d.Kind, d)
 	}
-	if f, ok := errs.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // descriptors are small
+	if !onTerminal(errs) {
 		return
 	}
 	last := time.Now()
@@ -154,6 +154,15 @@ func (s *shadow) follow(errs io.Writer) {
 			say(errs, "%s %s\n", now.Format(time.TimeOnly), x.Line())
 		}
 	}
+}
+
+// onTerminal reports whether messages go to a terminal.
+func onTerminal(errs io.Writer) bool {
+	if m, ok := errs.(*messages); ok {
+		errs = m.to
+	}
+	f, ok := errs.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // descriptors are small
 }
 
 func (s *shadow) tell(out io.Writer, r *beside.Report) error {

@@ -378,3 +378,16 @@ func TestSimulateWarnsOfObjectsOfClusters(t *testing.T) {
 		}
 	}
 }
+
+// Warnings name objects of users: what a name contains does not reach the terminal as a command.
+func TestMessagesEscapeCommandsToTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"snapshot.yaml": "apiVersion: v1\nkind: List\nitems:\n" +
+		"- apiVersion: scheduling.volcano.sh/v1beta1\n  kind: PodGroup\n" +
+		"  metadata: {name: \"pg\\e[31m\", namespace: ml, uid: 5b1c}\n  spec: {minMember: 1}\n"})
+	var out, errs bytes.Buffer
+	run([]string{"simulate", filepath.Join(dir, "snapshot.yaml")}, nil, &out, &errs)
+	if text := out.String() + errs.String(); strings.Contains(text, "\x1b") || !strings.Contains(text, `pg\x1b[31m`) {
+		t.Errorf("got %q", text)
+	}
+}

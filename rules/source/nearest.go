@@ -18,6 +18,9 @@ func Nearest(word string, among []string) string {
 	best, most := nearness{}, max(1, len(w)/3)
 	for _, candidate := range among {
 		c := []rune(strings.ToLower(candidate))
+		if max(len(c)-len(w), len(w)-len(c)) > most || len(w) > longestWord && !slices.Equal(w, c) {
+			continue
+		}
 		d := edits(w, c)
 		// A word of which no letter is left was not meant, nor was the opposite.
 		if d > most || d >= max(len(w), len(c)) && d > 0 || opposite(string(w), string(c), d) {
@@ -30,6 +33,9 @@ func Nearest(word string, among []string) string {
 	}
 	return best.word
 }
+
+// longestWord bounds the words that are compared letter by letter, which takes time that grows with the square of their length.
+const longestWord = 100
 
 // Suggest words what would be right in the place of a word that is not among those that are known.
 func Suggest(word string, among []string) string {

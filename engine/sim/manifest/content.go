@@ -136,10 +136,17 @@ func (l *loader) taskContent(v source.Value, i int, t *batchv1alpha1.TaskSpec) {
 // lifeContent checks how a pod's life is to be played.
 func (l *loader) lifeContent(v source.Value, annotations map[string]string, containers []corev1.Container) {
 	_, mistakes := ReadLife(annotations[LifeAnnotation], containerNames(containers))
-	for _, m := range mistakes {
+	for i, m := range mistakes {
+		if i == mostOfOne { // all are at the same place, and each takes time to find it
+			l.report(v.Issuef("", "and %d more mistakes", len(mistakes)-i))
+			return
+		}
 		l.report(v.Issuef("", "%v", m))
 	}
 }
+
+// mostOfOne is how many mistakes of one annotation are reported.
+const mostOfOne = 20
 
 func (l *loader) oneOf(v source.Value, word string, words []string) {
 	for _, w := range words {
