@@ -1,7 +1,6 @@
 package action
 
 import (
-	"slices"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/kept"
@@ -31,7 +30,7 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
 		return
 	}
-	if x.lacksLeftOut(j) {
+	if kept.LacksLeftOut(x.c, j) {
 		return
 	}
 	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
@@ -46,18 +45,4 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 		x.kept = kept.New(x.c, x.plan.Now, gate)
 	}
 	x.kept.Keep(j, least)
-}
-
-// lacksLeftOut reports whether the pods that a job lacks exist but are left out, because the scheduler cannot read them. A place for such a
-// pod, or for a gang that is too small without it, would remain empty.
-func (x *Cycle) lacksLeftOut(j *model.Job) bool {
-	out := int64(len(slices.DeleteFunc(x.c.Past.Unread.PodsOf(j.Key), func(pod string) bool { return x.c.Tasks[pod] != nil })))
-	if out == 0 {
-		return false
-	}
-	missing := -out
-	for _, count := range x.c.Missing(j) {
-		missing += count
-	}
-	return missing <= 0 || j.Valid()+missing < j.MinMember
 }

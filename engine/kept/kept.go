@@ -47,6 +47,20 @@ func PatientUntil(j *model.Job) time.Time {
 	return j.AdmittedAt.Add(patience)
 }
 
+// LacksLeftOut reports whether the pods that a job lacks exist but are left out, because the scheduler cannot read them. A place for such a
+// pod, or for a gang that is too small without it, would remain empty.
+func LacksLeftOut(c *model.Cluster, j *model.Job) bool {
+	out := int64(len(slices.DeleteFunc(c.Past.Unread.PodsOf(j.Key), func(pod string) bool { return c.Tasks[pod] != nil })))
+	if out == 0 {
+		return false
+	}
+	missing := -out
+	for _, count := range c.Missing(j) {
+		missing += count
+	}
+	return missing <= 0 || j.Valid()+missing < j.MinMember
+}
+
 // New keeps nothing yet.
 func New(c *model.Cluster, now time.Time, allocatable func(*model.Task) bool) *Places {
 	k := &Places{c: c, now: now, allocatable: allocatable, queues: map[*model.Queue]*model.Task{}}

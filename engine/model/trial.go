@@ -38,7 +38,7 @@ type left struct {
 // Try begins a trial.
 func Try(c *Cluster) *Trial {
 	x := &Trial{
-		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone()},
+		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone(), Unread: c.Past.Unread.Clone()},
 		nominated: make(map[*Task]string, len(c.books.nominated)),
 	}
 	for t := range c.books.nominated {

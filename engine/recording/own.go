@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/rivals"
+	"github.com/celsius-scheduler/celsius/engine/unread"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
@@ -26,6 +27,8 @@ type own struct {
 	Fired  map[string]time.Time `json:"fired,omitempty"`
 	Rivals rivals.Book          `json:"rivals"`
 
+	// unread has the mistakes of objects; a recording contains these objects instead.
+	unread unread.Book
 	// lenient means that restore leaves out tasks with objects that it can no longer read. For a recording, such a task is an error.
 	lenient bool
 }
@@ -45,7 +48,7 @@ type admitted struct {
 
 // ownOf is what a cluster has of its own between two cycles.
 func ownOf(c *model.Cluster) *own {
-	o := &own{Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone()}
+	o := &own{Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), unread: c.Past.Unread.Clone()}
 	maps.Copy(o.Fired, c.Past.Fired)
 	seen := 0
 	for key, t := range c.Tasks {
@@ -117,7 +120,11 @@ func restore(c *model.Cluster, objects []model.Delta, o *own) error {
 			c.Nominate(t, node)
 		}
 	}
-	c.Past = model.Past{Fired: o.Fired, Rivals: o.Rivals}
+	past := model.Past{Fired: o.Fired, Rivals: o.Rivals, Unread: o.unread}
+	if past.Unread.Empty() {
+		past.Unread = c.Past.Unread
+	}
+	c.Past = past
 	return nil
 }
 

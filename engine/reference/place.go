@@ -323,6 +323,9 @@ func (x *cycle) await(step *policy.Step, j *model.Job) {
 	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
 		return
 	}
+	if kept.LacksLeftOut(x.c, j) {
+		return
+	}
 	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
 		*at = until
 	}

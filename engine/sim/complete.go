@@ -128,6 +128,9 @@ func (c *completion) complete(i manifest.Item) {
 		o.Status.Phase = cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending)
 	case *corev1.ResourceQuota:
 		c.completeQuota(i, o)
+		c.warnUnapplied(i)
+	case *corev1.LimitRange:
+		c.warnUnapplied(i)
 	case *metricsv1beta1.NodeMetrics:
 		if o.Timestamp.IsZero() {
 			o.Timestamp = metav1.NewTime(c.world.now)

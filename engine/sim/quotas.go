@@ -18,6 +18,13 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
+// warnUnapplied warns that pods of Jobs are created whatever a ResourceQuota or a LimitRange states.
+func (c *completion) warnUnapplied(i manifest.Item) {
+	if !refuse.IsApplied {
+		c.warn(i.Value.Issuef("", "%s is not applied to the pods that Jobs create, because this page lacks the code of the API server", i.ID()))
+	}
+}
+
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
 func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	if q.Status.Hard == nil {

@@ -2,6 +2,7 @@
 package unread
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,6 +43,9 @@ func (b *Book) Note(id ID, o Object, deleted bool, mistakes []error) {
 	}
 	b.objects[id] = o
 }
+
+// Clone returns a copy that does not change with the book.
+func (b *Book) Clone() Book { return Book{maps.Clone(b.objects)} }
 
 // Empty reports whether no object has mistakes.
 func (b *Book) Empty() bool { return len(b.objects) == 0 }
