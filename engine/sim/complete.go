@@ -126,11 +126,8 @@ func (c *completion) complete(i manifest.Item) {
 	case *schedulingv1beta1.PodGroup:
 		o.Spec.Queue = c.queueOf(o.Namespace, o.Spec.Queue)
 		o.Status.Phase = cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending)
-	case *corev1.ResourceQuota:
-		c.completeQuota(i, o)
-		c.warnUnapplied(i)
-	case *corev1.LimitRange:
-		c.warnUnapplied(i)
+	case *corev1.ResourceQuota, *corev1.LimitRange:
+		c.completeRestriction(i)
 	case *metricsv1beta1.NodeMetrics:
 		if o.Timestamp.IsZero() {
 			o.Timestamp = metav1.NewTime(c.world.now)

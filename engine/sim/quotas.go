@@ -18,8 +18,11 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// warnUnapplied warns that pods of Jobs are created whatever a ResourceQuota or a LimitRange states.
-func (c *completion) warnUnapplied(i manifest.Item) {
+// completeRestriction completes a ResourceQuota. It warns where pods of Jobs are created whatever a ResourceQuota or a LimitRange states.
+func (c *completion) completeRestriction(i manifest.Item) {
+	if q, ok := i.Object.(*corev1.ResourceQuota); ok {
+		c.completeQuota(i, q)
+	}
 	if !refuse.IsApplied {
 		c.warn(i.Value.Issuef("", "%s is not applied to the pods that Jobs create, because this page lacks the code of the API server", i.ID()))
 	}
