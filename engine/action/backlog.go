@@ -21,7 +21,7 @@ type backlog struct {
 
 	cursor  follow.Cursor[*model.Job]
 	cycle   uint64
-	local   bool   // a job's status is told by the job and its waits alone, and by the sizes of nodes and the limits of queues
+	local   bool   // the status of a job depends only on the job, its waits, the sizes of nodes and the limits of queues
 	sizes   uint64 // Session.NodeSizes at the last statuses
 	limits  uint64 // Cluster.QueueLimits at the last statuses
 	ordered bool   // a job blocked its queue in the last cycle, so the plan depends on the order of jobs

@@ -253,12 +253,12 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
-	enough := found
+	fits := found // if the rows permitted it
 	if found {
 		gone = x.needed(t, row, gone)
 		found = x.permitted(t, gone)
 	}
-	if !found && (enough || len(lets) < len(candidates)) {
+	if !found && (fits || len(lets) < len(candidates)) {
 		x.Txn.Rollback(start)
 		gone, found = x.anySet(t, row, candidates)
 	}
@@ -268,7 +268,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		}
 		return r, found
 	}
-	if enough {
+	if fits {
 		x.vain.OnlyTogether()
 		return Room{}, false
 	}

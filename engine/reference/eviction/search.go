@@ -203,11 +203,11 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
-	enough := found
+	fits := found // if the rows permitted it
 	if found {
 		gone, found = x.permitted(t, x.needed(t, row, gone))
 	}
-	if !found && x.enough(t, row, candidates) && (enough || len(lets) < len(candidates)) {
+	if !found && x.enough(t, row, candidates) && (fits || len(lets) < len(candidates)) {
 		x.Txn.Rollback(start)
 		gone, found = x.anySet(t, row, candidates)
 	}
@@ -218,15 +218,15 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		return r, found
 	}
 	x.Txn.Rollback(start)
-	if enough {
+	if fits {
 		x.vain.OnlyTogether()
 		return Room{}, false
 	}
-	switch enough := x.enough(t, row, candidates); {
+	switch {
 	case back:
 		x.vain.TakenBack()
 	case len(candidates) == 0:
-	case !enough:
+	case !x.enough(t, row, candidates):
 		x.vain.TooLittle()
 	case len(lets) == len(candidates):
 		x.vain.StillRefused(why)
