@@ -76,7 +76,8 @@ func Sites() []Site {
 	return []Site{
 		order(QueueOrder, "A sort key of a queue. First difference in tier order, then creation time, then name.", "queue"),
 		order(JobOrder, "A sort key of a job. First difference in tier order, then creation time, then namespace and name.", "job"),
-		order(TaskOrder, "A sort key of a task. First difference in tier order; then tasks that the minimum of their role needs come first, then numeric suffix, creation time, namespace and name.",
+		order(TaskOrder, "A sort key of a task. First difference in tier order; then tasks that the minimum of their role needs come first, "+
+			"then numeric suffix, creation time, namespace and name.",
 			"task"),
 		say(JobValid, "deny", "Must hold, or the job is left, with this reason on its PodGroup. All.", nil, "job"),
 		say(JobReady, "deny", "May the job's placements be kept? All.", nil, "job"),
