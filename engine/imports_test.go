@@ -105,7 +105,8 @@ var mayImport = map[string]string{
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
 		"rules/source " + allCRDs,
-	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session engine/unread engine/volume " + allCRDs,
+	"engine/recording": "engine engine/extender engine/model engine/policy engine/rivals engine/session engine/unread " +
+		"engine/volume " + allCRDs,
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session engine/slab engine/subsets",
 	"engine":           "engine/model engine/policy engine/session engine/action",
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
