@@ -27,6 +27,8 @@ type Cycle struct {
 	Titles Titles
 	// Controllers returns why a batch Job has no pods, or why its pods do not run, as the controllers report it. nil: this is not known.
 	Controllers func(job string) string
+	// Refused are the jobs of which the API server refuses pods, in order.
+	Refused []string
 
 	cluster *model.Cluster
 	decided *decisions        // nil: not put in order yet
@@ -290,6 +292,13 @@ func (x *Cycle) all() string {
 	}
 	for _, wait := range x.Plan.Waits {
 		explain(wait.Job)
+	}
+	for _, name := range x.Refused {
+		if j := called(x, name); j != nil {
+			explain(j.Key)
+		} else {
+			out.WriteString(withoutPods(x, func(key string) bool { return key == name }))
+		}
 	}
 	if out.Len() == 0 {
 		return "nothing was decided\n"

@@ -55,7 +55,7 @@ func (w *World) arrive() error {
 	if n == 0 {
 		return nil
 	}
-	return w.take(items).Err()
+	return w.take(w.restricted(items)).Err()
 }
 
 // schedule notes when something next happens to a pod by itself: it starts as soon as
@@ -106,9 +106,16 @@ func (w *World) kubelet() error {
 				if alone {
 					w.remove(group)
 				}
-				if again != nil {
+				if again == nil {
+					continue
+				}
+				now, restricted := w.restricted([]manifest.Item{{Kind: "Pod", Object: again, OfJob: true}})
+				for range now {
 					w.written[id] = again
 					changed = append(changed, again)
+				}
+				for _, i := range restricted {
+					w.withheld[id] = i
 				}
 				continue
 			}

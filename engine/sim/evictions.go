@@ -20,8 +20,10 @@ type afresh struct {
 	again  map[manifest.ID]bool // pods that come again
 	// written are the pods of jobs of the short format, as they were written: their jobs' controllers are not there to be asked.
 	written map[manifest.ID]*corev1.Pod
-	// created are the pods that the world created, and refusals state for Jobs why the API server refuses pods that they lack.
-	created  map[manifest.ID]bool
+	// withheld are the pods of jobs of the short format that a LimitRange or a ResourceQuota restricts. They are created when their job is
+	// admitted, and what restricts them admits them.
+	withheld map[manifest.ID]manifest.Item
+	// refusals state for jobs why the API server refuses pods that they lack.
 	refusals map[manifest.ID]string
 	machine  *statemachines.Machine // the lifecycle of Jobs; nil until it is needed
 }
@@ -29,7 +31,7 @@ type afresh struct {
 func newAfresh() afresh {
 	return afresh{
 		unmade: map[manifest.ID]bool{}, again: map[manifest.ID]bool{}, written: map[manifest.ID]*corev1.Pod{},
-		created: map[manifest.ID]bool{}, refusals: map[manifest.ID]string{},
+		withheld: map[manifest.ID]manifest.Item{}, refusals: map[manifest.ID]string{},
 	}
 }
 
@@ -48,6 +50,11 @@ func (a *afresh) anew(id manifest.ID, now metav1.Time) *corev1.Pod {
 	return p
 }
 
+// groupID returns the PodGroup of a pod.
+func groupID(p *corev1.Pod) manifest.ID {
+	return manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}
+}
+
 // lifecycle is the state machine of Jobs, as it ships.
 func (a *afresh) lifecycle() (*statemachines.Machine, error) {
 	if a.machine == nil {
@@ -62,7 +69,7 @@ func (a *afresh) lifecycle() (*statemachines.Machine, error) {
 
 // groupAlone is the PodGroup that was made for a bare pod alone, and goes with it.
 func (s *store) groupAlone(p *corev1.Pod) (manifest.ID, bool) {
-	id := manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}
+	id := groupID(p)
 	o, there := s.objects[id]
 	if !there {
 		return id, false

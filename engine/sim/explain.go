@@ -24,5 +24,8 @@ func (r *Report) Explain(name string) (string, error) {
 	s.Begin(plan.Now)
 	x := explain.New(s, plan)
 	x.Controllers = func(job string) string { return controllersCause(r.world, job) }
+	for _, refused := range r.world.refusedPods() {
+		x.Refused = append(x.Refused, refused.Job)
+	}
 	return x.Named(name)
 }

@@ -142,11 +142,12 @@ func (w *World) controllers() (made bool, err error) {
 			}
 		}
 	}
+	c.shortFormat()
 	if len(c.items) == 0 {
 		return false, nil
 	}
 	items, issues := c.run()
-	return true, append(issues, w.take(items)...).Err()
+	return true, append(issues, w.take(items, nil)...).Err()
 }
 
 // lacking adds the pods that a Job lacks, but those of tasks that wait for others, and says whether there is more to do for it later: as
@@ -164,7 +165,8 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 			continue
 		}
 		if c.knownClasses().Missing(j, task) != "" { // the API server refuses the pods
-			later = true
+			exists := func(pod string) bool { return c.find("Pod", j.Namespace, pod) != nil }
+			c.world.refusals[job], later = cmp.Or(c.world.refusals[job], c.knownClasses().Refused(j, exists)), true
 			continue
 		}
 		for n := range int(task.Replicas) {
@@ -191,7 +193,6 @@ func (c *completion) create(j *batchv1alpha1.Job, plan objects.PodPlan, id manif
 			c.world.refusals[manifest.IDOf(j)] = cmp.Or(c.world.refusals[manifest.IDOf(j)], why)
 			return false
 		}
-		c.world.created[id] = true
 		c.add(manifest.Item{Kind: "Pod", Object: pod})
 	}
 	delete(c.world.again, id)
@@ -221,7 +222,8 @@ func controllersCause(w *World, job string) string {
 	id := manifest.ID{Kind: "Job", Namespace: namespace, Name: name}
 	j, ok := w.objects[id].(*batchv1alpha1.Job)
 	if !ok {
-		return ""
+		id.Kind = "PodGroup"
+		return w.refusals[id]
 	}
 	c := newCompletion(w, nil)
 	if !model.MakesPods(j.Status.State.Phase) {
@@ -246,6 +248,38 @@ func controllersCause(w *World, job string) string {
 		return ""
 	}
 	return strings.TrimSuffix(stuck.Before(waiting), "; ")
+}
+
+// RefusedPods states why a job lacks pods: the API server refuses them.
+type RefusedPods struct {
+	Job   string `json:"job"`
+	Queue string `json:"queue"`
+	Cause string `json:"cause"`
+}
+
+// refusedPods returns the jobs of which the API server refuses pods, in order.
+func (w *World) refusedPods() (out []RefusedPods) {
+	causes, c := maps.Clone(w.refusals), newCompletion(w, nil)
+	for id := range w.ofCluster.Refused {
+		if j, ok := w.objects[id].(*batchv1alpha1.Job); !ok || !model.MakesPods(j.Status.State.Phase) {
+			continue
+		}
+		if why := c.refusedAsStored(id); why != "" {
+			causes[id] = why
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(causes), manifest.CompareIDs) {
+		refused := RefusedPods{Job: model.Key(id.Namespace, id.Name), Cause: causes[id]}
+		g, _ := w.objects[id].(*schedulingv1beta1.PodGroup)
+		if j, ok := w.objects[id].(*batchv1alpha1.Job); ok {
+			refused.Queue, g = j.Spec.Queue, c.groupOf(j)
+		}
+		if g != nil {
+			refused.Queue = g.Spec.Queue
+		}
+		out = append(out, refused)
+	}
+	return out
 }
 
 // runningPods counts the pods that run or have succeeded.

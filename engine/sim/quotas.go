@@ -3,6 +3,8 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
@@ -38,13 +41,20 @@ func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	}
 }
 
-// noteCounted remembers which of the new quotas do not say what is used, and which of the new budgets have no status: the world counts
-// for them.
+// noteCounted remembers which of the new budgets have no status: the world counts for them. For a new quota whose status states what
+// is used, it remembers how much of that the pods of the world do not explain.
 func (w *World) noteCounted(in []metav1.Object) {
 	for _, o := range in {
 		switch o := o.(type) {
 		case *corev1.ResourceQuota:
-			w.counted[manifest.IDOf(o)] = o.Status.Used == nil
+			unexplained := o.Status.Used.DeepCopy()
+			for name, used := range w.usedOf(o) {
+				if amount, stated := unexplained[name]; stated {
+					amount.Sub(used)
+					unexplained[name] = amount
+				}
+			}
+			w.unexplained[manifest.IDOf(o)] = unexplained
 		case *policyv1.PodDisruptionBudget:
 			w.counted[manifest.IDOf(o)] = equality.Semantic.DeepEqual(o.Status, policyv1.PodDisruptionBudgetStatus{})
 		}
@@ -56,19 +66,24 @@ func (w *World) noteCounted(in []metav1.Object) {
 func (w *World) countQuotas() error {
 	var changed []metav1.Object
 	for _, id := range w.sorted("ResourceQuota") {
-		if !w.counted[id] {
-			continue
-		}
-		q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
-		q.Status.Used = corev1.ResourceList{}
-		for name := range q.Status.Hard {
-			q.Status.Used[name] = w.usedOf(q, string(name))
-		}
+		q := w.withUsage(id)
 		if !equality.Semantic.DeepEqual(q, w.objects[id]) {
 			changed = append(changed, q)
 		}
 	}
 	return w.put(changed...)
+}
+
+// withUsage returns a copy of a quota that states what is used now.
+func (w *World) withUsage(id manifest.ID) *corev1.ResourceQuota {
+	q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
+	q.Status.Used = w.usedOf(q)
+	for name, more := range w.unexplained[id] {
+		amount := q.Status.Used[name]
+		amount.Add(more)
+		q.Status.Used[name] = amount
+	}
+	return q
 }
 
 // restrictions returns what restricts the pods of a namespace, with the pods that exist now.
@@ -83,18 +98,9 @@ func (c *completion) restrictions(namespace string) *refuse.Namespace {
 		}
 	}
 	for _, id := range w.sorted("ResourceQuota") {
-		if id.Namespace != namespace {
-			continue
+		if id.Namespace == namespace {
+			n.Quotas = append(n.Quotas, w.withUsage(id))
 		}
-		q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
-		if w.counted[id] {
-			for name := range q.Status.Hard {
-				q.Status.Used[name] = w.usedOf(q, string(name))
-			}
-		} else {
-			w.countCreated(q)
-		}
-		n.Quotas = append(n.Quotas, q)
 	}
 	if c.namespaces == nil {
 		c.namespaces = map[string]*refuse.Namespace{}
@@ -103,12 +109,55 @@ func (c *completion) restrictions(namespace string) *refuse.Namespace {
 	return n
 }
 
-// countCreated adds the pods that the world created to a quota whose status states what was used before.
-func (w *World) countCreated(q *corev1.ResourceQuota) {
-	for id := range w.created {
-		if p, ok := w.objects[id].(*corev1.Pod); ok && id.Namespace == q.Namespace && w.isThere(p) {
-			refuse.Count(q, p)
+// restricted divides items into those that exist now, and the pods of jobs of the short format that a LimitRange or a ResourceQuota of their
+// namespace restricts. As the pods of a Job, these are created when their job is admitted.
+func (w *World) restricted(items []manifest.Item) (now, restricted []manifest.Item) {
+	if !refuse.IsApplied {
+		return items, nil
+	}
+	namespaces := map[string]bool{}
+	note := func(id manifest.ID) {
+		if id.Kind == "LimitRange" || id.Kind == "ResourceQuota" {
+			namespaces[id.Namespace] = true
 		}
+	}
+	for id := range w.objects {
+		note(id)
+	}
+	for _, i := range items {
+		note(i.ID())
+	}
+	for _, i := range items {
+		p, isPod := i.Object.(*corev1.Pod)
+		if isPod && i.OfJob && p.Spec.NodeName == "" && namespaces[p.Namespace] && w.objects[i.ID()] == nil {
+			restricted = append(restricted, i)
+		} else {
+			now = append(now, i)
+		}
+	}
+	return now, restricted
+}
+
+// shortFormat adds the pods of jobs of the short format that were withheld, as far as their jobs are admitted and nothing refuses them.
+func (c *completion) shortFormat() {
+	for _, id := range slices.SortedFunc(maps.Keys(c.world.withheld), manifest.CompareIDs) {
+		delete(c.world.refusals, groupID(c.world.withheld[id].Object.(*corev1.Pod)))
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(c.world.withheld), manifest.CompareIDs) {
+		i := c.world.withheld[id]
+		p := i.Object.(*corev1.Pod).DeepCopy()
+		group := groupID(p)
+		if g, ok := c.world.objects[group].(*schedulingv1beta1.PodGroup); !ok || !objects.Admitted(g) {
+			continue
+		}
+		if why := c.refusal(p); why != "" {
+			c.world.refusals[group] = cmp.Or(c.world.refusals[group], why)
+			continue
+		}
+		p.CreationTimestamp = metav1.NewTime(c.world.now)
+		i.Object = p
+		delete(c.world.withheld, id)
+		c.add(i)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // Formats lists the formats of a report.
@@ -52,6 +53,10 @@ func (r *Report) add(plan *model.Plan) {
 	r.erred = model.SumErrors(r.erred, plan.Errors)
 	plan = told(r.world.cluster, plan)
 	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: decisionsOf(r.world.cluster, plan, false)}
+	for _, refused := range r.world.refusedPods() {
+		wait := &model.Wait{Job: refused.Job, Queue: refused.Queue, Reason: model.Reason{Reason: objects.FailedCreate, Text: refused.Cause}}
+		c.lines = append(c.lines, decision{verb: "wait", what: refused.Job, queue: refused.Queue, why: refused.Cause, wait: wait})
+	}
 	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {
 		return // who waits did so before, for the same reason
 	}

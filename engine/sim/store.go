@@ -14,7 +14,6 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/stored"
-	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // store is the objects of a world.
@@ -81,14 +80,23 @@ func (s *store) unknown(kindName, name string) error {
 	return fmt.Errorf("there is no %s %s", strings.ToLower(kindName), name)
 }
 
-func (s *store) usedOf(q *corev1.ResourceQuota, name string) resource.Quantity {
-	var sum resource.Quantity
+// usedOf returns what the pods of the world use of a quota.
+func (s *store) usedOf(q *corev1.ResourceQuota) corev1.ResourceList {
+	used := corev1.ResourceList{}
+	for name := range q.Status.Hard {
+		used[name] = resource.Quantity{}
+	}
 	for id, o := range s.objects {
-		if p, ok := o.(*corev1.Pod); ok && id.Namespace == q.Namespace && s.isThere(p) && refuse.Applies(q, p) {
-			sum.Add(quotaAmount(p, name))
+		p, ok := o.(*corev1.Pod)
+		if !ok || id.Namespace != q.Namespace || !s.isThere(p) || !refuse.Applies(q, p) {
+			continue
+		}
+		for name, sum := range used {
+			sum.Add(quotaAmount(p, string(name)))
+			used[name] = sum
 		}
 	}
-	return sum
+	return used
 }
 
 // isThere says whether a pod would be there in a cluster in which Jobs' pods are made once their job is let in.
@@ -96,6 +104,6 @@ func (s *store) isThere(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
 	}
-	g, ok := s.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup)
+	g, ok := s.objects[groupID(p)].(*schedulingv1beta1.PodGroup)
 	return p.Spec.NodeName != "" || !ok || string(g.Status.Phase) != model.PhasePending
 }

@@ -16,6 +16,8 @@ type Summary struct {
 	Queues  []QueueSummary `json:"queues"`
 	Nodes   []NodeSummary  `json:"nodes"`
 	Cluster ClusterSummary `json:"cluster"`
+	// RefusedPods are the jobs of which the API server refuses pods.
+	RefusedPods []RefusedPods `json:"refusedPods,omitempty"`
 }
 
 // QueueSummary is what a queue has and wants.
@@ -64,6 +66,8 @@ type ClusterSummary struct {
 	Waiting int `json:"waiting"`
 	// WaitingJobs counts the jobs that still want pods placed.
 	WaitingJobs int `json:"waitingJobs"`
+	// RefusedJobs counts the jobs of which the API server refuses pods.
+	RefusedJobs int `json:"refusedJobs,omitempty"`
 }
 
 // Use is how much of a resource of the ready nodes is in use, in amounts for people.
@@ -78,7 +82,7 @@ type Use struct {
 // use.
 func (w *World) summarise(plan *model.Plan, known func(resource string) bool) Summary {
 	c := w.cluster
-	var s Summary
+	s := Summary{RefusedPods: w.refusedPods()}
 	session := w.decider.Session() // of the last cycle
 	for _, name := range sortedKeys(c.Queues) {
 		q := summariseQueue(c, c.Queues[name])
@@ -98,6 +102,7 @@ func (w *World) summarise(plan *model.Plan, known func(resource string) bool) Su
 		}
 	}
 	s.Cluster.ReadyNodes = c.ReadyNodes
+	s.Cluster.RefusedJobs = len(s.RefusedPods)
 	s.Cluster.Use = useOf(c, known)
 	s.Cluster.Bound, s.Cluster.Evicted = len(plan.Binds), len(plan.Evicts)
 	for _, job := range c.Jobs {
@@ -223,7 +228,11 @@ func (s ClusterSummary) text(over []UseOverTime) string {
 	if s.Evicted > 0 {
 		evicted = fmt.Sprintf(", %d evicted", s.Evicted)
 	}
-	return explain.Columns("", rows) + fmt.Sprintf("\n%s%s; %s bound%s, %s of %s waiting\n",
+	refused := ""
+	if s.RefusedJobs > 0 {
+		refused = ", pods of " + explain.Count(s.RefusedJobs, "job") + " refused"
+	}
+	return explain.Columns("", rows) + fmt.Sprintf("\n%s%s; %s bound%s, %s of %s waiting%s\n",
 		explain.Count(s.Nodes, "node"), ready, explain.Count(s.Bound, "pod"), evicted, explain.Count(s.Waiting, "pod"),
-		explain.Count(s.WaitingJobs, "job"))
+		explain.Count(s.WaitingJobs, "job"), refused)
 }

@@ -58,7 +58,9 @@ type World struct {
 	agenda
 	plugins jobPlugins
 	history history
-	counted map[manifest.ID]bool // quotas and budgets of which the world counts what is used
+	counted map[manifest.ID]bool // budgets for which the world counts
+	// unexplained is what the status of a quota stated, when it came, beyond what the pods of the world used then.
+	unexplained map[manifest.ID]corev1.ResourceList
 	afresh
 	turned bool // the last cycle found PodGroups in another phase, which the next one reads
 }
@@ -89,8 +91,8 @@ func NewWorld(o Options) *World {
 		store:   store{objects: map[manifest.ID]metav1.Object{}, ofCluster: stored.New()},
 		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}, unadmitted: map[manifest.ID]bool{}},
 		history: history{of: map[manifest.ID]*span{}},
-		counted: map[manifest.ID]bool{},
-		afresh:  newAfresh(),
+		counted: map[manifest.ID]bool{}, unexplained: map[manifest.ID]corev1.ResourceList{},
+		afresh: newAfresh(),
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -141,10 +143,11 @@ func (w *World) submit(in []manifest.Item) source.Issues {
 	}
 	c := newCompletion(w, in)
 	items, issues := c.run()
-	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
+	now, restricted := w.restricted(w.holdBack(items, w.now))
+	if issues = append(issues, w.unreadable(append(c.samples, restricted...))...); issues.Err() != nil {
 		return issues
 	}
-	return append(issues, w.take(w.holdBack(items, w.now))...)
+	return append(issues, w.take(now, restricted)...)
 }
 
 // unreadable says what the model would have against objects that are made only later.
@@ -163,8 +166,9 @@ func (w *World) unreadable(samples []manifest.Item) source.Issues {
 	return append(issues, w.ofCluster.Warnings(values)...)
 }
 
-// take puts completed items into the cluster; where the model refuses one, all are taken out again.
-func (w *World) take(items []manifest.Item) source.Issues {
+// take puts completed items into the cluster; where the model refuses one, all are taken out again. The controllers create those that wait
+// for admission later.
+func (w *World) take(items, restricted []manifest.Item) source.Issues {
 	values := make(map[any]source.Value, len(items))
 	before := map[manifest.ID]metav1.Object{}
 	var in []metav1.Object
@@ -183,6 +187,9 @@ func (w *World) take(items []manifest.Item) source.Issues {
 		w.noteLeaving(in)
 		w.noteCounted(in)
 		w.noteMade(items)
+		for _, i := range restricted {
+			w.withheld[i.ID()] = i
+		}
 		return append(issues, w.refused(errors.Join(w.countQuotas(), w.countBudgets()), nil)...)
 	}
 	for _, i := range items {
@@ -299,10 +306,13 @@ func (w *World) remove(id manifest.ID) {
 	w.strike(id)
 	w.history.forget(id, w.now)
 	delete(w.counted, id)
+	delete(w.unexplained, id)
 	delete(w.unmade, id)
 	delete(w.written, id)
-	delete(w.created, id)
 	delete(w.refusals, id)
+	if id.Kind == "PodGroup" {
+		maps.DeleteFunc(w.withheld, func(_ manifest.ID, i manifest.Item) bool { return groupID(i.Object.(*corev1.Pod)) == id })
+	}
 	if id.Kind != "LimitRange" {
 		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
 	}

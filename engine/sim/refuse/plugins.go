@@ -129,17 +129,5 @@ func Applies(q *corev1.ResourceQuota, p *corev1.Pod) bool {
 	return err == nil && applies
 }
 
-// Count adds an existing pod to a quota, if the quota counts it.
-func Count(q *corev1.ResourceQuota, p *corev1.Pod) {
-	if !Applies(q, p) {
-		return
-	}
-	there := *p
-	there.DeletionTimestamp = nil // a world removes the pod when its grace period ends, in simulated time
-	if usage, err := evaluator().Usage(&there); err == nil {
-		q.Status.Used = quota.Add(q.Status.Used, quota.Mask(usage, quota.ResourceNames(q.Status.Hard)))
-	}
-}
-
 // evaluator needs no list of pods and no clock for pods that are not being deleted.
 func evaluator() quota.Evaluator { return core.NewPodEvaluator(nil, clock.RealClock{}) }

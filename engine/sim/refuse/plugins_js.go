@@ -12,6 +12,3 @@ func (n *Namespace) Admit(*corev1.Pod) error { return nil }
 func Applies(q *corev1.ResourceQuota, _ *corev1.Pod) bool {
 	return len(q.Spec.Scopes) == 0 && q.Spec.ScopeSelector == nil
 }
-
-// Count counts nothing, because nothing is refused.
-func Count(*corev1.ResourceQuota, *corev1.Pod) {}
