@@ -29,7 +29,7 @@ func snapshotKinds() []schema.GroupVersionKind {
 		{"scheduling.celsius.dev", "v1alpha1", "SchedulingPolicy"},
 		{"scheduling.volcano.sh", "v1beta1", "Queue PodGroup"},
 		{"batch.volcano.sh", "v1alpha1", "Job"},
-		{"", "v1", "Pod ResourceQuota PersistentVolume PersistentVolumeClaim"},
+		{"", "v1", "Pod ResourceQuota LimitRange PersistentVolume PersistentVolumeClaim"},
 		{"policy", "v1", "PodDisruptionBudget"},
 		{"storage.k8s.io", "v1", "StorageClass CSINode CSIDriver CSIStorageCapacity VolumeAttachment"},
 		{"nodeinfo.volcano.sh", "v1alpha1", "Numatopology"},

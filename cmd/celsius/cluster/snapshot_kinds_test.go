@@ -1,0 +1,34 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+)
+
+// TestSnapshotHasWhatSimulateReads shows that a snapshot contains every kind of Kubernetes' own objects that a simulation reads. Otherwise
+// a simulation of the snapshot decides something else than the cluster.
+func TestSnapshotHasWhatSimulateReads(t *testing.T) {
+	kinds := snapshotKinds()
+	read := 0
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		gvk = schema.GroupVersionKind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+		text := fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata: {name: team-quota}\n", gvk.GroupVersion(), gvk.Kind)
+		objects, _ := manifest.Load(manifest.Options{}, manifest.Source{Name: "object.yaml", Data: []byte(text)})
+		if objects == nil || len(objects.Items) == 0 {
+			continue
+		}
+		read++
+		if !slices.Contains(kinds, gvk) {
+			t.Errorf("simulate reads %s, which a snapshot does not contain", gvk)
+		}
+	}
+	if read < 10 {
+		t.Errorf("only %d kinds are read", read)
+	}
+}
