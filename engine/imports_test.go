@@ -100,7 +100,7 @@ var mayImport = map[string]string{
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/slab " +
 		"engine/verdict",
 	"engine/explain": "engine/model engine/policy engine/report engine/session rules/eval rules/source",
-	"engine/whatif": "engine engine/explain engine/model engine/policy engine/policy/join engine/session rules/source " +
+	"engine/whatif": "engine engine/explain engine/model engine/policy engine/policy/join engine/refuse engine/session rules/source " +
 		"statemachines/jobplugin " +
 		"statemachines/objects crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/compare": "engine engine/explain engine/model engine/policy engine/recording engine/sim engine/sim/manifest engine/volume " +
@@ -117,12 +117,12 @@ var mayImport = map[string]string{
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers engine/subsets",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim": simOurs + " engine/page engine/podspec engine/policy/join engine/sim/classes engine/sim/manifest " +
-		"engine/sim/refuse engine/sim/stored engine/sim/textdiff statemachines statemachines/jobplugin",
+		"engine/refuse engine/sim/stored engine/sim/textdiff statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source statemachines/objects crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1 crds/decode",
 	"engine/sim/classes":     "engine/model engine/sim/manifest rules/source statemachines/objects crds/batch/v1alpha1",
 	"engine/sim/stored":      "engine/model engine/sim/manifest rules/source statemachines/objects crds/batch/v1alpha1",
-	"engine/sim/refuse":      "",
+	"engine/refuse":          "",
 	"engine/sim/textdiff":    "",
 	"engine/sim/choose":      "engine/policy engine/policy/join engine/sim/manifest rules/source crds/policy/v1alpha1",
 	"engine/try":             "engine/sim engine/sim/choose engine/sim/manifest rules/source",
@@ -259,7 +259,7 @@ var mayImportOthers = map[string]string{
 	"engine/sim/choose":         "",
 	"engine/sim/classes":        apiObjects,
 	"engine/sim/stored":         apiObjects,
-	"engine/sim/refuse":         apiObjects + " k8s.io/apiserver k8s.io/kubernetes k8s.io/utils/clock",
+	"engine/refuse":             apiObjects + " k8s.io/apiserver k8s.io/kubernetes k8s.io/utils/clock",
 	"engine/sim/textdiff":       "",
 	"engine/try":                "golang.org/x/tools/txtar",
 	"engine/sim/corpus":         "",

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -137,6 +138,19 @@ func (x *Trial) RemoveOwned(key string) (removed []*Job, found bool) {
 	}
 	x.removeOwner(key, "")
 	return removed, found
+}
+
+// Removed lists the tasks that were removed.
+func (x *Trial) Removed() iter.Seq[*Task] {
+	return func(yield func(*Task) bool) {
+		for _, l := range x.left {
+			for _, t := range l.tasks {
+				if !yield(t) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // removeOwner removes a batch Job. If a UID is given, it removes only the Job with this UID.

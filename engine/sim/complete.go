@@ -16,9 +16,9 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/classes"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
-	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )

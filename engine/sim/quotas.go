@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,8 +15,8 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/podspec"
+	"github.com/celsius-scheduler/celsius/engine/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
-	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -75,10 +74,10 @@ func (w *World) countQuotas() error {
 }
 
 // withUsage returns a copy of a quota that states what is used now.
-func (w *World) withUsage(id manifest.ID) *corev1.ResourceQuota {
-	q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
-	q.Status.Used = w.usedOf(q)
-	for name, more := range w.unexplained[id] {
+func (s *store) withUsage(id manifest.ID) *corev1.ResourceQuota {
+	q := s.objects[id].(*corev1.ResourceQuota).DeepCopy()
+	q.Status.Used = s.usedOf(q)
+	for name, more := range s.unexplained[id] {
 		amount := q.Status.Used[name]
 		amount.Add(more)
 		q.Status.Used[name] = amount
@@ -111,7 +110,7 @@ func (c *completion) restrictions(namespace string) *refuse.Namespace {
 
 // restricted divides items into those that exist now, and the pods of jobs of the short format that a LimitRange or a ResourceQuota of their
 // namespace restricts. As the pods of a Job, these are created when their job is admitted.
-func (w *World) restricted(items []manifest.Item) (now, restricted []manifest.Item) {
+func (s *store) restricted(items []manifest.Item) (now, restricted []manifest.Item) {
 	if !refuse.IsApplied {
 		return items, nil
 	}
@@ -121,7 +120,7 @@ func (w *World) restricted(items []manifest.Item) (now, restricted []manifest.It
 			namespaces[id.Namespace] = true
 		}
 	}
-	for id := range w.objects {
+	for id := range s.objects {
 		note(id)
 	}
 	for _, i := range items {
@@ -129,7 +128,7 @@ func (w *World) restricted(items []manifest.Item) (now, restricted []manifest.It
 	}
 	for _, i := range items {
 		p, isPod := i.Object.(*corev1.Pod)
-		if isPod && i.OfJob && p.Spec.NodeName == "" && namespaces[p.Namespace] && w.objects[i.ID()] == nil {
+		if isPod && i.OfJob && p.Spec.NodeName == "" && namespaces[p.Namespace] && s.objects[i.ID()] == nil {
 			restricted = append(restricted, i)
 		} else {
 			now = append(now, i)
@@ -173,7 +172,7 @@ func (c *completion) refusal(p *corev1.Pod) string {
 	if err == nil {
 		return ""
 	}
-	return cmp.Or(objects.NewRefusals().Text(p.Name, err.Error()), fmt.Sprintf("create pod %s: %v", p.Name, err))
+	return objects.NewRefusals().Reported(p.Name, err)
 }
 
 // quotaAmount is what a pod counts for under one name of a quota.

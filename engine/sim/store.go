@@ -11,8 +11,8 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
-	"github.com/celsius-scheduler/celsius/engine/sim/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/stored"
 )
 
@@ -20,6 +20,8 @@ import (
 type store struct {
 	objects   map[manifest.ID]metav1.Object
 	ofCluster *stored.Objects
+	// unexplained is what the status of a quota stated, when it came, beyond what the pods of the world used then.
+	unexplained map[manifest.ID]corev1.ResourceList
 }
 
 // sorted lists the objects of a kind in order.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
@@ -37,7 +38,10 @@ func Arriving(w *World, sources ...manifest.Source) (*whatif.Change, error) {
 	if len(objects.Policies)+len(objects.JobPlugins) > 0 {
 		return nil, errors.New("what would come has policies or job plugins in it; a policy is said apart")
 	}
-	change := &whatif.Change{}
+	change := &whatif.Change{LimitRanges: []*corev1.LimitRange{}}
+	for _, id := range w.sorted("LimitRange") {
+		change.LimitRanges = append(change.LimitRanges, w.objects[id].(*corev1.LimitRange))
+	}
 	for _, i := range objects.Items {
 		change.Add = append(change.Add, i.Object)
 		if namesake(w, i.Object) && !slices.Contains(change.Delete, objectKey(i.Object)) {

@@ -59,8 +59,6 @@ type World struct {
 	plugins jobPlugins
 	history history
 	counted map[manifest.ID]bool // budgets for which the world counts
-	// unexplained is what the status of a quota stated, when it came, beyond what the pods of the world used then.
-	unexplained map[manifest.ID]corev1.ResourceList
 	afresh
 	turned bool // the last cycle found PodGroups in another phase, which the next one reads
 }
@@ -88,11 +86,13 @@ func NewWorld(o Options) *World {
 		cluster: model.NewCluster(model.Options{
 			Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames), Volumes: o.Volumes,
 		}),
-		store:   store{objects: map[manifest.ID]metav1.Object{}, ofCluster: stored.New()},
+		store: store{
+			objects: map[manifest.ID]metav1.Object{}, ofCluster: stored.New(), unexplained: map[manifest.ID]corev1.ResourceList{},
+		},
 		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}, unadmitted: map[manifest.ID]bool{}},
 		history: history{of: map[manifest.ID]*span{}},
-		counted: map[manifest.ID]bool{}, unexplained: map[manifest.ID]corev1.ResourceList{},
-		afresh: newAfresh(),
+		counted: map[manifest.ID]bool{},
+		afresh:  newAfresh(),
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)

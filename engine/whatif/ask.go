@@ -147,7 +147,7 @@ func (a *arrival) decide(d *engine.Decider, p *policy.Policy, now time.Time) (al
 
 // answer puts together what is told, while the cluster still is as it would be.
 func answer(q Asked, in *arrival, x *explain.Cycle, before *model.Plan) (*Answer, error) {
-	x.Sees = q.Sees
+	x.Sees, x.Controllers = q.Sees, func(job string) string { return in.refused[job].why }
 	out := &Answer{Policy: fmt.Sprintf("%s@%d", x.Plan.Policy, x.Plan.Generation), Time: q.Now}
 	var text strings.Builder
 	sees := func(key string) bool {
@@ -224,8 +224,12 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 	if o.Starts == Later || o.Starts == Never {
 		return o, head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
 	}
-	return o, fmt.Sprintf("%s: %s of %d\n%s%s", head, explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks),
-		places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
+	refused, line := in.refused[o.Job], ""
+	if refused.pods > 0 {
+		line = "  the API server refuses " + explain.Count(refused.pods, "pod") + ": " + refused.why + "\n"
+	}
+	return o, fmt.Sprintf("%s: %s of %d\n%s%s%s", head, explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks)+refused.pods,
+		line, places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
 }
 
 // never says of a job whose pods ask for more than any node has that they do; "" of any other. It is the last that is asked: the pods of a

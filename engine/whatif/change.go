@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/refuse"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -33,6 +34,8 @@ type Change struct {
 	Copies []Copies
 	// Policy decides in place of the one that does, or of the one of its queues, which it then names; nil: they do.
 	Policy *policy.Policy
+	// LimitRanges are those of the cluster, which the model does not contain. nil: they are not known, and restrict nothing.
+	LimitRanges []*corev1.LimitRange
 }
 
 // Copies are so many nodes more that are like one that there is, and empty.
@@ -56,11 +59,24 @@ type arrival struct {
 	jobs  []string // keys of what is asked about, in the order of the change
 	gone  []string // keys of the jobs that are taken away
 	open  []*batchv1alpha1.Job
+
+	limits []*corev1.LimitRange
+	// restricted are the namespaces for which a pod was created. refused states for jobs, by name, why pods of them are not created.
+	restricted map[string]*refuse.Namespace
+	refused    map[string]refusals
+}
+
+// refusals are the pods of a job that the API server refuses.
+type refusals struct {
+	pods int
+	why  string // of the first one
 }
 
 // into makes the change.
 func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arrival, error) {
-	a := &arrival{c: c, trial: trial, now: now}
+	a := &arrival{
+		c: c, trial: trial, now: now, limits: x.LimitRanges, restricted: map[string]*refuse.Namespace{}, refused: map[string]refusals{},
+	}
 	for _, name := range x.Delete {
 		if err := a.remove(name); err != nil {
 			return nil, err
@@ -216,6 +232,9 @@ func (a *arrival) object(o metav1.Object) error {
 		a.next = append(a.next, o)
 	case *corev1.Pod:
 		o.Spec.NodeName, o.Status = "", corev1.PodStatus{}
+		if group := model.Key(o.Namespace, objects.GroupOf(o)); slices.Contains(a.jobs, group) && a.isRefused(group, o) {
+			return nil // as a pod of a Job: it is created when the job is admitted
+		}
 		return a.pod(o)
 	case *v1beta1.Queue:
 		o.Status = v1beta1.QueueStatus{State: v1beta1.QueueStateOpen}
@@ -326,12 +345,52 @@ func (a *arrival) podsOf(job *batchv1alpha1.Job, group string) error {
 				return fmt.Errorf("job %s/%s: %w", job.Namespace, job.Name, err)
 			}
 			pod.UID, pod.CreationTimestamp = types.UID("what-if-"+pod.Name), job.CreationTimestamp
+			if a.isRefused(model.Key(job.Namespace, job.Name), pod) {
+				continue
+			}
 			if err := a.pod(pod); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// isRefused reports whether the API server refuses a pod of a job. If so, it notes why.
+func (a *arrival) isRefused(job string, p *corev1.Pod) bool {
+	n := a.restricted[p.Namespace]
+	if n == nil {
+		n = &refuse.Namespace{}
+		for _, r := range a.limits {
+			if r.Namespace == p.Namespace {
+				n.Ranges = append(n.Ranges, r.DeepCopy())
+			}
+		}
+		for _, q := range a.c.Quotas[p.Namespace] {
+			left := q.Object.DeepCopy()
+			for t := range a.trial.Removed() {
+				if t.Object.Namespace == p.Namespace {
+					refuse.Release(left, t.Object)
+				}
+			}
+			n.Quotas = append(n.Quotas, left)
+		}
+		a.restricted[p.Namespace] = n
+	}
+	if len(n.Ranges)+len(n.Quotas) == 0 {
+		return false
+	}
+	objects.PodDefaults(p)
+	err := n.Admit(p)
+	if err == nil {
+		return false
+	}
+	r := a.refused[job]
+	if r.pods++; r.why == "" {
+		r.why = objects.NewRefusals().Reported(p.Name, err)
+	}
+	a.refused[job] = r
+	return true
 }
 
 // pluginsOf are those of a Job that Celsius knows; the others, which a cluster has added, are left out.

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 )
@@ -38,6 +39,11 @@ func NewRefusals() Refusals {
 		rule(`((?:maximum|minimum) \S+ (?:usage|limit) per \S+ is .*|max limit to request ratio per .*|.* max limit to request ratio .*)`,
 			"a LimitRange of the namespace refuses the pod: %s. Change the amounts in the pod template, or the LimitRange"),
 	}
+}
+
+// Reported states why the API server refused to create a pod. An answer that is not known is stated as it is.
+func (r Refusals) Reported(pod string, err error) string {
+	return cmp.Or(r.Text(pod, err.Error()), fmt.Sprintf("create pod %s: %v", pod, err))
 }
 
 // Text states why the API server refused a pod, with the remedy. It returns "" for an answer that is not known.

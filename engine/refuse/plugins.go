@@ -129,5 +129,16 @@ func Applies(q *corev1.ResourceQuota, p *corev1.Pod) bool {
 	return err == nil && applies
 }
 
+// Release subtracts a pod that is removed from a quota that counts it.
+func Release(q *corev1.ResourceQuota, p *corev1.Pod) {
+	if !Applies(q, p) {
+		return
+	}
+	if usage, err := evaluator().Usage(p); err == nil {
+		used := quota.SubtractWithNonNegativeResult(q.Status.Used, quota.Mask(usage, quota.ResourceNames(q.Status.Used)))
+		q.Status.Used = quota.Mask(used, quota.ResourceNames(q.Status.Used))
+	}
+}
+
 // evaluator needs no list of pods and no clock for pods that are not being deleted.
 func evaluator() quota.Evaluator { return core.NewPodEvaluator(nil, clock.RealClock{}) }

@@ -1,4 +1,4 @@
-// Package refuse decides whether the API server admits the pods that a world creates. It uses Kubernetes' own code of the admission plugins
+// Package refuse decides whether the API server admits the pods that a world or a question creates. It uses Kubernetes' own code of the admission plugins
 // LimitRanger and ResourceQuota.
 package refuse
 
