@@ -14,13 +14,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/coverage"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/engine/sim/textdiff"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -31,7 +34,9 @@ own. A scenario brings its policy as a section, or names one of --policy by its
 name; where it names none, the only one of --policy decides, else default.
 
 A scenario fails where something else is printed than it expects, where it
-cannot be run, and where a row errs and none of its lines expects that.
+cannot be run, and where a row errs and none of its lines expects that. Each
+scenario is decided a second time by the definition, a plain implementation that
+keeps nothing and reuses nothing; a difference fails the scenario.
 
 Below the scenarios stands what of the policies' own rows was asked: each row,
 and each condition of it (what && and || join, what stands before ?, a whole
@@ -54,6 +59,7 @@ type policyTest struct {
 	given     map[string]*source.Document
 	otherwise string
 	recorder  coverage.Recorder
+	decide    engine.DecideFunc // for the definition; nil: the definition decides
 }
 
 func newPolicyTestCommand() *cobra.Command {
@@ -190,9 +196,52 @@ func (t *policyTest) one(file string) (tested, error) {
 			return tested{}, fmt.Errorf("update scenario: %w", err)
 		}
 	}
-	o.Update, o.Compile, o.World.Decide = false, t.recorder.Load, new(reference.Run).Decide
-	_, _ = sim.RunScenario(file, data, o) // what it prints was compared above
-	return out, nil
+	o.Update, o.Compile, o.World.Decide = false, t.recorder.Load, t.definition()
+	plain, err := sim.RunScenario(file, data, o)
+	if out.failure == "" {
+		out.failure, err = differs(r.Plans, plain.Plans, err)
+	} else {
+		err = nil
+	}
+	return out, err
+}
+
+// definition returns the plain implementation of a cycle, which evaluates each expression each time.
+func (t *policyTest) definition() engine.DecideFunc {
+	if t.decide != nil {
+		return t.decide
+	}
+	return new(reference.Run).Decide
+}
+
+// differs states how the plans of the definition differ from those that passed. It returns "" if they are the same. A plan for which a row
+// had too few steps left is not compared, because the two count steps differently.
+func differs(plans, plain []*model.Plan, err error) (failure string, failed error) {
+	const fault = "the scheduler decides something else than its definition does. This is a fault of Celsius, not of the policy. " +
+		"Report it with the scenario and the policy:\n"
+	if err != nil {
+		return fault + err.Error(), nil
+	}
+	for i := range max(len(plans), len(plain)) {
+		if i >= len(plans) || i >= len(plain) {
+			return fmt.Sprintf("%s%d cycles, but %d by the definition", fault, len(plans), len(plain)), nil
+		}
+		if report.OutOfSteps(plans[i]) || report.OutOfSteps(plain[i]) {
+			return "", nil
+		}
+		was, err := report.Written(plain[i])
+		if err != nil {
+			return "", err //nolint:wrapcheck // it states what it wrote
+		}
+		is, err := report.Written(plans[i])
+		if err != nil {
+			return "", err //nolint:wrapcheck // it states what it wrote
+		}
+		if was != is {
+			return fmt.Sprintf("%scycle %d: - is the definition, + was decided\n%s", fault, i+1, textdiff.Lines(was, is)), nil
+		}
+	}
+	return "", nil
 }
 
 // failureOf says why a scenario failed; "": it passed.

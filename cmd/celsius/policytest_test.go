@@ -8,8 +8,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // keptPolicy keeps nodes for a team, and has a row that errs where neither node nor job has a label tier.
@@ -167,6 +172,39 @@ func TestPolicyTest(t *testing.T) {
 	}
 	golden(t, filepath.Join(goldens, "policy-test.json"), written("coverage.json"))
 	golden(t, filepath.Join(goldens, "policy-test.xml"), written("junit.xml"))
+}
+
+// TestPolicyTestComparesWithTheDefinition shows that a scenario whose expectations hold fails if the definition decides something else.
+func TestPolicyTestComparesWithTheDefinition(t *testing.T) {
+	t.Chdir(keptTests(t))
+	for _, test := range []struct {
+		wrong func(*model.Plan)
+		want  string
+	}{
+		{nil, ""},
+		{func(p *model.Plan) { p.Binds[0].Node = "theirs" }, `-    "node": "theirs"`},
+		{func(p *model.Plan) { p.Binds[0].Score++ }, `-    "score": `},
+		{func(p *model.Plan) { p.Admits = nil }, `+  "admits": [`},
+	} {
+		runner := policyTest{policies: []string{"kept.yaml"}}
+		if err := runner.readPolicies(); err != nil {
+			t.Fatal(err)
+		}
+		runner.decide = func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+			plan := new(engine.Decider).Decide(c, p, now)
+			if test.wrong != nil {
+				test.wrong(plan)
+			}
+			return plan
+		}
+		r, err := runner.one("tests/team.txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (r.failure == "") != (test.want == "") || !strings.Contains(r.failure, test.want) {
+			t.Errorf("the scenario fails with %q, want %q", r.failure, test.want)
+		}
+	}
 }
 
 func TestPolicyTestExitCodes(t *testing.T) {

@@ -3,6 +3,8 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -28,4 +30,10 @@ func Written(plan *model.Plan) (string, error) {
 		}
 	}
 	return fmt.Sprintf("%s\nkept until %s", data, p.KeptUntil), nil
+}
+
+// OutOfSteps reports whether a row had no steps left for all that it was asked in a cycle. How many steps it takes depends on what is
+// remembered, so two implementations need not agree on such a plan.
+func OutOfSteps(plan *model.Plan) bool {
+	return slices.ContainsFunc(plan.Errors, func(e model.RuleError) bool { return e.OverBudget > 0 && strings.Contains(e.Text, "a cycle") })
 }

@@ -25,7 +25,7 @@ func TestScenariosByReference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if slices.ContainsFunc(engine.Plans, usedUp) {
+			if slices.ContainsFunc(engine.Plans, report.OutOfSteps) {
 				t.Skip("a row had no steps left in a cycle, on which what is remembered does not draw: the reference has no such budget (decision 31)")
 			}
 			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: byReference()})
@@ -57,7 +57,7 @@ func TestWatchedScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			diff := cmp.Diff(writtenPlans(t, plain.Plans), writtenPlans(t, watched.Plans))
-			if usesUp := slices.ContainsFunc(plain.Plans, usedUp); diff != "" && !usesUp || len(watched.Plans) != len(plain.Plans) {
+			if usesUp := slices.ContainsFunc(plain.Plans, report.OutOfSteps); diff != "" && !usesUp || len(watched.Plans) != len(plain.Plans) {
 				t.Errorf("-plain +watched:\n%s", diff)
 			}
 			// Policies that are joined are compiled once more, together.
@@ -82,11 +82,6 @@ func writtenPlans(t *testing.T, plans []*model.Plan) []string {
 		out = append(out, text)
 	}
 	return out
-}
-
-// usedUp says that a row had no steps left for all that it was asked in a cycle.
-func usedUp(plan *model.Plan) bool {
-	return slices.ContainsFunc(plan.Errors, func(e model.RuleError) bool { return e.OverBudget > 0 && strings.Contains(e.Text, "a cycle") })
 }
 
 // byReference are the options of a world in which the definition decides.
