@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed" // the page's template and script
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/page"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 //go:embed page.html
@@ -90,12 +92,15 @@ func (r *Report) html() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the page's template: %w", err)
 	}
-	data := r.pageData()
+	data, err := json.Marshal(r.pageData())
+	if err != nil {
+		return nil, fmt.Errorf("write the page's data: %w", err)
+	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Policy": data.Policy, "Data": data, "Style": template.CSS(page.Style()),
+		"Policy": source.Escape(r.policyName()), "Data": json.RawMessage(source.EscapeJSON(data)), "Style": template.CSS(page.Style()),
 		"Components": template.JS(page.Components()), "Script": template.JS(pageScript),
-		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(r.complaints())),
+		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(source.Escape(r.complaints()))),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the page: %w", err)
@@ -116,13 +121,18 @@ func (r *Report) heading() string {
 	return text
 }
 
+// policyName is the name of the policy that decided; "" if nothing was decided.
+func (r *Report) policyName() string {
+	if len(r.Plans) == 0 {
+		return ""
+	}
+	return r.Plans[0].Policy
+}
+
 func (r *Report) pageData() *pageData {
 	d := &pageData{
-		From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
+		Policy: r.policyName(), From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
 		texts: map[string]int{}, moreText: map[string]int{}, Figures: r.figures(),
-	}
-	if len(r.Plans) > 0 {
-		d.Policy = r.Plans[0].Policy
 	}
 	d.text("") // is 0
 	for i, c := range r.cycles {
