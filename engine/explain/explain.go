@@ -233,7 +233,7 @@ func withoutPods(x *Cycle, fits func(key string) bool) string {
 		cause, why := "its phase is "+string(phase)+": its controller creates no more pods", controllersCause(x, key)
 		switch {
 		case model.IsSuspended(phase):
-			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
+			cause = "it is suspended (phase " + string(phase) + "): " + cmp.Or(why, "it has no pods until it is resumed")
 		case model.MakesPods(phase):
 			if cause = why; cause == "" {
 				continue
