@@ -37,15 +37,11 @@ type completion struct {
 	classes classes.Classes // of the new items and of the world; nil until the first use
 	// namespaces restrict the pods that controllers create; an admitted pod counts at once.
 	namespaces map[string]*refuse.Namespace
-
-	names map[string][]string    // of all objects by kind, for hints; in order
-	hints map[manifest.ID]string // which object may be meant by a name that no object has
+	hints      source.Hints
 }
 
 func newCompletion(w *World, items []manifest.Item) *completion {
-	c := &completion{
-		world: w, byID: map[manifest.ID]manifest.Item{}, names: map[string][]string{}, hints: map[manifest.ID]string{},
-	}
+	c := &completion{world: w, byID: map[manifest.ID]manifest.Item{}}
 	for _, i := range items {
 		c.add(i)
 	}

@@ -152,39 +152,20 @@ func (c *completion) parent(i manifest.Item, q *schedulingv1beta1.Queue) {
 	}
 }
 
-// mostSuggestions limits how many wrong names of one input are compared with all names of a kind. There can be thousands of both.
-const mostSuggestions = 100
-
 // near is a hint that names the nearest object of a kind, or "".
 func (c *completion) near(kindName, name string) string {
-	id := manifest.ID{Kind: kindName, Name: name}
-	hint, known := c.hints[id]
-	if known || len(c.hints) == mostSuggestions {
-		return hint
-	}
-	if c.names[kindName] == nil {
-		c.names[kindName] = c.namesOf(kindName)
-	}
-	if near := source.Nearest(name, c.names[kindName]); near != "" {
-		hint = "did you mean " + near + "?"
-	}
-	c.hints[id] = hint
-	return hint
-}
-
-// namesOf returns the names of the objects of a kind, in order.
-func (c *completion) namesOf(kindName string) []string {
-	names := []string{}
-	for id := range c.byID {
-		if id.Kind == kindName {
-			names = append(names, id.Name)
+	return c.hints.DidYouMean(kindName, name, func() (names []string) {
+		for id := range c.byID {
+			if id.Kind == kindName {
+				names = append(names, id.Name)
+			}
 		}
-	}
-	for id := range c.world.objects {
-		if id.Kind == kindName {
-			names = append(names, id.Name)
+		for id := range c.world.objects {
+			if id.Kind == kindName {
+				names = append(names, id.Name)
+			}
 		}
-	}
-	slices.Sort(names)
-	return names
+		slices.Sort(names)
+		return names
+	})
 }

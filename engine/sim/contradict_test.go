@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // TestSuggestionsAreBounded loads more pods on wrong nodes than names are looked for. All of them are reported, and pods that name the same
@@ -14,7 +15,7 @@ func TestSuggestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	text.WriteString("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: node-1, uid: n}}\n")
-	const pods = mostSuggestions + 20
+	const pods = source.MostHints + 20
 	for i := range pods + 1 {
 		fmt.Fprintf(&text, "- {apiVersion: v1, kind: Pod, metadata: {name: p%d, uid: p%d}, "+
 			"spec: {schedulerName: celsius, nodeName: node-1-%d, containers: [{name: c}]}}\n", i, i, i%pods)
@@ -26,7 +27,7 @@ func TestSuggestionsAreBounded(t *testing.T) {
 			hints++
 		}
 	}
-	if want := mostSuggestions + 1; hints != want || len(issues) != pods+1 {
+	if want := source.MostHints + 1; hints != want || len(issues) != pods+1 {
 		t.Errorf("%d hints of %d issues, want %d of %d", hints, len(issues), want, pods+1)
 	}
 }

@@ -161,8 +161,8 @@ func (k keeper) move(m *statemachines.Machine, step statemachines.Step) error {
 		return err
 	}
 	j := k.job.DeepCopy()
-	if is := batchv1alpha1.JobPhase(next.Phase); is != j.Status.State.Phase && !k.ends() {
-		j.Status.State = batchv1alpha1.JobState{} // its reason and message were about the phase before
+	if !k.waits() { // else the message also states why the next phase begins
+		j.Status.State.Reason, j.Status.State.Message = "", ""
 	}
 	j.Status.State.Phase = batchv1alpha1.JobPhase(next.Phase)
 	j.Status.RetryCount += int32(next.Counters["retryCount"])
@@ -198,11 +198,6 @@ func (k keeper) waits() bool {
 	default:
 		return false
 	}
-}
-
-// ends reports whether the Job waits for its pods to terminate, and is suspended or ends after that. Its message states the cause of both.
-func (k keeper) ends() bool {
-	return k.waits() && k.job.Status.State.Phase != batchv1alpha1.Restarting
 }
 
 func (k keeper) phase() string {

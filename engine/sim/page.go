@@ -92,13 +92,14 @@ func (r *Report) html() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the page's template: %w", err)
 	}
-	data, err := json.Marshal(r.pageData())
+	d := r.pageData()
+	data, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("write the page's data: %w", err)
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Policy": source.Escape(r.policyName()), "Data": json.RawMessage(source.EscapeJSON(data)), "Style": template.CSS(page.Style()),
+		"Policy": source.Escape(d.Policy), "Data": json.RawMessage(source.EscapeJSON(data)), "Style": template.CSS(page.Style()),
 		"Components": template.JS(page.Components()), "Script": template.JS(pageScript),
 		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(source.Escape(r.complaints()))),
 	})
@@ -121,18 +122,13 @@ func (r *Report) heading() string {
 	return text
 }
 
-// policyName is the name of the policy that decided; "" if nothing was decided.
-func (r *Report) policyName() string {
-	if len(r.Plans) == 0 {
-		return ""
-	}
-	return r.Plans[0].Policy
-}
-
 func (r *Report) pageData() *pageData {
 	d := &pageData{
-		Policy: r.policyName(), From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
+		From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
 		texts: map[string]int{}, moreText: map[string]int{}, Figures: r.figures(),
+	}
+	if len(r.Plans) > 0 {
+		d.Policy = r.Plans[0].Policy
 	}
 	d.text("") // is 0
 	for i, c := range r.cycles {

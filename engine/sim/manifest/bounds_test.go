@@ -56,8 +56,9 @@ func TestPodsThatExistAreNotCreated(t *testing.T) {
 	t.Parallel()
 	docs := []string{jobText("a", "", 99), jobText("b", "", 2), jobText("ended", "", 99) + "status: {state: {phase: Completed}}\n"}
 	for n := range 2 {
-		docs = append(docs, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: b-w-%d, ownerReferences: [{apiVersion: batch.volcano.sh/v1alpha1, "+
-			"kind: Job, name: b, uid: b, controller: true}]}\nspec: {containers: [{name: c}]}\n", n))
+		docs = append(docs, fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: b-w-%d, ownerReferences: [{"+
+			"apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: b, uid: b, controller: true}]}\n"+
+			"spec: {containers: [{name: c}]}\n", n))
 	}
 	ids, issues := loaded(docs...)
 	if len(ids) != len(docs) || len(issues) > 0 {
@@ -101,7 +102,8 @@ func TestSecondOfAClusterIsLeftOut(t *testing.T) {
 		if len(objects.Items) != 1 || objects.Items[0].Object.GetUID() != "a" || len(objects.Policies) != 1 {
 			t.Errorf("objects %v, policies %v", objects.Items, objects.Policies)
 		}
-		if want := "Pod default/p is left out: Pod default/p is there twice; the first is at f:1"; issues[0].Message != want && issues[1].Message != want {
+		want := "Pod default/p is left out: Pod default/p is there twice; the first is at f:1"
+		if issues[0].Message != want && issues[1].Message != want {
 			t.Errorf("issues %v, want %q", issues, want)
 		}
 	}
