@@ -83,8 +83,8 @@ func TestEvictedJob(t *testing.T) {
 	}
 }
 
-// TestStatesOfOtherPhasesAreForgotten shows that a Job loses the message of its status when its phase changes. If the Job terminates its pods,
-// the message stays until they are gone.
+// TestStatesOfOtherPhasesAreForgotten shows that a Job loses the message of its status when its phase changes. If the Job terminates its
+// pods, the message stays until they are gone.
 func TestStatesOfOtherPhasesAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, fmt.Sprintf(evictedJob, "{event: PodEvicted, action: AbortJob}"))

@@ -10,7 +10,8 @@ type Hints struct {
 	hints map[[2]string]string
 }
 
-// DidYouMean suggests the nearest of the names of a kind, which are in order. It returns "" if no name is near, or after too many wrong names.
+// DidYouMean suggests the nearest of the names of a kind, which are in order. It returns "" if no name is near, or after too many wrong
+// names.
 func (h *Hints) DidYouMean(kind, word string, names func() []string) (hint string) {
 	if h.hints == nil {
 		h.known, h.hints = map[string][]string{}, map[[2]string]string{}
