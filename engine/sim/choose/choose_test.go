@@ -62,3 +62,34 @@ func TestPoliciesOfAClusterWithMistakesAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestPoliciesThatDoNotJoinAreLeftOut shows that a policy of queues of a cluster is left out if it cannot be joined with the chosen policy.
+// If a user wrote it for the simulation, it is a mistake.
+func TestPoliciesThatDoNotJoinAreLeftOut(t *testing.T) {
+	t.Parallel()
+	const base = `{apiVersion: scheduling.celsius.dev/v1alpha1, kind: SchedulingPolicy,
+  metadata: {name: base, uid: u}, spec: {pipeline: [allocate],
+  tiers: [{name: t, tables: [{name: own, inline: {jobReady: [{name: r, expression: "true"}],
+    attributes: [{name: servedBy, on: queue, settle: cycle, expression: "'me'"}]}}]}]}}
+`
+	for meta, stored := range map[string]bool{"name: part, uid: v": true, "name: part": false} {
+		part := policyText(meta, `queues: "queue.name == 'team'", pipeline: [allocate]`)
+		objects, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: "f", Data: []byte(base + "---\n" + part)})
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		chosen, issues, err := Policy(objects.Policies, nil)
+		if err != nil || (issues.Err() == nil) != stored {
+			t.Errorf("%s: %v, %v", meta, err, issues)
+		}
+		if !stored {
+			continue
+		}
+		if chosen.Policy == nil || chosen.Policy.Name != "base" || len(chosen.Policy.Joined()) > 0 {
+			t.Errorf("policy %+v decides", chosen.Policy)
+		}
+		if text := issues.Error(); !strings.Contains(text, "SchedulingPolicy part is left out: ") {
+			t.Errorf("the issues are %s", text)
+		}
+	}
+}
