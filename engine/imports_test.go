@@ -173,7 +173,7 @@ var mayImport = map[string]string{
 		"engine/live/serving engine/podspec engine/whatif rules/source statemachines/objects " + allCRDs,
 	"cmd/celsius/try": "engine/page",
 	"cmd/celsius/dashboard": "cmd/celsius/try crds/informers engine/explain engine/live engine/live/questions engine/live/scrape " +
-		"engine/model engine/page engine/podspec engine/policy engine/policy/parts " + allCRDs,
+		"engine/model engine/page engine/podspec engine/policy engine/policy/parts rules/source " + allCRDs,
 	"cmd/celsius/lsp": "cmd/celsius/schemas engine/policy engine/policy/facts rules rules/source statemachines statemachines/jobplugin " +
 		"webhook",
 	"cmd/celsius/schemas": "crds engine/policy engine/policy/kinds engine/sim/manifest rules rules/source rules/typed statemachines " +

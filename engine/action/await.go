@@ -33,9 +33,7 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	if kept.LacksLeftOut(x.c, j) {
 		return
 	}
-	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
-		*at = until
-	}
+	x.plan.DecideBy(until)
 	x.result.unsettled = true
 	if x.kept == nil {
 		var gate func(*model.Task) bool

@@ -226,8 +226,9 @@ func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 	}
 	if first := x.kept.Take(t, choice.Row); first != nil {
 		x.result.unsettled = true
-		if patient := kept.PatientUntil(t.Job); patient.After(x.plan.Now) {
-			x.s.Until(patient)
+		if at := kept.NextTry(t.Job, first); !at.IsZero() {
+			x.s.Until(at)
+			x.plan.DecideBy(at)
 		}
 		x.taskWait(t, report.KeptFor(first, x.s.Policy().MayName(t.Namespace, first.Namespace)), nil)
 		return placed{}, false

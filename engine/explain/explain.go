@@ -175,8 +175,14 @@ func (x *Cycle) jobsAndPods(fits func(key string) bool) string {
 	return out.String()
 }
 
-// Named explains all jobs and pods of a name, with or without its namespace. "all" is every job that the cycle had to do with.
+// Named explains all jobs and pods of a name, with or without its namespace. "all" is every job that the cycle had to do with. Long values
+// are cut, and control characters are escaped, as Columns does.
 func (x *Cycle) Named(name string) (string, error) {
+	text, err := x.named(name)
+	return source.Escape(source.ShortWords(text)), err
+}
+
+func (x *Cycle) named(name string) (string, error) {
 	if name == "all" {
 		return x.all(), nil
 	}
@@ -229,7 +235,7 @@ func withoutPods(x *Cycle, fits func(key string) bool) string {
 		cause, why := "its phase is "+string(phase)+": its controller creates no more pods", controllersCause(x, key)
 		switch {
 		case model.IsSuspended(phase):
-			cause = "it is suspended (phase " + string(phase) + "): it has no pods until it is resumed"
+			cause = "it is suspended (phase " + string(phase) + "): " + cmp.Or(why, "it has no pods until it is resumed")
 		case model.MakesPods(phase):
 			if cause = why; cause == "" {
 				continue

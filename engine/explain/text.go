@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
+
+// widest is the most characters that a column is wide. One long cell must not make each of many rows long.
+const widest = 320
 
 // Columns lays rows of cells out so that each column but the last is as wide as
 // its widest cell. Rows may be of different lengths; no line ends with a space.
@@ -17,14 +20,14 @@ import (
 func Columns(indent string, rows [][]string) string {
 	var widths []int
 	for i, row := range rows {
-		rows[i] = escaped(row)
+		rows[i] = shown(row)
 	}
 	for _, row := range rows {
 		for i, cell := range row[:max(len(row)-1, 0)] {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], min(utf8.RuneCountInString(cell), widest))
 		}
 	}
 	var out strings.Builder
@@ -34,7 +37,7 @@ func Columns(indent string, rows [][]string) string {
 		for i, cell := range row {
 			line.WriteString(cell)
 			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+				line.WriteString(strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0)+2))
 			}
 		}
 		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
@@ -42,32 +45,15 @@ func Columns(indent string, rows [][]string) string {
 	return out.String()
 }
 
-// escaped returns a row with control characters of its cells as a Go string literal writes them.
-func escaped(row []string) []string {
+// shown returns a row without most of long values in its cells, and with visible control characters.
+func shown(row []string) []string {
 	for i, cell := range row {
-		if strings.ContainsFunc(cell, isControl) {
+		if text := source.Escape(source.Short(cell)); text != cell {
 			row = slices.Clone(row)
-			row[i] = escape(cell)
+			row[i] = text
 		}
 	}
 	return row
-}
-
-func escape(text string) string {
-	var out strings.Builder
-	for _, c := range text {
-		if isControl(c) {
-			out.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
-		} else {
-			out.WriteRune(c)
-		}
-	}
-	return out.String()
-}
-
-// isControl reports whether a character moves the cursor, or changes the direction of text; a line feed is left to the layout.
-func isControl(c rune) bool {
-	return c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c))
 }
 
 // Count is "1 node", or "2 nodes".

@@ -19,3 +19,19 @@ func TestColumnsEscapeControlCharacters(t *testing.T) {
 		t.Error("a control character is left")
 	}
 }
+
+// TestColumnsCutLongCells lays out a long cell above many short ones. It is cut, and the other rows do not become as long.
+func TestColumnsCutLongCells(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{strings.Repeat("x", 100_000), strings.Repeat("word ", 20_000), strings.Repeat("y", 100_000)}}
+	for range 1000 {
+		rows = append(rows, []string{"a", "b", "c"})
+	}
+	got := explain.Columns("", rows)
+	if most := 1_000_000; len(got) > most {
+		t.Errorf("%d bytes, want at most %d", len(got), most)
+	}
+	if first, _, _ := strings.Cut(got, "\n"); len(first) > 5000 || strings.Count(first, "…") != 3 {
+		t.Errorf("the first row is %s", first)
+	}
+}

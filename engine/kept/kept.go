@@ -39,12 +39,21 @@ type alike struct {
 // cluster with PodGroups that it deletes as soon as they are admitted.
 const patience = 30 * time.Second
 
-// PatientUntil returns the time from which places that are kept for jobs of other namespaces do not hold back a job.
-func PatientUntil(j *model.Job) time.Time {
+// patientUntil returns the time from which places that are kept for jobs of other namespaces do not hold back a job.
+func patientUntil(j *model.Job) time.Time {
 	if j.AdmittedAt.IsZero() {
 		return j.CreatedAt.Add(patience)
 	}
 	return j.AdmittedAt.Add(patience)
+}
+
+// NextTry returns when a job gets the places that are kept for first, although nothing else changes. The zero time: there is no such
+// moment, because places that are kept for a job of the same namespace stay kept.
+func NextTry(j, first *model.Job) (at time.Time) {
+	if first.Namespace == j.Namespace {
+		return at
+	}
+	return patientUntil(j)
 }
 
 // LacksLeftOut reports whether the pods that a job lacks exist but are left out, because the scheduler cannot read them. A place for such a
@@ -234,7 +243,7 @@ func (k *Places) Take(t *model.Task, row int32) *model.Job {
 	if k == nil || len(k.shapes) == 0 {
 		return nil
 	}
-	if first := k.holder(t, row); first != nil && (first.Namespace == t.Job.Namespace || k.now.Before(PatientUntil(t.Job))) {
+	if first := k.holder(t, row); first != nil && (first.Namespace == t.Job.Namespace || k.now.Before(patientUntil(t.Job))) {
 		return first
 	}
 	for i := range k.shapes {

@@ -42,10 +42,18 @@ type Plan struct {
 	// Asks is what extenders are to be asked: what rows of the policy read, and was not said yet, or too long ago.
 	Asks []extender.Ask `json:"asks,omitempty"`
 
-	// KeptUntil is when the first of the places is free again that were kept for a job whose pods are on their way; zero: none were.
+	// KeptUntil is when the next cycle decides differently about places that are kept, although nothing else changes: a place is not kept any
+	// more, or not from a job of another namespace. The zero time: no place is kept.
 	KeptUntil time.Time `json:"-"`
 	// Same says that, but for Now, this is the plan of the cycle before, which was at the same state.
 	Same bool `json:"-"`
+}
+
+// DecideBy lowers KeptUntil to a moment. It ignores the zero time.
+func (p *Plan) DecideBy(at time.Time) {
+	if !at.IsZero() && (p.KeptUntil.IsZero() || at.Before(p.KeptUntil)) {
+		p.KeptUntil = at
+	}
 }
 
 // Remember records in the cluster for which tasks the plan evicts its victims.

@@ -215,6 +215,7 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 		return placed{}, false
 	}
 	if first := x.kept.Take(t, best.Row); first != nil {
+		x.plan.DecideBy(kept.NextTry(t.Job, first))
 		x.taskWait(t, report.KeptFor(first, x.p.MayName(t.Namespace, first.Namespace)), nil)
 		return placed{}, false
 	}
@@ -326,9 +327,7 @@ func (x *cycle) await(step *policy.Step, j *model.Job) {
 	if kept.LacksLeftOut(x.c, j) {
 		return
 	}
-	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
-		*at = until
-	}
+	x.plan.DecideBy(until)
 	if x.kept == nil {
 		var gate func(*model.Task) bool
 		if step.Gate(policy.Allocatable) {

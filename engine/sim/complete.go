@@ -37,6 +37,7 @@ type completion struct {
 	classes classes.Classes // of the new items and of the world; nil until the first use
 	// namespaces restrict the pods that controllers create; an admitted pod counts at once.
 	namespaces map[string]*refuse.Namespace
+	hints      source.Hints
 }
 
 func newCompletion(w *World, items []manifest.Item) *completion {

@@ -154,19 +154,18 @@ func (c *completion) parent(i manifest.Item, q *schedulingv1beta1.Queue) {
 
 // near is a hint that names the nearest object of a kind, or "".
 func (c *completion) near(kindName, name string) string {
-	var names []string
-	for id := range c.byID {
-		if id.Kind == kindName {
-			names = append(names, id.Name)
+	return c.hints.DidYouMean(kindName, name, func() (names []string) {
+		for id := range c.byID {
+			if id.Kind == kindName {
+				names = append(names, id.Name)
+			}
 		}
-	}
-	for id := range c.world.objects {
-		if id.Kind == kindName {
-			names = append(names, id.Name)
+		for id := range c.world.objects {
+			if id.Kind == kindName {
+				names = append(names, id.Name)
+			}
 		}
-	}
-	if near := nearest(name, names); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return ""
+		slices.Sort(names)
+		return names
+	})
 }

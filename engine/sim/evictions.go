@@ -168,6 +168,9 @@ func (k keeper) move(m *statemachines.Machine, step statemachines.Step) error {
 		return err
 	}
 	j := k.job.DeepCopy()
+	if !k.waits() { // else the message also states why the next phase begins
+		j.Status.State.Reason, j.Status.State.Message = "", ""
+	}
 	j.Status.State.Phase = batchv1alpha1.JobPhase(next.Phase)
 	j.Status.RetryCount += int32(next.Counters["retryCount"])
 	if step.Effect != "sync" {

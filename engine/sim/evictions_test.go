@@ -83,6 +83,36 @@ func TestEvictedJob(t *testing.T) {
 	}
 }
 
+// TestStatesOfOtherPhasesAreForgotten shows that a Job loses the message of its status when its phase changes. If the Job terminates its
+// pods, the message stays until they are gone.
+func TestStatesOfOtherPhasesAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newTestWorld(t, fmt.Sprintf(evictedJob, "{event: PodEvicted, action: AbortJob}"))
+	cycleByDefault(t, w)
+	cycleByDefault(t, w) // now they run
+	state := func(phase batchv1alpha1.JobPhase, message string) {
+		t.Helper()
+		j := theJob(w).DeepCopy()
+		j.Status.State = batchv1alpha1.JobState{Phase: phase, Message: message}
+		if err := w.put(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state(batchv1alpha1.Running, "2 pods wait for an image")
+	evict(t, w, "default/j-a-1")
+	if got := theJob(w).Status.State; got.Phase != batchv1alpha1.Aborting || got.Message != "" {
+		t.Errorf("the state is %+v", got)
+	}
+	state(batchv1alpha1.Aborting, "a policy asks for AbortJob")
+	if err := w.Advance(manifest.GracePeriod); err != nil {
+		t.Fatal(err)
+	}
+	cycleByDefault(t, w)
+	if got := theJob(w).Status.State; got.Phase != batchv1alpha1.Aborted || got.Message != "a policy asks for AbortJob" {
+		t.Errorf("the state is %+v", got)
+	}
+}
+
 // TestEvictedTooOften shows that a Job that restarts upon evictions ends when it has done so as often as it may.
 func TestEvictedTooOften(t *testing.T) {
 	t.Parallel()

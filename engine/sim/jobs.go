@@ -227,7 +227,7 @@ func controllersCause(w *World, job string) string {
 	}
 	c := newCompletion(w, nil)
 	if !model.MakesPods(j.Status.State.Phase) {
-		return w.ofCluster.Refused[id]
+		return cmp.Or(w.ofCluster.Refused[id], j.Status.State.Message)
 	}
 	if why := cmp.Or(c.refusedAsStored(id), w.refusals[id]); why != "" {
 		return why

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed" // the page's template and script
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/page"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 //go:embed page.html
@@ -90,12 +92,16 @@ func (r *Report) html() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the page's template: %w", err)
 	}
-	data := r.pageData()
+	d := r.pageData()
+	data, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("write the page's data: %w", err)
+	}
 	var out bytes.Buffer
 	err = t.Execute(&out, map[string]any{
-		"Policy": data.Policy, "Data": data, "Style": template.CSS(page.Style()),
+		"Policy": source.Escape(d.Policy), "Data": json.RawMessage(source.EscapeJSON(data)), "Style": template.CSS(page.Style()),
 		"Components": template.JS(page.Components()), "Script": template.JS(pageScript),
-		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(r.complaints())),
+		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(source.Escape(r.complaints()))),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the page: %w", err)

@@ -66,7 +66,7 @@ func (i Issue) Error() string {
 		b.WriteString("warning: ")
 	}
 	if i.Path != "" {
-		b.WriteString(i.Path + ": ")
+		b.WriteString(oneLine(i.Path) + ": ")
 	}
 	b.WriteString(oneLine(i.Message))
 	if i.Hint != "" {
@@ -75,8 +75,10 @@ func (i Issue) Error() string {
 	return b.String()
 }
 
+// oneLine returns a text as one line, without most of long values, and with visible control characters.
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	lines := strings.FieldsFunc(Short(text), func(r rune) bool { return r == '\n' || r == '\r' })
+	return Escape(strings.Join(lines, " "))
 }
 
 // Render gives the line of Error, and below it the author's line with carets under the place.

@@ -15,20 +15,20 @@ import (
 // writes disableJobOrder does not mean enableJobOrder.
 func Nearest(word string, among []string) string {
 	w := []rune(strings.ToLower(word))
-	best, most := nearness{}, max(1, len(w)/3)
+	best, most, d := nearness{}, max(1, len(w)/3), distances{}
 	for _, candidate := range among {
 		c := []rune(strings.ToLower(candidate))
 		if max(len(c)-len(w), len(w)-len(c)) > most || len(w) > longestWord && !slices.Equal(w, c) {
 			continue
 		}
-		d := edits(w, c)
+		away := d.edits(w, c, most)
 		// A word of which no letter is left was not meant, nor was the opposite.
-		if d > most || d >= max(len(w), len(c)) && d > 0 || opposite(string(w), string(c), d) {
+		if away > most || away >= max(len(w), len(c)) && away > 0 {
 			continue
 		}
-		n := nearness{candidate, d, !sameLetters(w, c), max(len(c)-len(w), len(w)-len(c))}
-		if best.word == "" || n.compare(best) < 0 {
-			best = n
+		n := nearness{candidate, away, !sameLetters(w, c), max(len(c)-len(w), len(w)-len(c))}
+		if (best.word == "" || n.compare(best) < 0) && !d.opposite(string(w), string(c), away) {
+			best, most = n, away // a word with more edits is not nearer
 		}
 	}
 	return best.word
@@ -75,15 +75,24 @@ func sameLetters(a, b []rune) bool {
 	return slices.Equal(a, b)
 }
 
-// edits is the Damerau-Levenshtein distance in which no part is edited twice.
-func edits(a, b []rune) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+// distances computes distances between words. It keeps the memory of one computation for the next one.
+type distances struct{ before, last, row []int }
+
+// edits is the Damerau-Levenshtein distance in which no part is edited twice. If the distance is above most, the result is any number above
+// most: the computation ends as soon as this is certain.
+func (d *distances) edits(a, b []rune, most int) int {
+	if n := len(b) + 1; cap(d.row) < n {
+		d.before, d.last, d.row = make([]int, n), make([]int, n), make([]int, n)
+	}
+	before, last, row := d.before[:len(b)+1], d.last[:len(b)+1], d.row[:len(b)+1]
 	for j := range row {
 		row[j] = j
 	}
+	leastBefore, least := 0, 0
 	for i := range a {
 		before, last, row = last, row, before
 		row[0] = i + 1
+		leastBefore, least = least, row[0]
 		for j := range b {
 			cost := 1
 			if a[i] == b[j] {
@@ -93,6 +102,10 @@ func edits(a, b []rune) int {
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
+			least = min(least, row[j+1])
+		}
+		if least > most && leastBefore >= most { // a swap adds one edit to the row before
+			return most + 1
 		}
 	}
 	return row[len(b)]
@@ -122,8 +135,10 @@ func opposites() [][2]string {
 func negations() []string { return []string{"un", "in", "non", "not", "no", "anti", "dis", "de"} }
 
 // opposite says whether a word comes nearer to a candidate, which is so many edits away, by turning it into its opposite.
-func opposite(word, candidate string, away int) bool {
-	nearer := func(turned string) bool { return turned != word && edits([]rune(turned), []rune(candidate)) < away }
+func (d *distances) opposite(word, candidate string, away int) bool {
+	nearer := func(turned string) bool {
+		return turned != word && away > 0 && d.edits([]rune(turned), []rune(candidate), away-1) < away
+	}
 	for _, o := range opposites() {
 		if nearer(strings.Replace(word, o[0], o[1], 1)) || nearer(strings.Replace(word, o[1], o[0], 1)) {
 			return true

@@ -1,6 +1,11 @@
 package source
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestNearest(t *testing.T) {
 	for _, c := range []struct {
@@ -55,8 +60,31 @@ func TestEdits(t *testing.T) {
 		{"日本", "本日", 1},
 		{"ca", "abc", 3}, // no part is edited twice
 	} {
-		if got := edits([]rune(c.a), []rune(c.b)); got != c.want {
-			t.Errorf("edits(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		var d distances
+		for most := range 9 {
+			got := d.edits([]rune(c.a), []rune(c.b), most)
+			if c.want <= most && got != c.want || c.want > most && got <= most {
+				t.Errorf("edits(%q, %q, %d) = %d, want %d", c.a, c.b, most, got, c.want)
+			}
 		}
+	}
+}
+
+// TestNearestOfManyLongNames looks for many wrong names among many names that differ in few letters. Without limits, this takes about 40 s.
+func TestNearestOfManyLongNames(t *testing.T) {
+	const most = 10 * time.Second
+	var names []string
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("n%06d-%s", i, strings.Repeat("a", 87)))
+	}
+	start := time.Now()
+	for i := range names {
+		wrong := fmt.Sprintf("m%06d-%s", i+300, strings.Repeat("a", 87))
+		if Nearest(wrong, names) == "" {
+			t.Fatalf("nothing is near %s", wrong)
+		}
+	}
+	if took := time.Since(start); took > most {
+		t.Errorf("%s, want at most %s", took, most)
 	}
 }

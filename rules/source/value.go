@@ -100,7 +100,7 @@ func (v Value) extent() (start, end int) {
 
 // Issuef makes an error at the value's place; hint says what would be right, "" if there is nothing to say.
 func (v Value) Issuef(hint, format string, args ...any) Issue {
-	message := fmt.Sprintf(format, args...)
+	message, hint := Short(fmt.Sprintf(format, args...)), Short(hint)
 	if v.at == nil {
 		return Issue{Path: v.path, Width: 1, Message: message, Hint: hint}
 	}
@@ -213,19 +213,19 @@ func knownHint(name string, known []string) string {
 
 func (v Value) join(key string) string { return strings.TrimPrefix(v.path+pathStep(key), ".") }
 
-// pathStep writes a key as a step of a path: .name, or ["any text"].
+// pathStep writes a key as a step of a path: .name, or ["any text"]. A long key is cut, because all values below it have it in their paths.
 func pathStep(key string) string {
 	for i, c := range key {
 		begins := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 		follows := i > 0 && (c >= '0' && c <= '9' || c == '-')
 		if !begins && !follows {
-			return "[" + strconv.Quote(key) + "]"
+			return "[" + strconv.Quote(cutMiddle(key, longestShown)) + "]"
 		}
 	}
 	if key == "" {
 		return `[""]`
 	}
-	return "." + key
+	return "." + cutMiddle(key, longestShown)
 }
 
 // Get gives a field of a mapping; it is absent if there is none, or v is not a mapping.

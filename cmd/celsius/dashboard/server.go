@@ -21,6 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/page"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Path is what one must be allowed to get, as metrics are at /metrics, to see a dashboard that is shared. All that tells of the cluster is
@@ -168,13 +169,19 @@ func data(s *state, p *pictures, c cluster) http.Handler {
 	return mux
 }
 
+// visibleJSON returns an object as JSON in which control characters are visible, as celsius shows them in a terminal.
+func visibleJSON(object any) ([]byte, error) {
+	text, err := json.Marshal(object)
+	return source.EscapeJSON(text), err //nolint:wrapcheck // the caller states what it writes
+}
+
 // answer writes an object as JSON.
 func answer(w http.ResponseWriter, r *http.Request, object any, there bool) {
 	if !there {
 		http.Error(w, fmt.Sprintf("there is no %s of that name", strings.TrimPrefix(r.URL.Path, Path+"/")), http.StatusNotFound)
 		return
 	}
-	text, err := json.Marshal(object)
+	text, err := visibleJSON(object)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

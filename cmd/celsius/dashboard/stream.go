@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -101,7 +100,7 @@ func (s *sent) append(out []byte, now *picture) ([]byte, error) {
 		return out, nil
 	}
 	if e, any := now.heat.after(s.heat); any {
-		data, err := json.Marshal(e)
+		data, err := visibleJSON(e)
 		if err != nil {
 			return nil, fmt.Errorf("write the nodes: %w", err)
 		}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -540,7 +539,7 @@ func (s *state) draw(before *picture, about overview, now time.Time) *picture {
 		name string
 		view any
 	}{{"overview", top}, {"queues", queues}, {"line", s.line(x, "")}, {"policies", s.policiesView()}} {
-		data, err := json.Marshal(section.view)
+		data, err := visibleJSON(section.view)
 		if err != nil { // a number that is none: it is sent when it is mended
 			continue
 		}

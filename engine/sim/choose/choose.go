@@ -27,19 +27,21 @@ func (c *Chosen) Text() string { return fmt.Sprintf("policy %s (%s)\n\n", c.Poli
 // Policy compiles the policy by which a world of files runs: named, or where that is nil the only one among those of the files that is of
 // all queues, the default one where there is none. Shadows are chosen only where there is no other. The active ones that serve queues of
 // their own stand beside it, in the order of their names, as in a cluster. The issues are of all that are compiled; with a mistake nothing
-// is chosen. An error says that there are several to choose from.
+// is chosen. A policy with mistakes that was read from a cluster is left out with warnings, as the scheduler of the cluster does, unless it
+// is named. An error says that there are several to choose from.
 func Policy(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, source.Issues, error) {
 	var none Chosen
+	var issues source.Issues
 	if named == nil {
-		all := whole(files, false)
+		all := sound(whole(files, false), &issues)
 		if len(all) == 0 {
-			all = whole(files, true)
+			all = sound(whole(files, true), &issues)
 		}
 		switch len(all) {
 		case 0:
-			doc, issues := policy.Embedded("default")
-			if issues.Err() != nil {
-				return none, issues, nil
+			doc, mistakes := policy.Embedded("default")
+			if mistakes.Err() != nil {
+				return none, mistakes, nil
 			}
 			named = &manifest.Uncompiled{Name: "default", Doc: doc}
 		case 1:
@@ -49,27 +51,89 @@ func Policy(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, so
 			for i := range all {
 				names[i] = all[i].Name
 			}
-			return none, nil, fmt.Errorf("there are %d policies, %s", len(all), strings.Join(names, ", "))
+			return none, issues, fmt.Errorf("there are %d policies, %s", len(all), strings.Join(names, ", "))
 		}
 	}
-	base, issues := policy.Load(named.Doc)
-	var parts []*policy.Policy
-	for _, p := range slices.SortedFunc(slices.Values(files), func(a, b manifest.Uncompiled) int { return cmp.Compare(a.Name, b.Name) }) {
-		if p.Name == named.Name || !ofQueues(p) || modeOf(p) != string(v1alpha1.ModeActive) {
-			continue
-		}
-		part, found := policy.Load(p.Doc)
-		parts, issues = append(parts, part), append(issues, found...)
+	base, found := policy.Load(named.Doc)
+	if issues = append(issues, found...); issues.Err() != nil {
+		return none, issues, nil
 	}
+	parts := partsBeside(files, named.Name, &issues)
 	if issues.Err() != nil {
 		return none, issues, nil
 	}
-	joined, found := join.Policies(base, parts...)
 	from := "from " + named.Doc.File
 	if strings.HasPrefix(named.Doc.File, policy.ShippedFolder) {
 		from = "built in"
 	}
-	return Chosen{joined, from}, append(issues, found...), nil
+	return Chosen{joined(base, parts, &issues), from}, issues, nil
+}
+
+// part is a policy that serves queues of its own.
+type part struct {
+	of       manifest.Uncompiled
+	compiled *policy.Policy
+}
+
+// partsBeside compiles the active policies that serve queues of their own, except the chosen one.
+func partsBeside(files []manifest.Uncompiled, chosen string, issues *source.Issues) (out []part) {
+	for _, p := range slices.SortedFunc(slices.Values(files), func(a, b manifest.Uncompiled) int { return cmp.Compare(a.Name, b.Name) }) {
+		if p.Name == chosen || !ofQueues(p) || modeOf(p) != string(v1alpha1.ModeActive) {
+			continue
+		}
+		compiled, found := policy.Load(p.Doc)
+		if isLeftOut(p, found, issues) {
+			continue
+		}
+		out, *issues = append(out, part{p, compiled}), append(*issues, found...)
+	}
+	return out
+}
+
+// joined joins policies with the chosen one. If that is not possible, it leaves out those of a cluster that cannot be joined with the
+// others.
+func joined(base *policy.Policy, parts []part, issues *source.Issues) *policy.Policy {
+	compiled := func(parts []part) (out []*policy.Policy) {
+		for _, p := range parts {
+			out = append(out, p.compiled)
+		}
+		return out
+	}
+	all, found := join.Policies(base, compiled(parts)...)
+	if found.Err() == nil || !slices.ContainsFunc(parts, func(p part) bool { return p.of.Stored }) {
+		*issues = append(*issues, found...)
+		return all
+	}
+	var fitting []part
+	for _, p := range parts {
+		_, found := join.Policies(base, compiled(append(slices.Clone(fitting), p))...)
+		if !isLeftOut(p.of, found, issues) {
+			fitting = append(fitting, p)
+		}
+	}
+	all, found = join.Policies(base, compiled(fitting)...)
+	*issues = append(*issues, found...)
+	return all
+}
+
+// sound returns the policies without those of a cluster that have mistakes.
+func sound(all []manifest.Uncompiled, issues *source.Issues) []manifest.Uncompiled {
+	return slices.DeleteFunc(all, func(p manifest.Uncompiled) bool {
+		if !p.Stored {
+			return false
+		}
+		_, found := policy.Load(p.Doc)
+		return isLeftOut(p, found, issues)
+	})
+}
+
+// isLeftOut reports whether a policy was read from a cluster and has mistakes, which it adds to issues as warnings.
+func isLeftOut(p manifest.Uncompiled, found source.Issues, issues *source.Issues) bool {
+	if !p.Stored || found.Err() == nil {
+		return false
+	}
+	*issues = append(*issues, p.LeftOut(manifest.PolicyKind, found)...)
+	return true
 }
 
 // whole are the policies of all queues that are shadows, or that are none.

@@ -99,21 +99,8 @@ func (l *loader) jobContent(v source.Value, j *batchv1alpha1.Job) {
 			j.Spec.MinAvailable))
 	}
 	if l.tooLarge(j) {
-		l.report(At(v, "spec", "tasks").Issuef("", "%d pods are more than can be simulated, %d", total, l.limit))
+		l.report(At(v, "spec", "tasks").Issuef("lower the replicas of its tasks", "%d pods are more than can be simulated, %d", total, l.limit))
 	}
-}
-
-// tooLarge reports whether a Job stands for more pods than can be simulated.
-func (l *loader) tooLarge(object metav1.Object) bool {
-	j, ok := object.(*batchv1alpha1.Job)
-	if !ok {
-		return false
-	}
-	total := int64(0)
-	for i := range j.Spec.Tasks {
-		total += int64(max(j.Spec.Tasks[i].Replicas, 0))
-	}
-	return total > int64(l.limit)
 }
 
 func (l *loader) taskContent(v source.Value, i int, t *batchv1alpha1.TaskSpec) {

@@ -67,7 +67,6 @@ func (l *loader) world(v source.Value) {
 // converter makes objects of one document of the short format.
 type converter struct {
 	*loader
-	made  int
 	full  bool      // said once that there are too many
 	comes time.Time // when the entry's objects come to be; zero: at once
 	// classes are the values of the document's priority classes.
@@ -104,7 +103,7 @@ func (c *converter) emit(kindName string, v source.Value, object metav1.Object) 
 	}
 	if c.made++; c.made > c.limit {
 		c.full = true
-		c.report(v.Issuef("", "the World stands for more than %d objects", c.limit))
+		c.report(v.Issuef("", "all documents of kind World stand for more than %d objects", c.limit))
 		return
 	}
 	k, _, _ := findKind("", kindName)
@@ -327,7 +326,7 @@ func (c *converter) replicas(v source.Value, t *ShortTask, job *batchv1alpha1.Jo
 		count = *t.Replicas
 	}
 	if c.made+int(count) > c.limit {
-		c.report(Deepest(v, "replicas").Issuef("", "the World stands for more than %d objects", c.limit))
+		c.report(Deepest(v, "replicas").Issuef("", "all documents of kind World stand for more than %d objects", c.limit))
 		return nil
 	}
 	proto, nodes := c.podOf(v, &t.ShortSpec)

@@ -32,8 +32,16 @@ type Objects struct {
 
 // Uncompiled is a SchedulingPolicy or a JobPlugin as its author wrote it.
 type Uncompiled struct {
-	Name string
-	Doc  *source.Document
+	Name   string
+	Doc    *source.Document
+	Stored bool // it was read from a cluster
+}
+
+// LeftOut turns the mistakes of an object of a cluster into warnings that the object is left out.
+func (u *Uncompiled) LeftOut(kindName string, issues source.Issues) source.Issues {
+	l := loader{issues: issues.Errors()}
+	l.forgive(0, ID{Kind: kindName, Name: u.Name}, false)
+	return l.issues
 }
 
 // Item is one object and the place that it came from.
@@ -82,6 +90,7 @@ func Load(o Options, sources ...Source) (*Objects, source.Issues) {
 		l.skipped(s.Name)
 	}
 	l.duplicates()
+	l.boundPods()
 	l.issues.Sort()
 	return l.out, l.issues
 }
@@ -92,7 +101,8 @@ type Options struct {
 	Now time.Time
 	// SchedulerNames are the names that count as ours, the first of them the default of pods; none: celsius, volcano.
 	SchedulerNames []string
-	// MaxObjects is how many objects one Job, or one document of the short format, may stand for; 0: 200,000.
+	// MaxObjects is how many pods the Jobs of all sources create at most, and how many objects their documents of the short format stand
+	// for at most; 0: 200,000.
 	MaxObjects int
 }
 
@@ -112,6 +122,7 @@ type loader struct {
 	issues    source.Issues
 	shape     *shape
 	foreign   map[string]int // kinds that were passed over in lists of the current source
+	made      int            // objects of the documents of the short format
 }
 
 func (l *loader) document(d *source.Document) {
@@ -224,7 +235,7 @@ func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string,
 	}
 	doc := *d
 	doc.Root = v
-	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc})
+	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc, Stored: isStored(v)})
 }
 
 // add decodes one object of a known kind and checks what its own text can show. The mistakes of an object that was read from a cluster are
@@ -265,9 +276,11 @@ func (l *loader) forgive(before int, id ID, taken bool) {
 			continue
 		}
 		i.Severity = source.Warning
-		if i.Message = id.String() + ": " + i.Message; !taken {
-			i.Message = id.String() + " is left out: " + strings.TrimPrefix(i.Message, id.String()+": ")
+		what := ": "
+		if !taken {
+			what = " is left out: "
 		}
+		i.Message = id.String() + what + strings.TrimPrefix(i.Message, id.String()+": ")
 	}
 }
 
@@ -300,25 +313,29 @@ func (l *loader) skipped(file string) {
 	clear(l.foreign)
 }
 
-// duplicates reports the second of two objects of one name.
+// duplicates reports the second of two objects of one name. If both were read from a cluster, it leaves out the second one.
 func (l *loader) duplicates() {
 	seen := map[ID]source.Value{}
-	see := func(id ID, v source.Value) {
-		if first, twice := seen[id]; twice {
-			l.report(v.Issuef("", "%s is there twice; the first is at %s", id, placeOf(first)))
-			return
+	isSecond := func(id ID, v source.Value) (leftOut bool) {
+		first, twice := seen[id]
+		if !twice {
+			seen[id] = v
+			return false
 		}
-		seen[id] = v
+		before := len(l.issues)
+		l.report(v.Issuef("", "%s is there twice; the first is at %s", id, placeOf(first)))
+		if leftOut = isStored(v) && isStored(first); leftOut {
+			l.forgive(before, id, false)
+		}
+		return leftOut
 	}
-	for _, i := range l.out.Items {
-		see(i.ID(), i.Value)
-	}
-	for _, p := range l.out.Policies {
-		see(ID{Kind: PolicyKind, Name: p.Name}, p.Doc.Root)
-	}
-	for _, p := range l.out.JobPlugins {
-		see(ID{Kind: jobPluginKind, Name: p.Name}, p.Doc.Root)
-	}
+	l.out.Items = slices.DeleteFunc(l.out.Items, func(i Item) bool { return isSecond(i.ID(), i.Value) })
+	l.out.Policies = slices.DeleteFunc(l.out.Policies, func(p Uncompiled) bool {
+		return isSecond(ID{Kind: PolicyKind, Name: p.Name}, p.Doc.Root)
+	})
+	l.out.JobPlugins = slices.DeleteFunc(l.out.JobPlugins, func(p Uncompiled) bool {
+		return isSecond(ID{Kind: jobPluginKind, Name: p.Name}, p.Doc.Root)
+	})
 }
 
 // placeOf is a value's place, for messages.

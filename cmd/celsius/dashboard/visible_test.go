@@ -1,0 +1,11 @@
+package dashboard
+
+import "testing"
+
+// TestAnswersEscapeControlCharacters shows control characters, and characters that change the direction of text.
+func TestAnswersEscapeControlCharacters(t *testing.T) {
+	got, err := visibleJSON(map[string]string{"name": "ml\u202egpj\x1b"})
+	if want := `{"name":"ml\\u202egpj\\x1b"}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}

@@ -1,0 +1,118 @@
+package source
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The most characters of a text for people, and of a word in it. No name, label key or resource name of Kubernetes has more than 317
+// characters, and namespace/name neither.
+const (
+	longestText  = 4000
+	longestShown = 320
+)
+
+// Short returns a text for people in which the middle of a long word, and of a long text, is left out. Messages quote values that users
+// write, and such a value can have any length.
+func Short(text string) string {
+	return cutMiddle(ShortWords(text), longestText)
+}
+
+// ShortWords is Short for a text of any length: it cuts words only.
+func ShortWords(text string) string {
+	if len(text) <= longestShown {
+		return text
+	}
+	var out strings.Builder
+	for text != "" {
+		end := strings.IndexFunc(text, unicode.IsSpace)
+		if end < 0 {
+			end = len(text)
+		}
+		out.WriteString(cutMiddle(text[:end], longestShown))
+		_, size := utf8.DecodeRuneInString(text[end:])
+		out.WriteString(text[end : end+size])
+		text = text[end+size:]
+	}
+	return out.String()
+}
+
+// cutMiddle leaves out the middle of a text that has more than most characters. It keeps three quarters of them at the start, because
+// messages begin with the cause.
+func cutMiddle(text string, most int) string {
+	if len(text) <= most || utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	last := most / 4
+	return string(runes[:most-last-1]) + "…" + string(runes[len(runes)-last:])
+}
+
+// Escape returns a text with control characters as a Go string literal writes them. Users write texts that a terminal could obey, or that
+// look like another text.
+func Escape(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+	var out strings.Builder
+	for _, c := range text {
+		if isControl(c) {
+			out.WriteString(visible(c))
+		} else {
+			out.WriteRune(c)
+		}
+	}
+	return out.String()
+}
+
+// EscapeJSON is Escape for all strings of a compact JSON text.
+func EscapeJSON(text []byte) []byte {
+	var out bytes.Buffer
+	for len(text) > 0 {
+		c, size := utf8.DecodeRune(text)
+		if c == '\\' {
+			c, size = escapedRune(text)
+		}
+		if isControl(c) {
+			out.WriteString(strings.ReplaceAll(visible(c), `\`, `\\`))
+		} else {
+			out.Write(text[:size])
+		}
+		text = text[size:]
+	}
+	return out.Bytes()
+}
+
+// escapedRune returns the control character that an escape sequence of JSON stands for, or a letter, and the length of the sequence.
+func escapedRune(text []byte) (c rune, size int) {
+	if len(text) < 2 {
+		return 'x', len(text)
+	}
+	switch text[1] {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		const whole = len(`\u0000`)
+		if n, err := strconv.ParseUint(string(text[2:min(whole, len(text))]), 16, 16); err == nil && len(text) >= whole {
+			return rune(n), whole
+		}
+	}
+	return 'x', 2
+}
+
+// visible returns a control character as a Go string literal writes it.
+func visible(c rune) string { return strings.Trim(strconv.QuoteRune(c), "'") }
+
+// isControl reports whether a character moves the cursor, or changes the direction of text; a line feed is left to the layout.
+func isControl(c rune) bool {
+	return c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c))
+}
