@@ -30,11 +30,11 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
 		return
 	}
+	x.result.unsettled = true // the step takes the job until then
 	if kept.LacksLeftOut(x.c, j) {
 		return
 	}
 	x.plan.DecideBy(until)
-	x.result.unsettled = true
 	if x.kept == nil {
 		var gate func(*model.Task) bool
 		if step.Gate(policy.Allocatable) {
