@@ -43,7 +43,7 @@ func NewRefusals() Refusals {
 
 // Reported states why the API server refused to create a pod. An answer that is not known is stated as it is.
 func (r Refusals) Reported(pod string, err error) string {
-	return cmp.Or(r.Text(pod, err.Error()), fmt.Sprintf("create pod %s: %v", pod, err))
+	return cmp.Or(r.Text(pod, err.Error()), fmt.Sprintf("pod %s is not created: %v", pod, err))
 }
 
 // Text states why the API server refused a pod, with the remedy. It returns "" for an answer that is not known.
