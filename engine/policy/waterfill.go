@@ -38,7 +38,9 @@ func waterFillFunction() *Accounting {
 				Sees: "queue", Want: amount,
 			},
 			{Name: "whole", Optional: true, Doc: "Whether parts of extended resources, which are devices, are whole numbers: rounded by largest " +
-				"remainder, then by the queues' names, where all demands are whole; sees no queue.", Want: rules.Bool()},
+				"remainder, then by rank, then by the queues' names, where all demands are whole; sees no queue.", Want: rules.Bool()},
+			{Name: "rank", Optional: true, Doc: "A number: of queues with equal remainders, the one with the larger number is rounded up first.",
+				Sees: "queue", Want: rules.Number()},
 			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", Sees: "queue", Want: amount},
 		},
 		On:        []string{"queue"},
@@ -323,7 +325,7 @@ func (st *fillState) claim(f *language.Frame, i int) (changed bool) {
 }
 
 func sameClaim(a, b *quota.Claim) bool {
-	return a.Weight == b.Weight && identical(a.Floor, b.Floor) && identical(a.Ceiling, b.Ceiling) && identical(a.Demand, b.Demand)
+	return a.Weight == b.Weight && a.Rank == b.Rank && identical(a.Floor, b.Floor) && identical(a.Ceiling, b.Ceiling) && identical(a.Demand, b.Demand)
 }
 
 // claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.
@@ -333,7 +335,13 @@ func claimInto(x *Attribute, f *language.Frame, c *quota.Claim) ref.Val {
 	if !ok || !(w > 0) {
 		return types.NewErr("weight of queue %s must be above 0, is %s", f.Subject(), language.Text(weight))
 	}
-	c.Weight = w
+	c.Weight, c.Rank = w, 0
+	if e := x.Args["rank"]; e != nil {
+		rank := e.Eval(f)
+		if c.Rank, ok = language.Number(rank); !ok || math.IsNaN(c.Rank) {
+			return types.NewErr("rank of queue %s must be a number, is %s", f.Subject(), language.Text(rank))
+		}
+	}
 	return amountsInto(x.Args, f, []amountArgument{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}})
 }
 

@@ -17,6 +17,7 @@ type Claim struct {
 	Floor   model.Resources // at least this
 	Ceiling model.Resources // at most this; a missing dimension is no limit
 	Demand  model.Resources // no more than this; a missing dimension is 0
+	Rank    float64         // of equal remainders, that of the claim with the larger rank is rounded up first
 }
 
 // WaterFill shares total out by weight, in rounds: each unmet claim gets its weighted part of what
@@ -49,7 +50,7 @@ type Water struct {
 	dims int
 	// In rows of dims, one a claim; NaN is absent.
 	floor, most, demand, deserved []float64
-	weight                        []float64
+	weight, rank                  []float64
 	unmet                         []int // in order
 	// Of one round.
 	remaining, rise, fall []float64
@@ -101,10 +102,10 @@ func (w *Water) take(total model.Resources, claims []Claim) {
 		*row = sized(*row, w.dims)
 	}
 	copy(w.remaining, total)
-	w.weight, w.unmet = w.weight[:0], w.unmet[:0]
+	w.weight, w.rank, w.unmet = w.weight[:0], w.rank[:0], w.unmet[:0]
 	for i := range claims {
 		c := &claims[i]
-		w.weight, w.unmet = append(w.weight, c.Weight), append(w.unmet, i)
+		w.weight, w.rank, w.unmet = append(w.weight, c.Weight), append(w.rank, c.Rank), append(w.unmet, i)
 		copy(w.row(w.floor, i), c.Floor)
 		copy(w.row(w.demand, i), c.Demand)
 		most := w.row(w.most, i)
@@ -202,7 +203,8 @@ func (w *Water) drain() (done bool) {
 
 // Round makes the parts of the last Fill whole numbers of units, in the dimensions that have a unit above 0 and in which all demands are
 // whole: a device cannot be shared between queues, so a fraction of one would be of use to none of them. Each part is rounded down. The
-// units that this leaves go one by one to the claims with the largest remainders, among equals to the first of them. Claims that have all
+// units that this leaves go one by one to the claims with the largest remainders, among equals to those with the largest ranks, then to the
+// first of them. Claims that have all
 // that they can get keep it.
 func (w *Water) Round(units []float64) {
 	for k := range min(w.dims, len(units)) {
@@ -236,7 +238,7 @@ func (w *Water) roundTo(k int, unit float64) {
 	}
 	slices.SortStableFunc(of, func(a, b remainder) int {
 		if math.Abs(a.rest-b.rest) <= model.Slack { // rounding errors of the rounds do not decide
-			return cmp.Compare(a.claim, b.claim)
+			return cmp.Or(cmp.Compare(w.rank[b.claim], w.rank[a.claim]), cmp.Compare(a.claim, b.claim))
 		}
 		return cmp.Compare(b.rest, a.rest)
 	})

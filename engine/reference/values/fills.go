@@ -1,6 +1,8 @@
 package values
 
 import (
+	"math"
+
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
@@ -66,6 +68,14 @@ func (x *Values) claim(a *policy.Attribute, q *model.Queue) (c quota.Claim, err 
 		return c, err
 	}
 	c.Weight = w
+	if e := a.Args["rank"]; e != nil {
+		rank := Eval(e, f)
+		if c.Rank, ok = language.Number(rank); !ok || math.IsNaN(c.Rank) {
+			err = types.NewErr("rank of queue %s must be a number, is %s", q.Name, language.Text(rank))
+			x.fault("attributes", a.Table, a.Name, f, err)
+			return c, err
+		}
+	}
 	err = x.amountsInto(a, a.Args, f, map[string]*model.Resources{"floor": &c.Floor, "ceiling": &c.Ceiling, "demand": &c.Demand})
 	return c, err
 }
