@@ -49,7 +49,7 @@ func newTryCommand() *cobra.Command {
 		Short:  "Make the page's folder; it is for those who have the repository and Go",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE:   func(c *cobra.Command, args []string) error { return try.Build(c.Context(), ".", args[0]) },
+		RunE:   func(c *cobra.Command, args []string) error { return try.Build(c.Context(), ".", args[0], try.Best) },
 	})
 	return c
 }

@@ -26,6 +26,8 @@ type Cycle struct {
 	text    []byte           // reused
 	verbs   []verb
 	without []*model.Task // a place in this turn
+	stuck   []*model.Job  // of which this is not what it was
+	room    *report.Room  // nil: no row reads who is stuck
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
@@ -89,6 +91,12 @@ type placed struct {
 func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
+	}
+	if p := s.Policy(); len(p.Rules(policy.BeyondShare)) > 0 {
+		x.room = &report.Room{
+			Lacked: p.LacksRoom, NeverFits: func(t *model.Task) bool { return s.NeverFits(t) != "" },
+			NeverStarts: func(j *model.Job) bool { return s.NeverStarts(j) != "" },
+		}
 	}
 	m.jobs.begin(x)
 	if s.Policy().Mode != "Paused" {
@@ -162,6 +170,10 @@ func (x *Cycle) Close() {
 	for _, n := range nominated {
 		x.c.Nominate(n.task, n.node) // after what is undone, as what the cluster contains is another then
 	}
+	for _, j := range x.stuck {
+		x.c.SetStuck(j, !x.c.IsStuck(j))
+		x.plan.DecideBy(x.plan.Now) // rows read it
+	}
 	report.Unheeded(x.c, x.plan)
 	x.plan.Queues = x.memory.jobs.queues()
 	x.txn.Commit()
@@ -196,7 +208,11 @@ func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 
 // listWaits lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
 func (x *Cycle) listWaits(j *model.Job, place int) []model.Wait {
-	return x.waits.List(j, place, x.s.SortTasks)
+	waits := x.waits.List(j, place, x.s.SortTasks)
+	if x.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.room) != x.c.IsStuck(j) {
+		x.stuck = append(x.stuck, j)
+	}
+	return waits
 }
 
 func (x *Cycle) warn(text string) {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,13 @@ type Past struct {
 	Fired  map[string]time.Time // when rows and steps were asked last that rest in between, by their names
 	Rivals rivals.Book
 	Unread unread.Book // the mistakes of the objects, from when they were last applied
+	// Stuck has the jobs, by key, that would not start if other pods left; see Cluster.SetStuck.
+	Stuck map[string]bool
+}
+
+// clone returns a copy.
+func (p *Past) clone() Past {
+	return Past{Fired: maps.Clone(p.Fired), Rivals: p.Rivals.Clone(), Unread: p.Unread.Clone(), Stuck: maps.Clone(p.Stuck)}
 }
 
 // Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.

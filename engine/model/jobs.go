@@ -41,6 +41,7 @@ func putJob(c *Cluster, j *Job) {
 // dropJob takes that back.
 func dropJob(c *Cluster, j *Job) {
 	delete(c.Jobs, j.Key)
+	delete(c.Past.Stuck, j.Key)
 	c.Slots.Jobs.Leave(j.Slot)
 	c.books.jobs.Changed(j.Key)
 }

@@ -39,7 +39,7 @@ type left struct {
 // Try begins a trial.
 func Try(c *Cluster) *Trial {
 	x := &Trial{
-		c: c, past: Past{Fired: maps.Clone(c.Past.Fired), Rivals: c.Past.Rivals.Clone(), Unread: c.Past.Unread.Clone()},
+		c: c, past: c.Past.clone(),
 		nominated: make(map[*Task]string, len(c.books.nominated)),
 	}
 	for t := range c.books.nominated {
@@ -205,6 +205,13 @@ func (x *Trial) End() {
 	}
 	if !c.Past.Rivals.SameTakers(&x.past.Rivals) {
 		touchJobs(c, append(c.Past.Rivals.Losers(), x.past.Rivals.Losers()...))
+	}
+	for _, stuck := range []map[string]bool{c.Past.Stuck, x.past.Stuck} {
+		for key := range stuck {
+			if c.Past.Stuck[key] != x.past.Stuck[key] {
+				touchJobs(c, []string{key})
+			}
+		}
 	}
 	c.books.terms.held = false
 	c.Past = x.past

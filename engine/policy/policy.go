@@ -89,6 +89,22 @@ func (p *Policy) RulesIn(step *Step, site string) []*Rule {
 	return p.rules[site]
 }
 
+// LacksRoom reports whether a row, or the scheduler itself, refuses something that it permits when other pods leave: a node has too little
+// room, or a queue has its share.
+func (p *Policy) LacksRoom(why model.Reason) bool {
+	if why.Table == "builtin" {
+		return why.Rule == "fit" || why.Rule == "devices" || why.Rule == "await-pods"
+	}
+	r := p.Row(why)
+	switch {
+	case r == nil:
+		return false
+	case r.Site.Name == Predicates:
+		return r.Rests.node && !r.Rests.Static && !r.Rests.Peers
+	}
+	return r.Site.Name == DevicePredicates || r.Share
+}
+
 // Attributes lists the computed fields, in tier order.
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 

@@ -23,9 +23,10 @@ type own struct {
 	// Nominated has the nodes where room is kept for tasks, by task.
 	Nominated map[string]string `json:"nominated,omitempty"`
 	Admitted  []admitted        `json:"admitted,omitempty"`
-	// Fired is model.Past's, and Rivals who went for whom.
+	// Fired and Stuck are model.Past's, and Rivals who went for whom.
 	Fired  map[string]time.Time `json:"fired,omitempty"`
 	Rivals rivals.Book          `json:"rivals"`
+	Stuck  map[string]bool      `json:"stuck,omitempty"`
 
 	// unread has the mistakes of objects; a recording contains these objects instead.
 	unread unread.Book
@@ -48,7 +49,7 @@ type admitted struct {
 
 // ownOf is what a cluster has of its own between two cycles.
 func ownOf(c *model.Cluster) *own {
-	o := &own{Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), unread: c.Past.Unread.Clone()}
+	o := &own{Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), unread: c.Past.Unread.Clone(), Stuck: maps.Clone(c.Past.Stuck)}
 	maps.Copy(o.Fired, c.Past.Fired)
 	seen := 0
 	for key, t := range c.Tasks {
@@ -120,7 +121,7 @@ func restore(c *model.Cluster, objects []model.Delta, o *own) error {
 			c.Nominate(t, node)
 		}
 	}
-	past := model.Past{Fired: o.Fired, Rivals: o.Rivals, Unread: o.unread}
+	past := model.Past{Fired: o.Fired, Rivals: o.Rivals, Unread: o.unread, Stuck: o.Stuck}
 	if past.Unread.Empty() {
 		past.Unread = c.Past.Unread
 	}

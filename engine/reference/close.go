@@ -28,8 +28,13 @@ func (x *cycle) close() {
 			x.plan.Jobs = append(x.plan.Jobs, &status)
 		}
 	}
+	var stuck []*model.Job // of which this is not what it was
 	for _, j := range report.ByQueue(x.c) {
-		x.plan.Waits = append(x.plan.Waits, x.waits.List(j, x.places[j], x.SortTasks)...)
+		waits := x.waits.List(j, x.places[j], x.SortTasks)
+		x.plan.Waits = append(x.plan.Waits, waits...)
+		if len(x.p.Rules(policy.BeyondShare)) > 0 && report.MayWait(j) && report.Stuck(j, waits, x.room()) != x.c.IsStuck(j) {
+			stuck = append(stuck, j)
+		}
 	}
 	x.nominate()
 	for _, p := range x.held {
@@ -47,12 +52,24 @@ func (x *cycle) close() {
 			x.txn.Unplace(p.task)
 		}
 	}
+	for _, j := range stuck {
+		x.c.SetStuck(j, !x.c.IsStuck(j))
+		x.plan.DecideBy(x.plan.Now) // rows read it
+	}
 	report.Queues(x.c, x.plan)
 	x.txn.Commit()
 	x.plan.Errors, x.plan.Warnings = x.Faults(), append(x.Warnings, x.plan.Warnings...)
 	x.c.CloseCycle()
 	x.plan.Remember(x.c)
 	x.plan.Asks, _ = policy.Asks(x.p, x.World(), x.Frame)
+}
+
+// room answers what decides whether a job is stuck.
+func (x *cycle) room() *report.Room {
+	return &report.Room{
+		Lacked: x.p.LacksRoom, NeverFits: func(t *model.Task) bool { return x.fitsNowhere(t) != "" },
+		NeverStarts: func(j *model.Job) bool { return x.NeverStarts(j) != "" },
+	}
 }
 
 // feasible says whether a task could be placed somewhere.

@@ -184,15 +184,22 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	a := x.AllOf(x.p.RulesIn(step, policy.Allocatable), x.Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
-		for _, dim := range x.c.Nodes.Dims() {
-			if never := x.NeverFits(t, dim); never != "" && len(x.c.Nodes.ByOrder()) > 0 {
-				why.Text += "; " + never
-				break
-			}
+		if never := x.fitsNowhere(t); never != "" {
+			why.Text += "; " + never
 		}
 		x.taskWait(t, why, nil)
 	}
 	return a.Yes
+}
+
+// fitsNowhere says of a task that asks for more than any node has when it is empty that it does; "" of any other.
+func (x *cycle) fitsNowhere(t *model.Task) string {
+	for _, dim := range x.c.Nodes.Dims() {
+		if never := x.NeverFits(t, dim); never != "" && len(x.c.Nodes.ByOrder()) > 0 {
+			return never
+		}
+	}
+	return ""
 }
 
 // try finds a node for a task and puts it there. One that was promised a node before gives that up first.

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -309,23 +312,84 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 // negates it, and makes each attribute nothing: some scenario must then decide otherwise.
 func TestEveryRowMatters(t *testing.T) {
 	t.Parallel()
-	scenarios := runs(t)
+	scenarios, known, found := runs(t), readMatters(t), map[string]string{}
 	for _, variants := range changes(t) {
-		t.Run(variants[0].String(), func(t *testing.T) {
-			by := firstThatDiffers(t, scenarios, variants, true)
-			if by == "" {
-				by = firstThatDiffers(t, scenarios, variants, false)
+		what := variants[0].String()
+		t.Run(what, func(t *testing.T) {
+			by := known[what]
+			if !by.differs(t, scenarios, variants) {
+				t.Logf("%s does not decide otherwise any more; %s is read", by, mattersFile)
+				if by = firstThatDiffers(t, scenarios, variants, true); by == "" {
+					by = firstThatDiffers(t, scenarios, variants, false)
+				}
 			}
 			if by == "" {
 				t.Error("no scenario decides otherwise without this, nor with its negation")
 			}
+			found[what] = string(by)
 			t.Log(by)
 		})
+	}
+	if updating() {
+		writeMatters(t, found)
+	}
+}
+
+// mattersFile names for each change a scenario that decides otherwise. These scenarios are tried first. Where one does not decide otherwise
+// any more, all are tried, which takes minutes for all changes.
+const mattersFile = "testdata/matters.txt"
+
+// evidence is a variant of a change and a scenario that decides otherwise with it, as text; "": there is none.
+type evidence string
+
+func evidenceOf(c change, r *run) evidence { return evidence(c.String() + ": scenario " + r.name) }
+
+// differs tries the variant and the scenario that the evidence names.
+func (e evidence) differs(t *testing.T, scenarios []*run, variants []change) bool {
+	t.Helper()
+	for _, c := range variants {
+		for _, r := range scenarios {
+			if evidenceOf(c, r) != e {
+				continue
+			}
+			differs, err := r.differs(c, map[string]compiled{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return differs
+		}
+	}
+	return false
+}
+
+func readMatters(t *testing.T) map[string]evidence {
+	t.Helper()
+	data, err := os.ReadFile(mattersFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	known := map[string]evidence{}
+	for line := range strings.Lines(string(data)) {
+		if what, by, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
+			known[what] = evidence(by)
+		}
+	}
+	return known
+}
+
+func writeMatters(t *testing.T, found map[string]string) {
+	t.Helper()
+	var out strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(&out, "%s\t%s\n", what, found[what])
+	}
+	if err := os.WriteFile(mattersFile, []byte(out.String()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // firstThatDiffers tries either the scenarios whose output names the row, or the others.
-func firstThatDiffers(t *testing.T, scenarios []*run, variants []change, naming bool) string {
+func firstThatDiffers(t *testing.T, scenarios []*run, variants []change, naming bool) evidence {
 	t.Helper()
 	for _, c := range variants {
 		defaults := map[string]compiled{} // most scenarios have the default policy
@@ -338,7 +402,7 @@ func firstThatDiffers(t *testing.T, scenarios []*run, variants []change, naming 
 				t.Fatal(err)
 			}
 			if differs {
-				return c.String() + ": scenario " + r.name
+				return evidenceOf(c, r)
 			}
 		}
 	}

@@ -25,9 +25,12 @@ var pageFiles embed.FS
 // The program in a folder, without the ending that says how it is compressed.
 const program = "celsius.wasm"
 
+// Best is the quality of compression for a page that is published. It takes minutes.
+const Best = brotli.BestCompression
+
 // Build makes the page's folder: the program compiled and compressed, and all that the page loads beside it. root is the repository; it
-// takes Go.
-func Build(ctx context.Context, root, dir string) error {
+// takes Go. quality is that of the compression, from 0 to Best.
+func Build(ctx context.Context, root, dir string, quality int) error {
 	examples, err := Examples(os.DirFS(root))
 	if err != nil {
 		return err
@@ -66,11 +69,11 @@ func Build(ctx context.Context, root, dir string) error {
 			return fmt.Errorf("write the page: %w", err)
 		}
 	}
-	return buildProgram(ctx, root, dir)
+	return buildProgram(ctx, root, dir, quality)
 }
 
 // buildProgram compiles the program and compresses it. What is compressed already stays: that takes minutes.
-func buildProgram(ctx context.Context, root, dir string) error {
+func buildProgram(ctx context.Context, root, dir string, quality int) error {
 	temp, err := os.MkdirTemp("", "celsius-try")
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
@@ -92,7 +95,7 @@ func buildProgram(ctx context.Context, root, dir string) error {
 	}
 	for ending, to := range map[string]func(io.Writer) io.WriteCloser{
 		".br": func(w io.Writer) io.WriteCloser {
-			return brotli.NewWriterOptions(w, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24})
+			return brotli.NewWriterOptions(w, brotli.WriterOptions{Quality: quality, LGWin: 24})
 		},
 		".gz": func(w io.Writer) io.WriteCloser {
 			z, _ := gzip.NewWriterLevel(w, gzip.BestCompression) // it errs for levels that there are not
