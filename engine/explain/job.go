@@ -129,17 +129,21 @@ func (x *Cycle) foreignCause(j *model.Job) string {
 		"pod templates", which, name, meant, strings.Join(ours, ", "), them)
 }
 
-// volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these. It is "" where all do.
+// volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these, or which of its claims no node can
+// use. It is "" where neither applies.
 func (x *Cycle) volumeCause(j *model.Job) string {
 	storage, err := x.Session.Storage()
 	if err != nil {
 		return ""
 	}
 	for _, t := range j.Tasks {
-		places := ""
-		if t.HasVolumes && t.Waits() && !t.Foreign {
-			places = storage.Places(t)
+		if !t.HasVolumes || !t.Waits() || t.Foreign {
+			continue
 		}
+		if defect := storage.Defect(t); defect != "" {
+			return report.DefectCause(t, defect)
+		}
+		places := storage.Places(t)
 		if places == "" {
 			continue
 		}
