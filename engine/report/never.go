@@ -176,7 +176,12 @@ func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int) (name string,
 	}
 	for i := range pod.InitContainers {
 		container := &pod.InitContainers[i]
-		if q, ok := container.Resources.Requests[corev1.ResourceName(dims.Name(dim))]; ok && dims.Amount(dim, q) > most {
+		resource := corev1.ResourceName(dims.Name(dim))
+		q, ok := container.Resources.Requests[resource]
+		if !ok { // a limit without a request is the request
+			q, ok = container.Resources.Limits[resource]
+		}
+		if ok && dims.Amount(dim, q) > most {
 			name, most = container.Name, dims.Amount(dim, q)
 		}
 	}
