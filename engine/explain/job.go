@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -117,16 +119,34 @@ func (x *Cycle) foreignCause(j *model.Job) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	name, meant := pods[0].Object.Spec.SchedulerName, ""
-	if near := source.Nearest(name, ours); near != "" {
-		meant = " (did you mean " + near + "?)"
-	}
 	which, them := "pod "+pods[0].Key+" names", "it"
 	if len(pods) > 1 {
 		which, them = fmt.Sprintf("%s, such as %s, name", Count(len(pods), "pod"), pods[0].Key), "them"
 	}
-	return fmt.Sprintf("%s scheduler %q%s, so this scheduler, which serves %s, does not place %s; correct schedulerName in the job and its "+
-		"pod templates", which, name, meant, strings.Join(ours, ", "), them)
+	return fmt.Sprintf("%s, so this scheduler, which serves %s, does not place %s; correct schedulerName in the job and its pod templates",
+		which+" "+foreignName(pods[0], ours), strings.Join(ours, ", "), them)
+}
+
+// foreignName names the scheduler of a pod that is not ours, and which of ours was probably meant.
+func foreignName(t *model.Task, ours []string) string {
+	name := t.Object.Spec.SchedulerName
+	if near := source.Nearest(name, ours); near != "" {
+		return fmt.Sprintf("scheduler %q (did you mean %s?)", name, near)
+	}
+	return fmt.Sprintf("scheduler %q", name)
+}
+
+// foreignPod explains a waiting pod of another scheduler. schedulerName of an existing pod cannot be changed.
+func (x *Cycle) foreignPod(t *model.Task) string {
+	ours, remedy := x.cluster.SchedulerNames, "create the pod again with another schedulerName"
+	if metav1.GetControllerOfNoCopy(t.Object) != nil {
+		remedy = "correct schedulerName in the object that creates the pod, and delete the pod"
+	}
+	return Columns("  ", [][]string{
+		{"cause", fmt.Sprintf("the pod names %s, so this scheduler, which serves %s, does not place it; if it should, %s",
+			foreignName(t, ours), strings.Join(ours, ", "), remedy)},
+		{"phase", x.standing(t)},
+	})
 }
 
 // volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these, or which of its claims no node can
@@ -190,6 +210,9 @@ func (x *Cycle) place(j *model.Job) string {
 
 // pod explains a pod: what was decided about it, or else where it is, and of one that waits its job.
 func (x *Cycle) pod(t *model.Task) string {
+	if t.Foreign && t.Waits() { // the scheduler knows nothing else of it
+		return "pod " + t.Key + "\n" + x.foreignPod(t) + fieldsLeftOut(x, "Pod", t.Key)
+	}
 	text := x.task(t)
 	if text == "" {
 		text = x.past(t)
