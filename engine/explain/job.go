@@ -89,12 +89,25 @@ func (x *Cycle) rootCause(j *model.Job) string {
 // queueCause states which queue makes a job wait: its own queue, which is closed or full, or a queue above it. It is "" if a pod has
 // another reason, or if the reason of the job as a whole states the cause already.
 func (x *Cycle) queueCause(j *model.Job) string {
-	first := x.queueLimit(j)
-	if j.Phase == model.PhasePending {
-		first = x.decisions().waits[j.Key]
+	causes := report.Causes{Cluster: x.cluster, Answers: x.Session}
+	return causes.OfQueue(j, x.firstLimit(j))
+}
+
+// NeverStarts states why a job could not start on the nodes of the cluster, or in its queue, even if these were empty; "" of any other job.
+func (x *Cycle) NeverStarts(j *model.Job) string {
+	if !report.MayWait(j) || j.Orphan {
+		return ""
 	}
 	causes := report.Causes{Cluster: x.cluster, Answers: x.Session}
-	return causes.OfQueue(j, first)
+	return cmp.Or(x.Session.NeverStarts(j), causes.NeverInQueue(j, x.firstLimit(j)))
+}
+
+// firstLimit returns the wait of a job for its queue: that of the job itself if it was not admitted.
+func (x *Cycle) firstLimit(j *model.Job) *model.Wait {
+	if j.Phase == model.PhasePending {
+		return x.decisions().waits[j.Key]
+	}
+	return x.queueLimit(j)
 }
 
 // queueLimit returns the first wait of a job's pods for a limit of a queue. It is nil if a pod waits for anything else, or no pod waits.

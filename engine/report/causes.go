@@ -38,7 +38,7 @@ func (x *Causes) OfQueue(j *model.Job, first *model.Wait) string {
 	if !j.Queue.Open && x.Answers.ReadsOpen(first.Reason) {
 		return x.closedCause(j)
 	}
-	if why := capabilityCause(x, j, first); why != "" {
+	if why := x.NeverInQueue(j, first); why != "" {
 		return why
 	}
 	for _, higher := range above(x.Cluster, j.Queue) {
@@ -73,8 +73,12 @@ func limitsAbove(x *Causes, j *model.Job, first *model.Wait) (name string) {
 	return name
 }
 
-// capabilityCause states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty.
-func capabilityCause(x *Causes, j *model.Job, first *model.Wait) string {
+// NeverInQueue states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty. first
+// is the wait that OfQueue takes.
+func (x *Causes) NeverInQueue(j *model.Job, first *model.Wait) string {
+	if first == nil || j.Queue == nil {
+		return ""
+	}
 	if _, limited := Own(first); !limited && !strings.Contains(first.Reason.Text, "queue "+j.QueueName+" lacks ") {
 		return ""
 	}
