@@ -100,8 +100,8 @@ func (x *Cycle) lackText(l *lack, t *model.Task) []string {
 	for _, dim := range l.dims {
 		want := t.Request[dim]
 		if want > all.Get(dim)+model.Slack {
-			larger = append(larger, dims.Name(dim)+" "+dims.AmountText(dim, want))
-			has = append(has, dims.Name(dim)+" "+dims.AmountText(dim, all.Get(dim)))
+			wanted, offered := dims.AmountTexts(dim, want, all.Get(dim))
+			larger, has = append(larger, dims.Name(dim)+" "+wanted), append(has, dims.Name(dim)+" "+offered)
 			continue
 		}
 		more = append(more, fmt.Sprintf("%s %s", dims.Name(dim), dims.AmountText(dim, want-n.FutureIdle(dim, l.row))))

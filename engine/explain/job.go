@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -87,12 +89,25 @@ func (x *Cycle) rootCause(j *model.Job) string {
 // queueCause states which queue makes a job wait: its own queue, which is closed or full, or a queue above it. It is "" if a pod has
 // another reason, or if the reason of the job as a whole states the cause already.
 func (x *Cycle) queueCause(j *model.Job) string {
-	first := x.queueLimit(j)
-	if j.Phase == model.PhasePending {
-		first = x.decisions().waits[j.Key]
+	causes := report.Causes{Cluster: x.cluster, Answers: x.Session}
+	return causes.OfQueue(j, x.firstLimit(j))
+}
+
+// NeverStarts states why a job could not start on the nodes of the cluster, or in its queue, even if these were empty; "" of any other job.
+func (x *Cycle) NeverStarts(j *model.Job) string {
+	if !report.MayWait(j) || j.Orphan {
+		return ""
 	}
 	causes := report.Causes{Cluster: x.cluster, Answers: x.Session}
-	return causes.OfQueue(j, first)
+	return cmp.Or(x.Session.NeverStarts(j), causes.NeverInQueue(j, x.firstLimit(j)))
+}
+
+// firstLimit returns the wait of a job for its queue: that of the job itself if it was not admitted.
+func (x *Cycle) firstLimit(j *model.Job) *model.Wait {
+	if j.Phase == model.PhasePending {
+		return x.decisions().waits[j.Key]
+	}
+	return x.queueLimit(j)
 }
 
 // queueLimit returns the first wait of a job's pods for a limit of a queue. It is nil if a pod waits for anything else, or no pod waits.
@@ -117,29 +132,51 @@ func (x *Cycle) foreignCause(j *model.Job) string {
 	if len(pods) == 0 {
 		return ""
 	}
-	name, meant := pods[0].Object.Spec.SchedulerName, ""
-	if near := source.Nearest(name, ours); near != "" {
-		meant = " (did you mean " + near + "?)"
-	}
 	which, them := "pod "+pods[0].Key+" names", "it"
 	if len(pods) > 1 {
 		which, them = fmt.Sprintf("%s, such as %s, name", Count(len(pods), "pod"), pods[0].Key), "them"
 	}
-	return fmt.Sprintf("%s scheduler %q%s, so this scheduler, which serves %s, does not place %s; correct schedulerName in the job and its "+
-		"pod templates", which, name, meant, strings.Join(ours, ", "), them)
+	return fmt.Sprintf("%s, so this scheduler, which serves %s, does not place %s; correct schedulerName in the job and its pod templates",
+		which+" "+foreignName(pods[0], ours), strings.Join(ours, ", "), them)
 }
 
-// volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these. It is "" where all do.
+// foreignName names the scheduler of a pod that is not ours, and which of ours was probably meant.
+func foreignName(t *model.Task, ours []string) string {
+	name := t.Object.Spec.SchedulerName
+	if near := source.Nearest(name, ours); near != "" {
+		return fmt.Sprintf("scheduler %q (did you mean %s?)", name, near)
+	}
+	return fmt.Sprintf("scheduler %q", name)
+}
+
+// foreignPod explains a waiting pod of another scheduler. schedulerName of an existing pod cannot be changed.
+func (x *Cycle) foreignPod(t *model.Task) string {
+	ours, remedy := x.cluster.SchedulerNames, "create the pod again with another schedulerName"
+	if metav1.GetControllerOfNoCopy(t.Object) != nil {
+		remedy = "correct schedulerName in the object that creates the pod, and delete the pod"
+	}
+	return Columns("  ", [][]string{
+		{"cause", fmt.Sprintf("the pod names %s, so this scheduler, which serves %s, does not place it; if it should, %s",
+			foreignName(t, ours), strings.Join(ours, ", "), remedy)},
+		{"phase", x.standing(t)},
+	})
+}
+
+// volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these, or which of its claims no node can
+// use. It is "" where neither applies.
 func (x *Cycle) volumeCause(j *model.Job) string {
 	storage, err := x.Session.Storage()
 	if err != nil {
 		return ""
 	}
 	for _, t := range j.Tasks {
-		places := ""
-		if t.HasVolumes && t.Waits() && !t.Foreign {
-			places = storage.Places(t)
+		if !t.HasVolumes || !t.Waits() || t.Foreign {
+			continue
 		}
+		if defect := storage.Defect(t); defect != "" {
+			return report.DefectCause(t, defect)
+		}
+		places := storage.Places(t)
 		if places == "" {
 			continue
 		}
@@ -186,6 +223,9 @@ func (x *Cycle) place(j *model.Job) string {
 
 // pod explains a pod: what was decided about it, or else where it is, and of one that waits its job.
 func (x *Cycle) pod(t *model.Task) string {
+	if t.Foreign && t.Waits() { // the scheduler knows nothing else of it
+		return "pod " + t.Key + "\n" + x.foreignPod(t) + fieldsLeftOut(x, "Pod", t.Key)
+	}
 	text := x.task(t)
 	if text == "" {
 		text = x.past(t)

@@ -136,3 +136,12 @@ func (w *World) VolumePlaces(t *model.Task) string {
 	}
 	return volumes.Places(t)
 }
+
+// VolumeDefect states which claim of a pod no node can use. It is "" if there is none, or the library of volumes fails.
+func (w *World) VolumeDefect(t *model.Task) string {
+	volumes, err := w.Storage()
+	if err != nil {
+		return ""
+	}
+	return volumes.Defect(t)
+}

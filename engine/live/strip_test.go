@@ -1,6 +1,7 @@
 package live
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
@@ -117,7 +119,8 @@ func TestPodsShareSpecs(t *testing.T) {
 	}
 }
 
-// TestStripJob: a Job that was stripped asks for what the whole one asks for, and says which scheduler it is for.
+// TestStripJob shows that a stripped Job requests what the whole Job requests, names its scheduler, and has the same cause if it can never
+// start.
 func TestStripJob(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	cpu := func(n string) corev1.ResourceRequirements {
@@ -134,22 +137,28 @@ func TestStripJob(t *testing.T) {
 		spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 		spec.NodeSelector = map[string]string{"a": "b"}
 	}
-	request := func(j *batchv1alpha1.Job) string {
+	read := func(j *batchv1alpha1.Job) (request, cause string) {
 		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j-u", Namespace: "a", OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job")),
 		}}}
 		c := model.NewCluster(model.Options{Volumes: volume.New})
-		for _, err := range c.Apply(model.Delta{Object: j}, model.Delta{Object: g}) {
+		for _, err := range c.Apply(model.Delta{Object: testNode("n1", "4")}, model.Delta{Object: j}, model.Delta{Object: g}) {
 			t.Error(err)
 		}
-		return c.Dims.Text(c.Jobs["a/j-u"].Request)
+		job := c.Jobs["a/j-u"]
+		return c.Dims.Text(job.Request), report.NeverStarts(c, job, report.Sizes{Largest: c.Nodes.AllocatableOf(0)})
 	}
 	s, stripped := newStripper(), whole.DeepCopy()
 	if _, err := s.Strip(stripped); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := request(stripped), request(whole); got != want || want != "cpu 41, memory 0, pods 4" {
+	got, cause := read(stripped)
+	want, wholeCause := read(whole)
+	if got != want || want != "cpu 41, memory 0, pods 4" {
 		t.Errorf("stripped it asks for %s, whole for %s", got, want)
+	}
+	if cause != wholeCause || !strings.HasPrefix(cause, "init container i of each pod of task w requests cpu 9") {
+		t.Errorf("stripped its cause is %q, whole %q", cause, wholeCause)
 	}
 	a, b := &stripped.Spec.Tasks[0].Template.Spec, &stripped.Spec.Tasks[1].Template.Spec
 	if stripped.Spec.SchedulerName != "celsius" || a.NodeSelector != nil || &a.Containers[0] != &b.Containers[0] {

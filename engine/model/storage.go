@@ -63,6 +63,8 @@ type Volumes interface {
 	Trouble(t *Task) (string, error)
 	// Places states where the volumes are that the claims of a task are bound to; "" if some claim is not bound, or every node reaches them.
 	Places(t *Task) string
+	// Defect states which claim of a task no node can use, although it exists, and what a user can do; "" if there is no such claim.
+	Defect(t *Task) string
 	// Fits says whether all claims of a task can be used on a node.
 	Fits(t *Task, row int32) (bool, error)
 	// ZoneFits says whether a node is in the zone and region of every bound volume that names one.

@@ -44,6 +44,36 @@ func (d *Dims) AmountText(i int, v float64) string {
 	return shortened(whole) + unit
 }
 
+// AmountTexts writes two amounts of dimension i that a message compares. Two amounts that AmountText would write alike though they differ
+// are written in the largest unit in which they do not look alike: 16777212Ki and 16Gi as 16383.996Mi and 16384Mi.
+func (d *Dims) AmountTexts(i int, a, b float64) (one, other string) {
+	one, other = d.AmountText(i, a), d.AmountText(i, b)
+	if one != other && math.Abs(a-b) > math.Abs(a)/1000 || a == b {
+		return one, other
+	}
+	if d.units[i] != 1 {
+		for digits := 3; digits < 15 && one == other; digits++ {
+			one, other = rounded(a/d.units[i], digits), rounded(b/d.units[i], digits)
+		}
+		return one, other
+	}
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+	for n := len(units) - 1; n >= 0; n-- {
+		size := math.Pow(1024, float64(n))
+		one, other = rounded(a/size, 3)+units[n], rounded(b/size, 3)+units[n]
+		if one != other && max(math.Abs(a), math.Abs(b)) >= size {
+			break
+		}
+	}
+	return one, other
+}
+
+// rounded writes a number with at most so many digits after the point.
+func rounded(v float64, digits int) string {
+	text := strconv.FormatFloat(v, 'f', digits, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
 // scaled brings an amount into the largest unit of which there is one.
 func scaled(v, step float64, units ...string) (whole float64, unit string) {
 	for _, larger := range units {

@@ -50,6 +50,27 @@ func TestAmountText(t *testing.T) {
 }
 
 // Whoever waits is told the row, and what rejected how many nodes, once.
+// TestAmountTexts shows that two amounts that differ are written differently.
+func TestAmountTexts(t *testing.T) {
+	d := NewDims()
+	for _, c := range []struct {
+		dim        int
+		a, b       float64
+		one, other string
+	}{
+		{Memory, 16 << 30, 16777212 << 10, "16384Mi", "16383.996Mi"},
+		{Memory, 1 << 40, 1<<40 - 1, "1073741824Ki", "1073741823.999Ki"},
+		{Memory, 1.5e9, 1.5e9 + 1e6, "1.397Gi", "1.398Gi"},
+		{Memory, 32 << 30, 16 << 30, "32Gi", "16Gi"},
+		{Memory, 16 << 30, 16 << 30, "16Gi", "16Gi"},
+		{CPU, 2 * d.units[CPU], 2*d.units[CPU] + d.units[CPU]/10000, "2", "2.0001"},
+	} {
+		if one, other := d.AmountTexts(c.dim, c.a, c.b); one != c.one || other != c.other {
+			t.Errorf("%v and %v are %s and %s, want %s and %s", c.a, c.b, one, other, c.one, c.other)
+		}
+	}
+}
+
 func TestWaitText(t *testing.T) {
 	t.Parallel()
 	fit := NodeCount{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 4}

@@ -22,6 +22,8 @@ type CauseAnswers interface {
 	NeverStarts(j *model.Job) string
 	// VolumePlaces states where the volumes of a pod are; "" if every node reaches them.
 	VolumePlaces(t *model.Task) string
+	// VolumeDefect states which claim of a pod no node can use, and the remedy; "" if there is none.
+	VolumeDefect(t *model.Task) string
 	// ReadsOpen reports whether the row of a reason depends on whether the queue is open.
 	ReadsOpen(why model.Reason) bool
 }
@@ -36,7 +38,7 @@ func (x *Causes) OfQueue(j *model.Job, first *model.Wait) string {
 	if !j.Queue.Open && x.Answers.ReadsOpen(first.Reason) {
 		return x.closedCause(j)
 	}
-	if why := capabilityCause(x, j, first); why != "" {
+	if why := x.NeverInQueue(j, first); why != "" {
 		return why
 	}
 	for _, higher := range above(x.Cluster, j.Queue) {
@@ -71,8 +73,12 @@ func limitsAbove(x *Causes, j *model.Job, first *model.Wait) (name string) {
 	return name
 }
 
-// capabilityCause states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty.
-func capabilityCause(x *Causes, j *model.Job, first *model.Wait) string {
+// NeverInQueue states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty. first
+// is the wait that OfQueue takes.
+func (x *Causes) NeverInQueue(j *model.Job, first *model.Wait) string {
+	if first == nil || j.Queue == nil {
+		return ""
+	}
 	if _, limited := Own(first); !limited && !strings.Contains(first.Reason.Text, "queue "+j.QueueName+" lacks ") {
 		return ""
 	}
@@ -148,13 +154,21 @@ func PlacesCause(t *model.Task, places string, reached, all int) string {
 	return fmt.Sprintf("%s, so %s can run pod %s; free resources or add a node there, or use another claim", places, where, t.Key)
 }
 
-// volumes states for the first waiting pod that rows refuse on nodes because of the place of its volumes what they restrict it to. It
-// reads the nodes from the reason of the pod, so that it costs no look at nodes, and changes only if the reason does.
+// DefectCause states that a pod has a claim that no node can use.
+func DefectCause(t *model.Task, defect string) string {
+	return fmt.Sprintf("%s (pod %s)", defect, t.Key)
+}
+
+// volumes states for the first waiting pod with a restriction by volumes which of its claims no node can use, or to which places its volumes
+// restrict it. It reads the nodes from the reason of the pod, so that it costs no look at nodes, and changes only if the reason does.
 func (x *Causes) volumes(w *Waits, j *model.Job) string {
 	for _, t := range j.Tasks {
 		own := w.tasks[t]
 		if own == nil || t.Status != model.Pending || !t.HasVolumes {
 			continue
+		}
+		if defect := x.Answers.VolumeDefect(t); defect != "" {
+			return DefectCause(t, defect)
 		}
 		places := x.Answers.VolumePlaces(t)
 		if places == "" {

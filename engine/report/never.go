@@ -164,9 +164,9 @@ func tooLarge(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes
 	if name, most := initContainer(c.Dims, p.Spec, dim); most > sizes.Largest.Get(dim)+model.Slack {
 		who, amount = "init container "+name+" of "+who, most
 	}
-	resource := c.Dims.Name(dim)
+	request, largest := c.Dims.AmountTexts(dim, amount, sizes.Largest.Get(dim))
 	return fmt.Sprintf("%s requests %s %s, but the largest node has %s: it can never start; request less, or add a larger node",
-		who, resource, c.Dims.AmountText(dim, amount), c.Dims.AmountText(dim, sizes.Largest.Get(dim)))
+		who, c.Dims.Name(dim), request, largest)
 }
 
 // initContainer is the init container of a pod that requests the most of a dimension; "" if there is none.
@@ -176,7 +176,12 @@ func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int) (name string,
 	}
 	for i := range pod.InitContainers {
 		container := &pod.InitContainers[i]
-		if q, ok := container.Resources.Requests[corev1.ResourceName(dims.Name(dim))]; ok && dims.Amount(dim, q) > most {
+		resource := corev1.ResourceName(dims.Name(dim))
+		q, ok := container.Resources.Requests[resource]
+		if !ok { // a limit without a request is the request
+			q, ok = container.Resources.Limits[resource]
+		}
+		if ok && dims.Amount(dim, q) > most {
 			name, most = container.Name, dims.Amount(dim, q)
 		}
 	}
@@ -215,9 +220,9 @@ func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes)
 	if dim < 0 {
 		return ""
 	}
+	request, all := c.Dims.AmountTexts(dim, sum, sizes.Sum.Get(dim))
 	return fmt.Sprintf("the %s that must start together request %s %s, but all nodes together have %s: the job can never start; "+
-		"request less, lower minAvailable, or add nodes", counted(j.MinMember-j.Ready(), "pod"), c.Dims.Name(dim), c.Dims.AmountText(dim, sum),
-		c.Dims.AmountText(dim, sizes.Sum.Get(dim)))
+		"request less, lower minAvailable, or add nodes", counted(j.MinMember-j.Ready(), "pod"), c.Dims.Name(dim), request, all)
 }
 
 // gangExceeds returns the first dimension of which the pods that must start together request more than a limit, and how much they request;
@@ -259,9 +264,9 @@ func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 	if missing := j.MinMember - j.Ready(); missing > 1 {
 		who = fmt.Sprintf("the %s that must start together request", counted(missing, "pod"))
 	}
+	request, most := c.Dims.AmountTexts(dim, sum, q.Capability.Get(dim))
 	return fmt.Sprintf("%s %s %s, but queue %s may hold at most %s: the job can never start; request less, lower minAvailable, use another "+
-		"queue, or raise the capability of queue %s", who, c.Dims.Name(dim), c.Dims.AmountText(dim, sum), q.Name,
-		c.Dims.AmountText(dim, q.Capability.Get(dim)), q.Name)
+		"queue, or raise the capability of queue %s", who, c.Dims.Name(dim), request, q.Name, most, q.Name)
 }
 
 // counted is a number with its noun.

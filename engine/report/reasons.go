@@ -85,9 +85,10 @@ func NeverFits(dims *model.Dims, t *model.Task, dim int, largest float64) string
 	if !t.Request.Has(dim) || !(t.Request[dim] > largest+model.Slack) {
 		return ""
 	}
-	text := "it asks for " + dims.Name(dim) + " " + dims.AmountText(dim, t.Request[dim]) + " and can never fit: "
+	request, most := dims.AmountTexts(dim, t.Request[dim], largest)
+	text := "it asks for " + dims.Name(dim) + " " + request + " and can never fit: "
 	if largest > 0 {
-		return text + "the largest node has " + dims.AmountText(dim, largest)
+		return text + "the largest node has " + most
 	}
 	return text + "no node has any"
 }

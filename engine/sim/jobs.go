@@ -189,8 +189,7 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 func (c *completion) create(j *batchv1alpha1.Job, plan objects.PodPlan, id manifest.ID) bool {
 	pod := c.jobPod(j, plan, source.Value{})
 	if pod != nil {
-		if why := c.refusal(pod); why != "" {
-			c.world.refusals[manifest.IDOf(j)] = cmp.Or(c.world.refusals[manifest.IDOf(j)], why)
+		if c.isRefused(pod, manifest.IDOf(j), func() objects.Demand { return c.jobDemand(j) }) {
 			return false
 		}
 		c.add(manifest.Item{Kind: "Pod", Object: pod})

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -13,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 	"github.com/celsius-scheduler/celsius/engine/refuse"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
@@ -149,8 +150,7 @@ func (c *completion) shortFormat() {
 		if g, ok := c.world.objects[group].(*schedulingv1beta1.PodGroup); !ok || !objects.Admitted(g) {
 			continue
 		}
-		if why := c.refusal(p); why != "" {
-			c.world.refusals[group] = cmp.Or(c.world.refusals[group], why)
+		if c.isRefused(p, group, func() objects.Demand { return c.groupDemand(group) }) {
 			continue
 		}
 		p.CreationTimestamp = metav1.NewTime(c.world.now)
@@ -160,19 +160,60 @@ func (c *completion) shortFormat() {
 	}
 }
 
-// refusal states why the API server refuses a pod that a controller is about to create. It returns "" if the pod is admitted; the pod then
-// has the defaults of the LimitRanges.
-func (c *completion) refusal(p *corev1.Pod) string {
+// isRefused reports whether the API server refuses a pod of a job that a controller is about to create. It notes why, if the job has no
+// cause yet. An admitted pod has the defaults of the LimitRanges.
+func (c *completion) isRefused(p *corev1.Pod, job manifest.ID, demand func() objects.Demand) bool {
 	n := c.restrictions(p.Namespace)
 	if len(n.Ranges)+len(n.Quotas) == 0 {
-		return ""
+		return false
 	}
 	objects.PodDefaults(p)
 	err := n.Admit(p)
 	if err == nil {
-		return ""
+		return false
 	}
-	return objects.NewRefusals().Reported(p.Name, err)
+	if c.world.refusals[job] == "" {
+		c.world.refusals[job] = objects.NewRefusals().Reported(p, demand(), err)
+	}
+	return true
+}
+
+// jobDemand returns what a Job needs of a quota.
+func (c *completion) jobDemand(j *batchv1alpha1.Job) objects.Demand {
+	var pods []*corev1.Pod
+	for t := range j.Spec.Tasks {
+		for n := range int(j.Spec.Tasks[t].Replicas) {
+			if p, ok := c.find("Pod", j.Namespace, objects.PodName(j.Name, j.Spec.Tasks[t].Name, n)).(*corev1.Pod); ok {
+				pods = append(pods, p)
+			}
+		}
+	}
+	return objects.JobDemand(j, pods)
+}
+
+// groupDemand returns what a job of the short format needs of a quota.
+func (c *completion) groupDemand(group manifest.ID) objects.Demand {
+	var pods, missing []*corev1.Pod
+	if j := c.world.cluster.Jobs[model.Key(group.Namespace, group.Name)]; j != nil {
+		for _, t := range j.Tasks {
+			pods = append(pods, t.Object)
+		}
+	}
+	for _, i := range c.items { // pods that were created just now
+		if p, ok := i.Object.(*corev1.Pod); ok && groupID(p) == group {
+			pods = append(pods, p)
+		}
+	}
+	for _, i := range c.world.withheld {
+		if p := i.Object.(*corev1.Pod); groupID(p) == group {
+			missing = append(missing, p)
+		}
+	}
+	minMember := int32(0)
+	if g, ok := c.world.objects[group].(*schedulingv1beta1.PodGroup); ok {
+		minMember = g.Spec.MinMember
+	}
+	return objects.GroupDemand(minMember, pods, missing)
 }
 
 // quotaAmount is what a pod counts for under one name of a quota.

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,8 +11,12 @@ import (
 )
 
 // Places states for each claim of a task that is bound to a volume which not every node reaches: the claim, the volume, and the zone or the
-// nodes of the volume. It is "" if there is no such claim, or if some claim has no volume yet.
+// nodes of the volume. It is "" if there is no such claim, if some claim has no volume yet, or if another property of the claims keeps the
+// task off all nodes, because a node in that place would not help then.
 func (v *Volumes) Places(t *model.Task) string {
+	if trouble, err := v.Trouble(t); trouble != "" || err != nil {
+		return ""
+	}
 	var out []string
 	for _, key := range t.Claims {
 		claim, ok := v.c.Storage.Objects[model.StorageID{Kind: model.VolumeClaim, Key: key}].(*corev1.PersistentVolumeClaim)
@@ -27,6 +32,29 @@ func (v *Volumes) Places(t *model.Task) string {
 		}
 	}
 	return strings.Join(out, ", and ")
+}
+
+// Defect states for the first claim of a task that exists, but that no node can use, why that is so, and what a user can do. It is "" if
+// there is no such claim.
+func (v *Volumes) Defect(t *model.Task) string {
+	for _, key := range t.Claims {
+		claim, ok := v.c.Storage.Objects[model.StorageID{Kind: model.VolumeClaim, Key: key}].(*corev1.PersistentVolumeClaim)
+		if !ok {
+			continue
+		}
+		volume := claim.Spec.VolumeName
+		switch {
+		case claim.DeletionTimestamp != nil:
+			return fmt.Sprintf("claim %s is being deleted; create it again once it is gone, or use another claim", claim.Name)
+		case claim.Status.Phase == corev1.ClaimLost:
+			return fmt.Sprintf("claim %s is Lost: its volume %s does not exist any more, or is bound to another claim; restore the volume, delete "+
+				"the claim and create it again, or use another claim", claim.Name, volume)
+		case volume != "" && v.c.Storage.Objects[model.StorageID{Kind: model.PersistentVolume, Key: volume}] == nil:
+			return fmt.Sprintf("claim %s is bound to volume %s, which does not exist; restore the volume, delete the claim and create it again, or "+
+				"use another claim", claim.Name, volume)
+		}
+	}
+	return ""
 }
 
 // placeOf states which nodes reach a volume, by its node affinity or the zone in its labels; "" if all do.

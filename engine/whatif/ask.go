@@ -217,8 +217,13 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 		if err != nil {
 			return nil, "", err
 		}
-		if head += "would wait"; never != "" {
+		switch {
+		case never != "":
 			o.Starts, head = Never, "job "+o.Job+" could never start: "+never
+		case x.NeverStarts(j) != "": // the cause below states why
+			o.Starts, head = Never, "job "+o.Job+" could never start"
+		default:
+			head += "would wait"
 		}
 	}
 	if o.Starts == Later || o.Starts == Never {

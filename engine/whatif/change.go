@@ -64,6 +64,8 @@ type arrival struct {
 	// restricted are the namespaces for which a pod was created. refused states for jobs, by name, why pods of them are not created.
 	restricted map[string]*refuse.Namespace
 	refused    map[string]refusals
+	// created are the pods of jobs in restricted namespaces, by the name of the job.
+	created map[string][]*corev1.Pod
 }
 
 // refusals are the pods of a job that the API server refuses.
@@ -76,6 +78,7 @@ type refusals struct {
 func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arrival, error) {
 	a := &arrival{
 		c: c, trial: trial, now: now, limits: x.LimitRanges, restricted: map[string]*refuse.Namespace{}, refused: map[string]refusals{},
+		created: map[string][]*corev1.Pod{},
 	}
 	for _, name := range x.Delete {
 		if err := a.remove(name); err != nil {
@@ -383,14 +386,25 @@ func (a *arrival) isRefused(job string, p *corev1.Pod) bool {
 	objects.PodDefaults(p)
 	err := n.Admit(p)
 	if err == nil {
+		a.created[job] = append(a.created[job], p)
 		return false
 	}
 	r := a.refused[job]
 	if r.pods++; r.why == "" {
-		r.why = objects.NewRefusals().Reported(p.Name, err)
+		r.why = objects.NewRefusals().Reported(p, a.demand(job), err)
 	}
 	a.refused[job] = r
 	return true
+}
+
+// demand returns what a job of the question needs of a quota.
+func (a *arrival) demand(job string) objects.Demand {
+	for _, j := range a.open {
+		if model.Key(j.Namespace, j.Name) == job {
+			return objects.JobDemand(j, a.created[job])
+		}
+	}
+	return objects.Demand{Pods: a.created[job]}
 }
 
 // pluginsOf are those of a Job that Celsius knows; the others, which a cluster has added, are left out.

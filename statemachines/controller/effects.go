@@ -439,7 +439,7 @@ func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return refusalText(r.refusals, name, err)
+		return refusalText(r.refusals, pod, objects.JobDemand(w.job, w.pods), err)
 	}
 	found := &corev1.Pod{}
 	if err := r.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, found); err != nil {

@@ -224,8 +224,11 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	case errors.Is(err, errBehind), apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	case isRefusal(err):
-		r.refused(ctx, job, rec, err)
+		last := r.refused(ctx, job, rec, err)
 		limits{r, w}.announceRefusals(ctx, err)
+		if last { // a pause would give a user time to correct the cause, and the job would be terminated without another try
+			return reconcile.Result{RequeueAfter: catchUp}, nil
+		}
 		return reconcile.Result{}, err
 	case err == nil:
 		rec.refusals = 0
@@ -481,24 +484,24 @@ func isRefusal(err error) bool {
 		apierrors.IsRequestEntityTooLargeError(err) || errors.Is(err, errForeign)
 }
 
-// refused counts refusals, and has a job ended that was refused too often. A refusal by a ResourceQuota is not counted: the quota may be
-// free at any time, and the job waits for that.
-func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) {
+// refused counts refusals, and requests the end of a job that was refused too often. It reports whether it did so. A refusal by a
+// ResourceQuota is not counted: the quota may be free at any time, and the job waits for that.
+func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) bool {
 	r.metrics.refusals.Inc()
 	if !mayBeFinal(err) {
 		rec.refusals = 0
-		return
+		return false
 	}
 	refusals := rec.refused()
 	if r.options.MaxRequeue < 0 || refusals <= r.options.MaxRequeue || r.machine.Final(string(job.Status.State.Phase)) {
-		return
+		return false
 	}
 	rec.refusals = 0
 	logOf(ctx).Error(err, "refused too often; the job is terminated", "job", job.Name, "namespace", job.Namespace,
 		"times", r.options.MaxRequeue)
 	text := fmt.Sprintf("refused %d times: %s", r.options.MaxRequeue+1, err)
 	r.event(job, corev1.EventTypeWarning, objects.RefusedTooOften, string(batchv1alpha1.TerminateJobAction), "%s", text)
-	rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: objects.RefusedTooOften, message: text})
+	return rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: objects.RefusedTooOften, message: text})
 }
 
 // announce states, from the middle on, how near the limit of refusals in a row is that ends a job; "" before, and where there is no limit.

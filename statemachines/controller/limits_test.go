@@ -231,6 +231,37 @@ func TestRefusalsAreCountedOn(t *testing.T) {
 	}
 }
 
+// TestNoPauseAfterTheLastRefusal shows that each pause between refusals ends with another try. A cause that is corrected in the last pause
+// lets the job run. The last refusal ends the job without a pause, in which a correction would have no effect.
+func TestNoPauseAfterTheLastRefusal(t *testing.T) {
+	refused := func() *stage {
+		s := newStage(t, Options{MaxRequeue: 15}, openQueue(), trainJob(t, ""))
+		s.settle()
+		s.letIn(schedulingv1beta1.PodGroupInqueue)
+		s.refuse = refusedBy(`error looking up service account team/trainer: serviceaccount "trainer" not found`)
+		for try := 1; try <= 15; try++ {
+			if again, _ := s.reconcile("job", client.ObjectKeyFromObject(s.job())); again {
+				t.Fatalf("no pause after refusal %d", try)
+			}
+		}
+		return s
+	}
+	s := refused()
+	s.refuse = nil // in the last pause
+	runs(s)
+	if got := s.job().Status.State.Phase; got != batchv1alpha1.Running {
+		t.Errorf("corrected after 15 refusals, the job is %s\n%s", got, s.state())
+	}
+	s = refused()
+	if again, _ := s.reconcile("job", client.ObjectKeyFromObject(s.job())); !again {
+		t.Errorf("after the last refusal the job pauses\n%s", s.state())
+	}
+	s.settle()
+	if got := s.job().Status.State; got.Phase != batchv1alpha1.Terminated || !strings.Contains(got.Message, "refused 16 times") {
+		t.Errorf("after the last refusal the job is %+v", got)
+	}
+}
+
 // TestLimitsAreListed compares the conditions with the table of limits in the docs.
 func TestLimitsAreListed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/compatibility.md")

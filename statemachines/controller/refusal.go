@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -12,18 +13,18 @@ import (
 
 // refusalText states why a pod could not be created: the cause and the remedy first where they are known, then what the API server
 // answered.
-func refusalText(rules objects.Refusals, pod string, err error) error {
+func refusalText(rules objects.Refusals, pod *corev1.Pod, of objects.Demand, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		return fmt.Errorf("create pod %s: %w", pod, err)
+		return fmt.Errorf("create pod %s: %w", pod.Name, err)
 	}
 	answer := err.Error()
 	if _, after, found := strings.Cut(answer, "is forbidden: "); found {
 		answer = after
 	}
-	if text := rules.Text(pod, answer); text != "" {
+	if text := rules.Text(pod, of, answer); text != "" {
 		return &refusedPod{text, err}
 	}
-	return fmt.Errorf("create pod %s: %w", pod, err)
+	return fmt.Errorf("create pod %s: %w", pod.Name, err)
 }
 
 // mayBeFinal reports whether a refusal, or one of several, can only end when a user changes something. A refusal by a ResourceQuota ends

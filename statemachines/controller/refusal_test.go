@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,8 +33,12 @@ func TestRefusalText(t *testing.T) {
 			"Pod Security (restricted:latest) of the namespace refuses the pod: host namespaces (hostNetwork=true)",
 		},
 		{
-			"exceeded quota: team-quota, requested: requests.cpu=4, used: requests.cpu=0, limited: requests.cpu=2",
+			"exceeded quota: team-quota, requested: requests.cpu=4, used: requests.cpu=6, limited: requests.cpu=8",
 			"ResourceQuota team-quota of the namespace is exhausted (requested: requests.cpu=4, used",
+		},
+		{
+			"exceeded quota: team-quota, requested: requests.cpu=4, used: requests.cpu=0, limited: requests.cpu=2",
+			"ResourceQuota team-quota of the namespace allows less than the pod alone needs (requested: requests.cpu=4, limited",
 		},
 		{
 			"failed quota: team-quota: must specify requests.memory for: train",
@@ -44,7 +49,8 @@ func TestRefusalText(t *testing.T) {
 		{"a webhook of the platform team denies it", "create pod bert-worker-0: "},
 	} {
 		refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "bert-worker-0", errors.New(c.answer))
-		err := refusalText(objects.NewRefusals(), "bert-worker-0", refusal)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bert-worker-0"}}
+		err := refusalText(objects.NewRefusals(), pod, objects.Demand{}, refusal)
 		if !strings.HasPrefix(err.Error(), c.begins) || !strings.Contains(err.Error(), "bert-worker-0") {
 			t.Errorf("%s:\n got %s\nwant %s …", c.answer, err, c.begins)
 		}

@@ -132,7 +132,8 @@ func podRemedies() []remedyCase {
 		o.missing = []string{"high"}
 		template(func(p *corev1.PodSpec) { p.PriorityClassName = "high" })(s, o)
 	}
-	full := func(_ *stage, o *remedyObjects) { o.limit, o.used = "8", "6"; o.requests("4") }
+	full := func(_ *stage, o *remedyObjects) { o.limit, o.used = "14", "12"; o.requests("4") }
+	alone := func(_ *stage, o *remedyObjects) { o.limit, o.used = "8", "8"; o.requests("4") }
 	host := template(func(p *corev1.PodSpec) { p.HostNetwork = true })
 	return []remedyCase{
 		{
@@ -162,7 +163,13 @@ func podRemedies() []remedyCase {
 			remedy: func(_ *stage, o *remedyObjects) { o.used = "0" },
 		},
 		{words: "request less", mistake: full, renew: func(s *stage, o *remedyObjects) { full(s, o); o.requests("2") }},
-		{words: "or raise the quota", mistake: full, remedy: func(_ *stage, o *remedyObjects) { o.limit = "10" }},
+		{words: "or raise the quota", mistake: full, remedy: func(_ *stage, o *remedyObjects) { o.limit = "24" }},
+		{
+			words: "allows less than the job alone needs (the 3 pods that must start together request requests.cpu=12, limited: requests.cpu=8); " +
+				"request less, lower minAvailable, or raise the quota",
+			mistake: alone,
+			remedy:  func(_ *stage, o *remedyObjects) { o.limit, o.used = "12", "0" },
+		},
 		{
 			words:   "must specify requests.cpu for: main; add these requests or limits to the pod template",
 			mistake: template(func(p *corev1.PodSpec) { p.Containers[0].Resources = corev1.ResourceRequirements{} }),

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // The reasons of the state of a Job whose objects the API server refuses.
@@ -41,20 +43,24 @@ func NewRefusals() Refusals {
 	}
 }
 
-// Reported states why the API server refused to create a pod. An answer that is not known is stated as it is.
-func (r Refusals) Reported(pod string, err error) string {
-	return cmp.Or(r.Text(pod, err.Error()), fmt.Sprintf("pod %s is not created: %v", pod, err))
+// Reported states why the API server refused to create a pod of a job. An answer that is not known is stated as it is.
+func (r Refusals) Reported(pod *corev1.Pod, of Demand, err error) string {
+	return cmp.Or(r.Text(pod, of, err.Error()), fmt.Sprintf("pod %s is not created: %v", pod.Name, err))
 }
 
-// Text states why the API server refused a pod, with the remedy. It returns "" for an answer that is not known.
-func (r Refusals) Text(pod, answer string) string {
+// Text states why the API server refused a pod of a job, with the remedy. It returns "" for an answer that is not known.
+func (r Refusals) Text(pod *corev1.Pod, of Demand, answer string) string {
+	which := " (pod " + pod.Name + ")"
+	if text := of.quotaText(pod, answer); text != "" {
+		return text + which
+	}
 	for _, rule := range r {
 		if groups := rule.pattern.FindStringSubmatch(answer); groups != nil {
 			args := make([]any, len(groups)-1)
 			for i, group := range groups[1:] {
 				args[i] = group
 			}
-			return fmt.Sprintf(rule.text, args...) + fmt.Sprintf(" (pod %s)", pod)
+			return fmt.Sprintf(rule.text, args...) + which
 		}
 	}
 	return ""

@@ -145,10 +145,14 @@ func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 	if !model.MakesPods(o.Status.State.Phase) {
 		return
 	}
-	requests := func(list []corev1.Container) []corev1.Container {
+	requests := func(list []corev1.Container, named bool) []corev1.Container {
 		var out []corev1.Container
 		for i := range list {
-			out = append(out, corev1.Container{Resources: list[i].Resources, RestartPolicy: list[i].RestartPolicy})
+			c := corev1.Container{Resources: list[i].Resources, RestartPolicy: list[i].RestartPolicy}
+			if named {
+				c.Name = list[i].Name
+			}
+			out = append(out, c)
 		}
 		return out
 	}
@@ -156,7 +160,9 @@ func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 		from := &tasks[i].Template.Spec
 		task := batchv1alpha1.TaskSpec{Name: tasks[i].Name, Replicas: tasks[i].Replicas}
 		task.Template.Spec = corev1.PodSpec{
-			Containers: requests(from.Containers), InitContainers: requests(from.InitContainers), Overhead: from.Overhead, Resources: from.Resources,
+			Containers:     requests(from.Containers, false),
+			InitContainers: requests(from.InitContainers, true), // the cause names an init container that fits no node
+			Overhead:       from.Overhead, Resources: from.Resources,
 		}
 		s.share(&task.Template.Spec)
 		o.Spec.Tasks = append(o.Spec.Tasks, task)

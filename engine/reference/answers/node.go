@@ -193,6 +193,9 @@ func (x *Answers) NeverStarts(j *model.Job) string {
 // VolumePlaces states where the volumes of a pod are; "" if every node reaches them.
 func (x *Answers) VolumePlaces(t *model.Task) string { return x.World().VolumePlaces(t) }
 
+// VolumeDefect states which claim of a pod no node can use; "" if there is none.
+func (x *Answers) VolumeDefect(t *model.Task) string { return x.World().VolumeDefect(t) }
+
 // ReadsOpen reports whether the row of a reason depends on whether the queue is open.
 func (x *Answers) ReadsOpen(why model.Reason) bool { return x.p.Row(why).ReadsOpen() }
 

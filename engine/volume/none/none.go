@@ -22,6 +22,9 @@ func (Volumes) Trouble(*model.Task) (string, error) { return notLookedAt, nil }
 // Places implements model.Volumes.
 func (Volumes) Places(*model.Task) string { return "" }
 
+// Defect implements model.Volumes.
+func (Volumes) Defect(*model.Task) string { return "" }
+
 // Fits implements model.Volumes.
 func (Volumes) Fits(*model.Task, int32) (bool, error) { return false, nil }
 
