@@ -250,8 +250,8 @@ func controllersCause(w *World, job string) string {
 	return strings.TrimSuffix(stuck.Before(waiting), "; ")
 }
 
-// asReported returns pods as kubelets would report them: a pod on a node whose annotation celsius.dev/sim states why it waits has a container that
-// waits for this reason.
+// asReported returns pods as kubelets would report them: a pod on a node whose annotation celsius.dev/sim states why it waits has a
+// container that waits for this reason.
 func asReported(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, p := range out {

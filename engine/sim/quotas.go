@@ -42,8 +42,8 @@ func (c *completion) warnPodSecurity(i manifest.Item, namespace string) {
 		return
 	}
 	c.secured = append(c.secured, namespace)
-	c.warn(i.Value.Issuef("", "Namespace %s has the label %s: %s, and Pod Security is not checked here: the API server may refuse the pods of "+
-		"%s and other Jobs", namespace, podSecurity, n.Labels[podSecurity], i.ID()))
+	c.warn(i.Value.Issuef("", "Namespace %s has the label %s: %s, and Pod Security is not checked here: the API server may refuse the pods "+
+		"of %s and other Jobs", namespace, podSecurity, n.Labels[podSecurity], i.ID()))
 }
 
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.

@@ -114,8 +114,8 @@ func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
 }
 
 // provenBy reports whether a vacancy explains why an object waits. If nothing holds the Lease, and its last holder did not die, a scheduler
-// may run without it. Then only an object that no scheduler wrote to since it was created is evidence, or one that was written to before the
-// Lease was released. written is when a scheduler wrote to the object last; zero: that is not known.
+// may run without it. Then only an object that no scheduler wrote to since it was created is evidence, or one that was written to before
+// the Lease was released. written is when a scheduler wrote to the object last; zero: that is not known.
 func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool, written time.Time) bool {
 	switch {
 	case v == nil, v.IsDisprovedBy(written):
@@ -148,8 +148,8 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// decidedAt is the latest time at which a scheduler is known to have written to a PodGroup: that of a condition, or of its creation if it is
-// admitted.
+// decidedAt is the latest time at which a scheduler is known to have written to a PodGroup: that of a condition, or of its creation if it
+// is admitted.
 func decidedAt(g *schedulingv1beta1.PodGroup) (at time.Time) {
 	if objects.Admitted(g) {
 		at = g.CreationTimestamp.Time

@@ -88,7 +88,8 @@ func TestCauses(t *testing.T) {
 				j.Status.State.LastTransitionTime = metav1.NewTime(now().Add(-old + 5*time.Second))
 				return j
 			}(),
-			[]client.Object{lease(controllersLease, "c", old)}, "no controllers run: Lease celsius-system/celsius-controllers was last renewed 5m ago",
+			[]client.Object{lease(controllersLease, "c", old)},
+			"no controllers run: Lease celsius-system/celsius-controllers was last renewed 5m ago",
 		},
 		"both run": {
 			job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour),

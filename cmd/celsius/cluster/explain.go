@@ -109,8 +109,8 @@ const (
 	controllersLease = "celsius-controllers"
 )
 
-// idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease. written is when the part
-// is known to have written last. A part that wrote after its Lease ended runs without it.
+// idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease. written is when the
+// part is known to have written last. A part that wrote after its Lease ended runs without it.
 func idle(ctx context.Context, r *Reach, name string, now, written time.Time) string {
 	l := &coordinationv1.Lease{}
 	part := map[string]string{schedulerLease: "no scheduler runs", controllersLease: "no controllers run"}[name]
