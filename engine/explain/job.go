@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -152,7 +150,7 @@ func foreignName(t *model.Task, ours []string) string {
 // foreignPod explains a waiting pod of another scheduler. schedulerName of an existing pod cannot be changed.
 func (x *Cycle) foreignPod(t *model.Task) string {
 	ours, remedy := x.cluster.SchedulerNames, "create the pod again with another schedulerName"
-	if metav1.GetControllerOfNoCopy(t.Object) != nil {
+	if len(t.Object.OwnerReferences) > 0 {
 		remedy = "correct schedulerName in the object that creates the pod, and delete the pod"
 	}
 	return Columns("  ", [][]string{

@@ -73,8 +73,8 @@ func limitsAbove(x *Causes, j *model.Job, first *model.Wait) (name string) {
 	return name
 }
 
-// NeverInQueue states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty. first
-// is the wait that OfQueue takes.
+// NeverInQueue states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty.
+// first is the wait that OfQueue takes.
 func (x *Causes) NeverInQueue(j *model.Job, first *model.Wait) string {
 	if first == nil || j.Queue == nil {
 		return ""
@@ -159,8 +159,8 @@ func DefectCause(t *model.Task, defect string) string {
 	return fmt.Sprintf("%s (pod %s)", defect, t.Key)
 }
 
-// volumes states for the first waiting pod with a restriction by volumes which of its claims no node can use, or to which places its volumes
-// restrict it. It reads the nodes from the reason of the pod, so that it costs no look at nodes, and changes only if the reason does.
+// volumes states for the first waiting pod with a restriction by volumes which of its claims no node can use, or to which places its
+// volumes restrict it. It reads the nodes from the reason of the pod, so that it costs no look at nodes, and changes only if the reason does.
 func (x *Causes) volumes(w *Waits, j *model.Job) string {
 	for _, t := range j.Tasks {
 		own := w.tasks[t]

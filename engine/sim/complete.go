@@ -38,6 +38,7 @@ type completion struct {
 	// namespaces restrict the pods that controllers create; an admitted pod counts at once.
 	namespaces map[string]*refuse.Namespace
 	hints      source.Hints
+	secured    []string // namespaces of which warnPodSecurity has warned
 }
 
 func newCompletion(w *World, items []manifest.Item) *completion {

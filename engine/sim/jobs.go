@@ -23,6 +23,7 @@ import (
 func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	objects.Default(j)
 	if j.UID == "" {
+		c.warnPodSecurity(i, j.Namespace)
 		j.UID = types.UID(j.Name) // as a part of a name it may hold no slash
 	}
 	c.born(j)
@@ -238,7 +239,7 @@ func controllersCause(w *World, job string) string {
 	if why := c.knownClasses().Refused(j, exists); why != "" {
 		return why
 	}
-	stuck := objects.StuckContainer(pods)
+	stuck := objects.StuckContainer(asReported(pods))
 	if stuck == "" {
 		return ""
 	}
@@ -247,6 +248,25 @@ func controllersCause(w *World, job string) string {
 		return ""
 	}
 	return strings.TrimSuffix(stuck.Before(waiting), "; ")
+}
+
+// asReported returns pods as kubelets would report them: a pod on a node whose annotation celsius.dev/sim states why it waits has a
+// container that waits for this reason.
+func asReported(pods []*corev1.Pod) []*corev1.Pod {
+	out := slices.Clone(pods)
+	for i, p := range out {
+		life := manifest.LifeOf(p)
+		if life.Waiting == "" || p.Spec.NodeName == "" || len(p.Status.ContainerStatuses) > 0 || len(p.Spec.Containers) == 0 {
+			continue
+		}
+		reported := p.DeepCopy()
+		reported.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: p.Spec.Containers[0].Name, Image: p.Spec.Containers[0].Image,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: life.Waiting}},
+		}}
+		out[i] = reported
+	}
+	return out
 }
 
 // RefusedPods states why a job lacks pods: the API server refuses them.

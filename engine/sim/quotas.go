@@ -31,6 +31,21 @@ func (c *completion) completeRestriction(i manifest.Item) {
 	}
 }
 
+// podSecurity is the label of a Namespace by which the API server refuses pods.
+const podSecurity = "pod-security.kubernetes.io/enforce"
+
+// warnPodSecurity warns of the first new Job of a namespace that enforces a level of Pod Security, because the pods are created without a
+// check of the level.
+func (c *completion) warnPodSecurity(i manifest.Item, namespace string) {
+	n, ok := c.find("Namespace", "", namespace).(*corev1.Namespace)
+	if !ok || n.Labels[podSecurity] == "" || n.Labels[podSecurity] == "privileged" || slices.Contains(c.secured, namespace) {
+		return
+	}
+	c.secured = append(c.secured, namespace)
+	c.warn(i.Value.Issuef("", "Namespace %s has the label %s: %s, and Pod Security is not checked here: the API server may refuse the pods "+
+		"of %s and other Jobs", namespace, podSecurity, n.Labels[podSecurity], i.ID()))
+}
+
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
 func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	if q.Status.Hard == nil {

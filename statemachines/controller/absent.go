@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -102,7 +103,7 @@ func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
 	var waiting []client.Object
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; slices.Contains(s.options.SchedulerNames, pod.Spec.SchedulerName) && waitsForScheduler(pod) &&
-			s.provenBy(v, pod, scheduledCondition(pod) == nil) {
+			s.provenBy(v, pod, scheduledCondition(pod) == nil, scheduledAt(pod)) {
 			waiting = append(waiting, pod)
 		}
 	}
@@ -112,13 +113,17 @@ func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
 	return nil
 }
 
-// provenBy reports whether a vacancy explains why an object waits. If the Lease does not exist, a scheduler may run without one. Then only
-// an object that no scheduler wrote to since it was created is evidence.
-func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool) bool {
-	if v == nil {
+// provenBy reports whether a vacancy explains why an object waits. If nothing holds the Lease, and its last holder did not die, a scheduler
+// may run without it. Then only an object that no scheduler wrote to since it was created is evidence, or one that was written to before
+// the Lease was released. written is when a scheduler wrote to the object last; zero: that is not known.
+func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool, written time.Time) bool {
+	switch {
+	case v == nil, v.IsDisprovedBy(written):
 		return false
+	case untouched && (v.Missing || v.Released()):
+		return p.now().Sub(o.GetCreationTimestamp().Time) >= untouchedFor
 	}
-	return !v.Missing || untouched && p.now().Sub(o.GetCreationTimestamp().Time) >= untouchedFor
+	return !v.Missing
 }
 
 // waitsForScheduler reports whether a pod can be bound. A pod with scheduling gates waits until a client removes its gates.
@@ -135,6 +140,28 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
+// scheduledAt is when a scheduler wrote the condition of a pod; zero: it did not.
+func scheduledAt(pod *corev1.Pod) time.Time {
+	if c := scheduledCondition(pod); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// decidedAt is the latest time at which a scheduler is known to have written to a PodGroup: that of a condition, or of its creation if it
+// is admitted.
+func decidedAt(g *schedulingv1beta1.PodGroup) (at time.Time) {
+	if objects.Admitted(g) {
+		at = g.CreationTimestamp.Time
+	}
+	for i := range g.Status.Conditions {
+		if c := g.Status.Conditions[i].LastTransitionTime.Time; c.After(at) {
+			at = c
+		}
+	}
+	return at
+}
+
 // withoutScheduler returns the cause that no scheduler runs, if the PodGroup of a job or one of its pods waits for a scheduler. It
 // returns nil if the cause is another one.
 func (p *parts) withoutScheduler(w *world) *waiting {
@@ -143,10 +170,11 @@ func (p *parts) withoutScheduler(w *world) *waiting {
 		return nil
 	}
 	untouched := !objects.Admitted(w.group) && len(w.group.Status.Conditions) == 0
-	if young := untouchedFor - w.now.Sub(w.group.CreationTimestamp.Time); v.Missing && untouched && young > 0 {
+	young := untouchedFor - w.now.Sub(w.group.CreationTimestamp.Time)
+	if (v.Missing || v.Released()) && untouched && young > 0 {
 		w.again = sooner(w.again, young)
 	}
-	if !p.provenBy(v, w.group, untouched) {
+	if !p.provenBy(v, w.group, untouched, decidedAt(w.group)) {
 		return nil
 	}
 	return &waiting{noScheduler, fmt.Sprintf("no scheduler runs: %s", v), true}

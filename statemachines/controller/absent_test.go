@@ -128,3 +128,35 @@ func TestNoSchedulerRan(t *testing.T) {
 		})
 	}
 }
+
+// TestSchedulerRunsWithoutItsLease has a Lease that a scheduler released before the Job was created. A scheduler that runs without the
+// Lease writes to the PodGroup. If none runs, the Job states it once the PodGroup is old enough.
+func TestSchedulerRunsWithoutItsLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase schedulingv1beta1.PodGroupPhase
+		want  string
+	}{
+		"none": {schedulingv1beta1.PodGroupPending, "NoScheduler: no scheduler runs: nothing holds Lease celsius-system/celsius-scheduler"},
+		"one":  {schedulingv1beta1.PodGroupInqueue, "PodsNotRunning: waits until 3 of its pods run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOutage(t, true)
+			nobody, at := "", metav1.NewMicroTime(o.now.Add(-time.Hour))
+			o.lease.Spec.HolderIdentity, o.lease.Spec.RenewTime = &nobody, &at
+			if err := o.api.Update(t.Context(), o.lease); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.pass(0); strings.Contains(got, "NoScheduler") {
+				t.Errorf("at once: %s", got)
+			}
+			o.letIn(c.phase)
+			got := ""
+			for range 4 {
+				got = o.pass(looksAtScheduler)
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}

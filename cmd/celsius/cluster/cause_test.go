@@ -6,10 +6,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // TestCauses holds `job view` and `explain job` to the cause that comes first: a name that nothing serves, controllers or a scheduler that
@@ -63,6 +65,32 @@ func TestCauses(t *testing.T) {
 			[]client.Object{lease(schedulerLease, "", fresh)},
 			"no scheduler runs: nothing holds Lease celsius-system/celsius-scheduler",
 		},
+		"both run without the leases that earlier ones released": {
+			func() *batchv1alpha1.Job {
+				j := job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour)
+				j.Status.State.LastTransitionTime = metav1.NewTime(now().Add(-time.Minute))
+				return j
+			}(),
+			[]client.Object{
+				lease(controllersLease, "", old), lease(schedulerLease, "", old),
+				&schedulingv1beta1.PodGroup{
+					ObjectMeta: metav1.ObjectMeta{Name: "bert-large-u-bert", Namespace: "nlp"},
+					Status: schedulingv1beta1.PodGroupStatus{Conditions: []schedulingv1beta1.PodGroupCondition{{
+						Type: "Unschedulable", Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now().Add(-time.Minute)),
+					}}},
+				},
+			},
+			" Unschedulable: 0/4 nodes are available",
+		},
+		"controllers wrote until they died": {
+			func() *batchv1alpha1.Job {
+				j := job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour)
+				j.Status.State.LastTransitionTime = metav1.NewTime(now().Add(-old + 5*time.Second))
+				return j
+			}(),
+			[]client.Object{lease(controllersLease, "c", old)},
+			"no controllers run: Lease celsius-system/celsius-controllers was last renewed 5m ago",
+		},
 		"both run": {
 			job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour),
 			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "s", fresh)},
@@ -96,6 +124,9 @@ func TestCauses(t *testing.T) {
 			}
 			if !strings.HasPrefix(first, "Cause:") || !strings.Contains(first, c.want) || strings.Contains(first, "PodPending: PodPending") {
 				t.Errorf("job view begins with %q, want the cause %q", first, c.want)
+			}
+			if strings.Contains(first, "Lease") != strings.Contains(c.want, "Lease") {
+				t.Errorf("job view begins with %q, want only the cause %q", first, c.want)
 			}
 			if got := w.run("celsius explain job bert-large -n nlp -o json"); !strings.Contains(got, `"cause": "`) {
 				t.Errorf("explain -o json has no cause:\n%s", got)

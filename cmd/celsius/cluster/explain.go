@@ -83,7 +83,7 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 				}
 				text = []byte("{}")
 			case err != nil:
-				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now()))
+				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now(), time.Time{}))
 			}
 			return sayAnswer(c, output, text, cause)
 		},
@@ -109,15 +109,16 @@ const (
 	controllersLease = "celsius-controllers"
 )
 
-// idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease.
-func idle(ctx context.Context, r *Reach, name string, now time.Time) string {
+// idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease. written is when the
+// part is known to have written last. A part that wrote after its Lease ended runs without it.
+func idle(ctx context.Context, r *Reach, name string, now, written time.Time) string {
 	l := &coordinationv1.Lease{}
 	part := map[string]string{schedulerLease: "no scheduler runs", controllersLease: "no controllers run"}[name]
 	if err := r.Get(ctx, types.NamespacedName{Namespace: partsNamespace, Name: name}, l); err != nil {
 		return "" // a part that runs without --leader-elect, or under another name, has no such Lease
 	}
 	v := lease.VacancyOf(l, now)
-	if v == nil {
+	if v == nil || v.IsDisprovedBy(written) {
 		return ""
 	}
 	return part + ": " + v.Ago(func(since metav1.Time) string { return age(now, since) })
@@ -144,7 +145,7 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 			notServed)
 	case state.Phase == "" && now.Sub(job.CreationTimestamp.Time) > objects.TakenWithin:
 		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago; %s", age(now, job.CreationTimestamp),
-			cmp.Or(idle(ctx, r, controllersLease, now), "see whether the controllers run"))
+			cmp.Or(idle(ctx, r, controllersLease, now, time.Time{}), "see whether the controllers run"))
 	}
 	why := ""
 	switch {
@@ -154,11 +155,38 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 		why = strings.TrimPrefix(state.Reason+": "+state.Message, ": ")
 	}
 	if waits {
-		if none := cmp.Or(idle(ctx, r, controllersLease, now), idle(ctx, r, schedulerLease, now)); none != "" {
+		none := cmp.Or(idle(ctx, r, controllersLease, now, controlledAt(job)), idle(ctx, r, schedulerLease, now, decidedAt(ctx, r, job)))
+		if none != "" {
 			return strings.TrimSuffix(none+"; before that: "+why, "; before that: ")
 		}
 	}
 	return why
+}
+
+// controlledAt is the latest time at which controllers are known to have written to a Job.
+func controlledAt(job *batchv1alpha1.Job) time.Time {
+	at := job.Status.State.LastTransitionTime.Time
+	for i := range job.Status.LimitConditions {
+		if c := job.Status.LimitConditions[i].LastTransitionTime.Time; c.After(at) {
+			at = c
+		}
+	}
+	return at
+}
+
+// decidedAt is the latest time at which a scheduler is known to have written to the PodGroup of a Job. It is zero if the PodGroup does not
+// exist, or the user may not read it.
+func decidedAt(ctx context.Context, r *Reach, job *batchv1alpha1.Job) (at time.Time) {
+	group := &schedulingv1beta1.PodGroup{}
+	if err := r.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: objects.GroupName(job)}, group); err != nil {
+		return at
+	}
+	for i := range group.Status.Conditions {
+		if c := group.Status.Conditions[i].LastTransitionTime.Time; c.After(at) {
+			at = c
+		}
+	}
+	return at
 }
 
 // partsNamespace is the namespace of the Leases of the scheduler and the controllers.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,7 +77,7 @@ celsius-explain-cluster does.`,
 			}
 			text, err := r.Raw(c.Context(), questions.WhatIfPath(of), accept, body)
 			if err != nil {
-				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now()))
+				return unanswered(err, idle(c.Context(), r, schedulerLease, t.Now(), time.Time{}))
 			}
 			return sayAnswer(c, f.output, text, "")
 		},

@@ -23,6 +23,20 @@ type Vacancy struct {
 	Missing bool      // the Lease does not exist
 	Holder  string    // the last holder; "": the Lease was released
 	Renewed time.Time // by the clock of the holder; zero: never
+	valid   time.Duration
+}
+
+// Released reports whether the last holder gave the Lease back. Then a process that takes no Lease may run in its place.
+func (v *Vacancy) Released() bool { return !v.Missing && v.Holder == "" }
+
+// IsDisprovedBy reports whether something that only this part writes, at the given time, shows that a process of the part runs without the
+// Lease. The last holder may have written until its Lease was no longer valid.
+func (v *Vacancy) IsDisprovedBy(written time.Time) bool {
+	until := v.Renewed
+	if v.Holder != "" {
+		until = until.Add(v.valid)
+	}
+	return !v.Missing && written.After(until)
 }
 
 // VacancyOf returns nil if a process holds a Lease at the given time. It compares the holder's clock with that of the caller.
@@ -35,7 +49,7 @@ func VacancyOf(l *coordinationv1.Lease, now time.Time) *Vacancy {
 }
 
 func vacancyOf(l *coordinationv1.Lease) *Vacancy {
-	v := &Vacancy{Name: client.ObjectKeyFromObject(l)}
+	v := &Vacancy{Name: client.ObjectKeyFromObject(l), valid: durationOf(l)}
 	if l.Spec.HolderIdentity != nil && l.Spec.RenewTime != nil {
 		v.Holder, v.Renewed = *l.Spec.HolderIdentity, l.Spec.RenewTime.Time
 	}
