@@ -199,12 +199,19 @@ func (t *policyTest) one(file string) (tested, error) {
 	o.Update, o.Compile, o.World.Decide = false, t.recorder.Load, t.definition()
 	plain, err := sim.RunScenario(file, data, o)
 	if out.failure == "" {
-		out.failure, err = differs(r.Plans, plain.Plans, err)
-	} else {
-		err = nil
+		if err != nil {
+			out.failure = faultOfCelsius + err.Error()
+			return out, nil //nolint:nilerr // it is the failure of the scenario
+		}
+		out.failure, err = differs(r.Plans, plain.Plans)
+		return out, err
 	}
-	return out, err
+	return out, nil
 }
+
+// faultOfCelsius begins the failure of a scenario that the definition decides differently.
+const faultOfCelsius = "the scheduler decides something else than its definition does. This is a fault of Celsius, not of the policy. " +
+	"Report it with the scenario and the policy:\n"
 
 // definition returns the plain implementation of a cycle, which evaluates each expression each time.
 func (t *policyTest) definition() engine.DecideFunc {
@@ -216,15 +223,10 @@ func (t *policyTest) definition() engine.DecideFunc {
 
 // differs states how the plans of the definition differ from those that passed. It returns "" if they are the same. A plan for which a row
 // had too few steps left is not compared, because the two count steps differently.
-func differs(plans, plain []*model.Plan, err error) (failure string, failed error) {
-	const fault = "the scheduler decides something else than its definition does. This is a fault of Celsius, not of the policy. " +
-		"Report it with the scenario and the policy:\n"
-	if err != nil {
-		return fault + err.Error(), nil
-	}
+func differs(plans, plain []*model.Plan) (failure string, failed error) {
 	for i := range max(len(plans), len(plain)) {
 		if i >= len(plans) || i >= len(plain) {
-			return fmt.Sprintf("%s%d cycles, but %d by the definition", fault, len(plans), len(plain)), nil
+			return fmt.Sprintf("%s%d cycles, but %d by the definition", faultOfCelsius, len(plans), len(plain)), nil
 		}
 		if report.OutOfSteps(plans[i]) || report.OutOfSteps(plain[i]) {
 			return "", nil
@@ -238,7 +240,7 @@ func differs(plans, plain []*model.Plan, err error) (failure string, failed erro
 			return "", err //nolint:wrapcheck // it states what it wrote
 		}
 		if was != is {
-			return fmt.Sprintf("%scycle %d: - is the definition, + was decided\n%s", fault, i+1, textdiff.Lines(was, is)), nil
+			return fmt.Sprintf("%scycle %d: - is the definition, + was decided\n%s", faultOfCelsius, i+1, textdiff.Lines(was, is)), nil
 		}
 	}
 	return "", nil

@@ -58,9 +58,9 @@ func (d *Dims) AmountTexts(i int, a, b float64) (one, other string) {
 		return one, other
 	}
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
-	for n := len(units) - 1; n >= 0; n-- {
+	for n, unit := range slices.Backward(units) {
 		size := math.Pow(1024, float64(n))
-		one, other = rounded(a/size, 3)+units[n], rounded(b/size, 3)+units[n]
+		one, other = rounded(a/size, 3)+unit, rounded(b/size, 3)+unit
 		if one != other && max(math.Abs(a), math.Abs(b)) >= size {
 			break
 		}

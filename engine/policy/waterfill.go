@@ -39,8 +39,10 @@ func waterFillFunction() *Accounting {
 			},
 			{Name: "whole", Optional: true, Doc: "Whether parts of extended resources, which are devices, are whole numbers: rounded by largest " +
 				"remainder, then by rank, then by the queues' names, where all demands are whole; sees no queue.", Want: rules.Bool()},
-			{Name: "rank", Optional: true, Doc: "A number: of queues with equal remainders, the one with the larger number is rounded up first.",
-				Sees: "queue", Want: rules.Number()},
+			{
+				Name: "rank", Optional: true, Doc: "A number: of queues with equal remainders, the one with the larger number is rounded up first.",
+				Sees: "queue", Want: rules.Number(),
+			},
 			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", Sees: "queue", Want: amount},
 		},
 		On:        []string{"queue"},
@@ -325,7 +327,8 @@ func (st *fillState) claim(f *language.Frame, i int) (changed bool) {
 }
 
 func sameClaim(a, b *quota.Claim) bool {
-	return a.Weight == b.Weight && a.Rank == b.Rank && identical(a.Floor, b.Floor) && identical(a.Ceiling, b.Ceiling) && identical(a.Demand, b.Demand)
+	return a.Weight == b.Weight && a.Rank == b.Rank && identical(a.Floor, b.Floor) && identical(a.Ceiling, b.Ceiling) &&
+		identical(a.Demand, b.Demand)
 }
 
 // claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.

@@ -49,7 +49,10 @@ type admitted struct {
 
 // ownOf is what a cluster has of its own between two cycles.
 func ownOf(c *model.Cluster) *own {
-	o := &own{Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), unread: c.Past.Unread.Clone(), Stuck: maps.Clone(c.Past.Stuck)}
+	o := &own{
+		Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), Stuck: maps.Clone(c.Past.Stuck),
+		unread: c.Past.Unread.Clone(),
+	}
 	maps.Copy(o.Fired, c.Past.Fired)
 	seen := 0
 	for key, t := range c.Tasks {

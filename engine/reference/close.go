@@ -11,31 +11,8 @@ import (
 // close gives every job and task that waits its reason and every job and queue its status, while what is only promised still counts;
 // then undoes that.
 func (x *cycle) close() {
-	for _, j := range x.c.JobsByKey() {
-		if report.MayWait(j) {
-			x.waits.Untried(j, report.Unasked(j, x.p.Name, x.p.Mode == "Paused", len(x.p.Actions)), x.feasible)
-		}
-	}
-	causes := &report.Causes{Cluster: x.c, Answers: x}
-	for _, j := range x.forcedJobs() {
-		if x.starts(j) {
-			x.waits.SetServed(j)
-		}
-	}
-	for _, j := range x.c.JobsByKey() {
-		if j.Seated() {
-			status := x.waits.Status(j, x.whole, causes)
-			x.plan.Jobs = append(x.plan.Jobs, &status)
-		}
-	}
-	var stuck []*model.Job // of which this is not what it was
-	for _, j := range report.ByQueue(x.c) {
-		waits := x.waits.List(j, x.places[j], x.SortTasks)
-		x.plan.Waits = append(x.plan.Waits, waits...)
-		if len(x.p.Rules(policy.BeyondShare)) > 0 && report.MayWait(j) && report.Stuck(j, waits, x.room()) != x.c.IsStuck(j) {
-			stuck = append(stuck, j)
-		}
-	}
+	x.statuses()
+	stuck := x.listWaits()
 	x.nominate()
 	for _, p := range x.held {
 		if p.task.Status == model.Allocated {
@@ -62,6 +39,39 @@ func (x *cycle) close() {
 	x.c.CloseCycle()
 	x.plan.Remember(x.c)
 	x.plan.Asks, _ = policy.Asks(x.p, x.World(), x.Frame)
+}
+
+// statuses gives every task that waits its reason, and every job its status.
+func (x *cycle) statuses() {
+	for _, j := range x.c.JobsByKey() {
+		if report.MayWait(j) {
+			x.waits.Untried(j, report.Unasked(j, x.p.Name, x.p.Mode == "Paused", len(x.p.Actions)), x.feasible)
+		}
+	}
+	causes := &report.Causes{Cluster: x.c, Answers: x}
+	for _, j := range x.forcedJobs() {
+		if x.starts(j) {
+			x.waits.SetServed(j)
+		}
+	}
+	for _, j := range x.c.JobsByKey() {
+		if j.Seated() {
+			status := x.waits.Status(j, x.whole, causes)
+			x.plan.Jobs = append(x.plan.Jobs, &status)
+		}
+	}
+}
+
+// listWaits lists why jobs and tasks wait. It returns the jobs that are stuck and were not, or the reverse.
+func (x *cycle) listWaits() (stuck []*model.Job) {
+	for _, j := range report.ByQueue(x.c) {
+		waits := x.waits.List(j, x.places[j], x.SortTasks)
+		x.plan.Waits = append(x.plan.Waits, waits...)
+		if len(x.p.Rules(policy.BeyondShare)) > 0 && report.MayWait(j) && report.Stuck(j, waits, x.room()) != x.c.IsStuck(j) {
+			stuck = append(stuck, j)
+		}
+	}
+	return stuck
 }
 
 // room answers what decides whether a job is stuck.

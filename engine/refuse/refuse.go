@@ -1,5 +1,5 @@
-// Package refuse decides whether the API server admits the pods that a world or a question creates. It uses Kubernetes' own code of the admission plugins
-// LimitRanger and ResourceQuota.
+// Package refuse decides whether the API server admits the pods that a world or a question creates. It uses Kubernetes' own code of the
+// admission plugins LimitRanger and ResourceQuota.
 package refuse
 
 import corev1 "k8s.io/api/core/v1"

@@ -100,22 +100,8 @@ func (w *World) kubelet() error {
 		var changed []metav1.Object
 		for _, id := range ids {
 			if _, leaves := w.leaving[id]; leaves {
-				again := w.anew(id, metav1.NewTime(w.now))
-				group, alone := w.groupAlone(w.objects[id].(*corev1.Pod))
-				w.remove(id)
-				if alone {
-					w.remove(group)
-				}
-				if again == nil {
-					continue
-				}
-				now, restricted := w.restricted([]manifest.Item{{Kind: "Pod", Object: again, OfJob: true}})
-				for range now {
-					w.written[id] = again
+				if again := w.gone(id); again != nil {
 					changed = append(changed, again)
-				}
-				for _, i := range restricted {
-					w.withheld[id] = i
 				}
 				continue
 			}
@@ -131,6 +117,28 @@ func (w *World) kubelet() error {
 			return err
 		}
 	}
+}
+
+// gone removes a pod that was deleted. It returns the pod that comes in its place at once; nil: there is none.
+func (w *World) gone(id manifest.ID) *corev1.Pod {
+	again := w.anew(id, metav1.NewTime(w.now))
+	group, alone := w.groupAlone(w.objects[id].(*corev1.Pod))
+	w.remove(id)
+	if alone {
+		w.remove(group)
+	}
+	if again == nil {
+		return nil
+	}
+	now, restricted := w.restricted([]manifest.Item{{Kind: "Pod", Object: again, OfJob: true}})
+	for _, i := range restricted {
+		w.withheld[id] = i
+	}
+	if len(now) == 0 {
+		return nil
+	}
+	w.written[id] = again
+	return again
 }
 
 // next is a pod to which something is due, after it has happened. A bound pod starts

@@ -201,30 +201,9 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 			o.Promised = append(o.Promised, *b)
 		}
 	}
-	head := "job " + o.Job + " "
-	switch {
-	case len(o.Binds) > 0:
-		o.Starts = Now
-		head += "would start now"
-	case len(o.Promised) > 0 && len(o.Evicts) > 0:
-		o.Starts = After
-		head += "would start once " + explain.Count(len(o.Evicts), "pod") + " evicted for it " + isAre(len(o.Evicts)) + " gone"
-	case len(o.Promised) > 0:
-		o.Starts = After
-		head += "would start once pods that leave already are gone"
-	default:
-		never, err := in.never(x.Session, j)
-		if err != nil {
-			return nil, "", err
-		}
-		switch {
-		case never != "":
-			o.Starts, head = Never, "job "+o.Job+" could never start: "+never
-		case x.NeverStarts(j) != "": // the cause below states why
-			o.Starts, head = Never, "job "+o.Job+" could never start"
-		default:
-			head += "would wait"
-		}
+	head, err := o.starts(in, x, j)
+	if err != nil {
+		return nil, "", err
 	}
 	if o.Starts == Later || o.Starts == Never {
 		return o, head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
@@ -235,6 +214,34 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 	}
 	return o, fmt.Sprintf("%s: %s of %d\n%s%s%s", head, explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks)+refused.pods,
 		line, places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
+}
+
+// starts finds when a job would start, and returns a sentence about it.
+func (o *Outcome) starts(in *arrival, x *explain.Cycle, j *model.Job) (head string, err error) {
+	head = "job " + o.Job + " "
+	switch {
+	case len(o.Binds) > 0:
+		o.Starts = Now
+		return head + "would start now", nil
+	case len(o.Promised) > 0 && len(o.Evicts) > 0:
+		o.Starts = After
+		return head + "would start once " + explain.Count(len(o.Evicts), "pod") + " evicted for it " + isAre(len(o.Evicts)) + " gone", nil
+	case len(o.Promised) > 0:
+		o.Starts = After
+		return head + "would start once pods that leave already are gone", nil
+	}
+	never, err := in.never(x.Session, j)
+	switch {
+	case err != nil:
+		return "", err
+	case never != "":
+		o.Starts = Never
+		return head + "could never start: " + never, nil
+	case x.NeverStarts(j) != "": // the cause below states why
+		o.Starts = Never
+		return head + "could never start", nil
+	}
+	return head + "would wait", nil
 }
 
 // never says of a job whose pods ask for more than any node has that they do; "" of any other. It is the last that is asked: the pods of a

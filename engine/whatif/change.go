@@ -235,10 +235,7 @@ func (a *arrival) object(o metav1.Object) error {
 		a.next = append(a.next, o)
 	case *corev1.Pod:
 		o.Spec.NodeName, o.Status = "", corev1.PodStatus{}
-		if group := model.Key(o.Namespace, objects.GroupOf(o)); slices.Contains(a.jobs, group) && a.isRefused(group, o) {
-			return nil // as a pod of a Job: it is created when the job is admitted
-		}
-		return a.pod(o)
+		return a.podOfUser(o)
 	case *v1beta1.Queue:
 		o.Status = v1beta1.QueueStatus{State: v1beta1.QueueStateOpen}
 		if q := a.c.Queues[o.Name]; q != nil {
@@ -357,6 +354,14 @@ func (a *arrival) podsOf(job *batchv1alpha1.Job, group string) error {
 		}
 	}
 	return nil
+}
+
+// podOfUser adds a pod of the change itself. A pod of a job that comes with it is restricted as a pod of a Job.
+func (a *arrival) podOfUser(p *corev1.Pod) error {
+	if group := model.Key(p.Namespace, objects.GroupOf(p)); slices.Contains(a.jobs, group) && a.isRefused(group, p) {
+		return nil
+	}
+	return a.pod(p)
 }
 
 // isRefused reports whether the API server refuses a pod of a job. If so, it notes why.
