@@ -209,7 +209,7 @@ func (t *policyTest) one(file string) (tested, error) {
 	return out, nil
 }
 
-// faultOfCelsius begins the failure of a scenario that the definition decides differently.
+// faultOfCelsius begins the failure message of a scenario for which the scheduler and its definition decide differently.
 const faultOfCelsius = "the scheduler decides something else than its definition does. This is a fault of Celsius, not of the policy. " +
 	"Report it with the scenario and the policy:\n"
 

@@ -100,7 +100,8 @@ func (x *Cycle) NeverStarts(j *model.Job) string {
 	return cmp.Or(x.Session.NeverStarts(j), causes.NeverInQueue(j, x.firstLimit(j)))
 }
 
-// firstLimit returns the wait of a job for its queue: that of the job itself if it was not admitted.
+// firstLimit returns the wait of a job for its queue. For a job that was not admitted, this is the wait of the job itself. For an admitted
+// job, it is the first wait of the job's pods for a limit of a queue, as queueLimit returns it.
 func (x *Cycle) firstLimit(j *model.Job) *model.Wait {
 	if j.Phase == model.PhasePending {
 		return x.decisions().waits[j.Key]

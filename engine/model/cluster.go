@@ -100,7 +100,7 @@ type Past struct {
 	Fired  map[string]time.Time // when rows and steps were asked last that rest in between, by their names
 	Rivals rivals.Book
 	Unread unread.Book // the mistakes of the objects, from when they were last applied
-	// Stuck has the jobs, by key, that would not start if other pods left; see Cluster.SetStuck.
+	// Stuck contains the keys of the jobs that would not start even if other pods ended or were evicted; see Cluster.SetStuck.
 	Stuck map[string]bool
 }
 

@@ -44,8 +44,8 @@ func (d *Dims) AmountText(i int, v float64) string {
 	return shortened(whole) + unit
 }
 
-// AmountTexts writes two amounts of dimension i that a message compares. Two amounts that AmountText would write alike though they differ
-// are written in the largest unit in which they do not look alike: 16777212Ki and 16Gi as 16383.996Mi and 16384Mi.
+// AmountTexts writes two amounts of dimension i that a message compares. If AmountText would write the same text for two different amounts,
+// AmountTexts uses the largest unit in which the texts differ. For example, it writes 16777212Ki and 16Gi as 16383.996Mi and 16384Mi.
 func (d *Dims) AmountTexts(i int, a, b float64) (one, other string) {
 	one, other = d.AmountText(i, a), d.AmountText(i, b)
 	if one != other && math.Abs(a-b) > math.Abs(a)/1000 || a == b {

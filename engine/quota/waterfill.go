@@ -201,11 +201,11 @@ func (w *Water) drain() (done bool) {
 	return empty || same
 }
 
-// Round makes the parts of the last Fill whole numbers of units, in the dimensions that have a unit above 0 and in which all demands are
-// whole: a device cannot be shared between queues, so a fraction of one would be of use to none of them. Each part is rounded down. The
-// units that this leaves go one by one to the claims with the largest remainders, among equals to those with the largest ranks, then to the
-// first of them. Claims that have all
-// that they can get keep it.
+// Round rounds the parts of the last Fill to whole numbers of units. It does this in the dimensions that have a unit above 0 and in which
+// all demands are whole. The reason is that queues cannot share a device, so a fraction of a device is of no use to any queue. Round rounds
+// each part down. Then it gives the remaining units, one by one, to the claims with the largest remainders. If remainders are equal, the
+// claim with the largest rank comes first. If ranks are equal too, the claim with the lowest index comes first. A claim that has all that
+// it can get keeps it.
 func (w *Water) Round(units []float64) {
 	for k := range min(w.dims, len(units)) {
 		if units[k] > 0 {

@@ -73,8 +73,8 @@ func limitsAbove(x *Causes, j *model.Job, first *model.Wait) (name string) {
 	return name
 }
 
-// NeverInQueue states that a job that waits for a limit of a queue could not start even if its queue, or a queue above it, were empty.
-// first is the wait that OfQueue takes.
+// NeverInQueue applies to a job that waits for a limit of a queue. It states that the job does not fit into its queue, or into a queue
+// above it, even if that queue is empty. first is the same wait as in OfQueue.
 func (x *Causes) NeverInQueue(j *model.Job, first *model.Wait) string {
 	if first == nil || j.Queue == nil {
 		return ""
@@ -159,8 +159,9 @@ func DefectCause(t *model.Task, defect string) string {
 	return fmt.Sprintf("%s (pod %s)", defect, t.Key)
 }
 
-// volumes states for the first waiting pod with a restriction by volumes which of its claims no node can use, or to which places its
-// volumes restrict it. It reads the nodes from the reason of the pod, so that it costs no look at nodes, and changes only if the reason does.
+// volumes describes how volumes restrict a waiting pod. It uses the first pod that has such a restriction. It states which claim of the pod
+// no node can use, or to which places the volumes restrict the pod. It reads the nodes from the reason of the pod, not from the cluster.
+// Therefore it is inexpensive, and its result changes only if the reason changes.
 func (x *Causes) volumes(w *Waits, j *model.Job) string {
 	for _, t := range j.Tasks {
 		own := w.tasks[t]

@@ -124,8 +124,9 @@ func (c *completion) restrictions(namespace string) *refuse.Namespace {
 	return n
 }
 
-// restricted divides items into those that exist now, and the pods of jobs of the short format that a LimitRange or a ResourceQuota of
-// their namespace restricts. As the pods of a Job, these are created when their job is admitted.
+// restricted divides items into two lists. The second list contains the pods of short-format jobs that a LimitRange or a ResourceQuota of
+// their namespace restricts. Like the pods of a Job, these pods are created when their job is admitted. The items of the first list exist
+// now.
 func (s *store) restricted(items []manifest.Item) (now, restricted []manifest.Item) {
 	if !refuse.IsApplied {
 		return items, nil

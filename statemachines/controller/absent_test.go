@@ -130,7 +130,7 @@ func TestNoSchedulerRan(t *testing.T) {
 }
 
 // TestSchedulerRunsWithoutItsLease has a Lease that a scheduler released before the Job was created. A scheduler that runs without the
-// Lease writes to the PodGroup. If none runs, the Job states it once the PodGroup is old enough.
+// Lease writes to the PodGroup. If no scheduler runs, the status of the Job reports this when the PodGroup is old enough.
 func TestSchedulerRunsWithoutItsLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase schedulingv1beta1.PodGroupPhase

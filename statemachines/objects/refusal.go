@@ -43,7 +43,8 @@ func NewRefusals() Refusals {
 	}
 }
 
-// Reported states why the API server refused to create a pod of a job. An answer that is not known is stated as it is.
+// Reported states why the API server refused to create a pod of a job. If no rule matches the message of the API server, Reported quotes
+// the message unchanged.
 func (r Refusals) Reported(pod *corev1.Pod, of Demand, err error) string {
 	return cmp.Or(r.Text(pod, of, err.Error()), fmt.Sprintf("pod %s is not created: %v", pod.Name, err))
 }

@@ -65,7 +65,7 @@ func TestCauses(t *testing.T) {
 			[]client.Object{lease(schedulerLease, "", fresh)},
 			"no scheduler runs: nothing holds Lease celsius-system/celsius-scheduler",
 		},
-		"both run without the leases that earlier ones released": {
+		"controllers and scheduler run without the Leases that earlier processes released": {
 			func() *batchv1alpha1.Job {
 				j := job("volcano", batchv1alpha1.Pending, "0/4 nodes are available", time.Hour)
 				j.Status.State.LastTransitionTime = metav1.NewTime(now().Add(-time.Minute))

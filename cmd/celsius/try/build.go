@@ -28,8 +28,8 @@ const program = "celsius.wasm"
 // Best is the quality of compression for a page that is published. It takes minutes.
 const Best = brotli.BestCompression
 
-// Build makes the page's folder: the program compiled and compressed, and all that the page loads beside it. root is the repository; it
-// takes Go. quality is that of the compression, from 0 to Best.
+// Build creates the folder of the page: the compiled and compressed program, and all other files that the page loads. root is the
+// repository. Build needs the go command. quality is the quality of the compression, from 0 to Best.
 func Build(ctx context.Context, root, dir string, quality int) error {
 	examples, err := Examples(os.DirFS(root))
 	if err != nil {

@@ -29,8 +29,9 @@ type Vacancy struct {
 // Released reports whether the last holder gave the Lease back. Then a process that takes no Lease may run in its place.
 func (v *Vacancy) Released() bool { return !v.Missing && v.Holder == "" }
 
-// IsDisprovedBy reports whether something that only this part writes, at the given time, shows that a process of the part runs without the
-// Lease. The last holder may have written until its Lease was no longer valid.
+// IsDisprovedBy reports whether a write shows that a process of this part of Celsius runs without the Lease. written is the time of the
+// write, and only this part makes such a write. The write must be later than the end of the Lease, because the last holder may have
+// written until then.
 func (v *Vacancy) IsDisprovedBy(written time.Time) bool {
 	until := v.Renewed
 	if v.Holder != "" {

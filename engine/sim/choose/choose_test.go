@@ -63,8 +63,8 @@ func TestPoliciesOfAClusterWithMistakesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestPoliciesThatDoNotJoinAreLeftOut shows that a policy of queues of a cluster is left out if it cannot be joined with the chosen policy.
-// If a user wrote it for the simulation, it is a mistake.
+// TestPoliciesThatDoNotJoinAreLeftOut has a policy that serves its own queues and cannot be joined with the chosen policy. If the policy
+// was read from a cluster, it is left out. If a user wrote it for the simulation, it is a mistake.
 func TestPoliciesThatDoNotJoinAreLeftOut(t *testing.T) {
 	t.Parallel()
 	const base = `{apiVersion: scheduling.celsius.dev/v1alpha1, kind: SchedulingPolicy,

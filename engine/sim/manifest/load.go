@@ -255,7 +255,9 @@ func (l *loader) add(k kind, v source.Value) {
 		fine = len(l.issues) == checked || stored && !l.tooLarge(object)
 	}
 	if stored {
-		l.forgive(before, ID{k.name, object.GetNamespace(), object.GetName()}, fine)
+		namespace, _ := v.Get("metadata").Get("namespace").Any().(string) // the object may not be decoded
+		name, _ := v.Get("metadata").Get("name").Any().(string)
+		l.forgive(before, ID{k.name, namespace, name}, fine)
 	}
 	if fine {
 		l.out.Items = append(l.out.Items, Item{Kind: k.name, Object: object, Value: v, Stored: stored})

@@ -51,10 +51,18 @@ func (s *shape) decode(v source.Value, into any) bool {
 // decoded decodes a value into an object, and ignores fields that the object does not have.
 func decoded(v source.Value, into any) error {
 	text, err := json.Marshal(v.Any())
-	if err == nil {
-		err = json.Unmarshal(text, into)
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
 	}
-	return err
+	if decode.Suspicious(text) { // a quantity with a long exponent would take hours
+		if _, err := decode.Check(text, reflect.TypeOf(into)); err != nil {
+			return err //nolint:wrapcheck // it names the field
+		}
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read JSON: %w", err)
+	}
+	return nil
 }
 
 func (s *shape) add(i source.Issue) { *s.issues = append(*s.issues, i) }
