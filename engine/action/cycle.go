@@ -26,10 +26,15 @@ type Cycle struct {
 	text    []byte           // reused
 	verbs   []verb
 	without []*model.Task // a place in this turn
-	stuck   []*model.Job  // of which this is not what it was
-	room    *report.Room  // nil: no row reads who is stuck
+	stuck
 	promises
 	kept *kept.Places // by the present step; nil: nothing
+}
+
+// stuck are the jobs that this cycle found stuck and earlier ones did not, or the reverse.
+type stuck struct {
+	changed []*model.Job
+	room    *report.Room // nil: no row reads which jobs are stuck
 }
 
 // Whole runs cycles of a cluster while enough permits. It returns false if a cycle was
@@ -170,7 +175,7 @@ func (x *Cycle) Close() {
 	for _, n := range nominated {
 		x.c.Nominate(n.task, n.node) // after what is undone, as what the cluster contains is another then
 	}
-	for _, j := range x.stuck {
+	for _, j := range x.stuck.changed {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
 		x.plan.DecideBy(x.plan.Now) // rows read it
 	}
@@ -210,7 +215,7 @@ func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 func (x *Cycle) listWaits(j *model.Job, place int) []model.Wait {
 	waits := x.waits.List(j, place, x.s.SortTasks)
 	if x.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.room) != x.c.IsStuck(j) {
-		x.stuck = append(x.stuck, j)
+		x.stuck.changed = append(x.stuck.changed, j)
 	}
 	return waits
 }
