@@ -26,13 +26,13 @@ type Cycle struct {
 	text    []byte           // reused
 	verbs   []verb
 	without []*model.Task // a place in this turn
-	stuck
+	stuck stuckJobs
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
 
-// stuck are the jobs that this cycle found stuck and earlier ones did not, or the reverse.
-type stuck struct {
+// stuckJobs are the jobs that this cycle found stuck and earlier ones did not, or the reverse.
+type stuckJobs struct {
 	changed []*model.Job
 	room    *report.Room // nil: no row reads which jobs are stuck
 }
@@ -98,7 +98,7 @@ func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
 	}
 	if p := s.Policy(); len(p.Rules(policy.BeyondShare)) > 0 {
-		x.room = &report.Room{
+		x.stuck.room = &report.Room{
 			Lacked: p.LacksRoom, NeverFits: func(t *model.Task) bool { return s.NeverFits(t) != "" },
 			NeverStarts: func(j *model.Job) bool { return s.NeverStarts(j) != "" },
 		}
@@ -214,7 +214,7 @@ func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 // listWaits lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
 func (x *Cycle) listWaits(j *model.Job, place int) []model.Wait {
 	waits := x.waits.List(j, place, x.s.SortTasks)
-	if x.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.room) != x.c.IsStuck(j) {
+	if x.stuck.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.stuck.room) != x.c.IsStuck(j) {
 		x.stuck.changed = append(x.stuck.changed, j)
 	}
 	return waits
