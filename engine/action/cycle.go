@@ -26,7 +26,7 @@ type Cycle struct {
 	text    []byte           // reused
 	verbs   []verb
 	without []*model.Task // a place in this turn
-	stuck stuckJobs
+	stuck   stuckJobs
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
