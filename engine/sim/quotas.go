@@ -132,16 +132,13 @@ func (s *store) restricted(items []manifest.Item) (now, restricted []manifest.It
 		return items, nil
 	}
 	namespaces := map[string]bool{}
-	note := func(id manifest.ID) {
-		if id.Kind == "LimitRange" || id.Kind == "ResourceQuota" {
-			namespaces[id.Namespace] = true
-		}
-	}
-	for id := range s.objects {
-		note(id)
+	for id := range s.restricting {
+		namespaces[id.Namespace] = true
 	}
 	for _, i := range items {
-		note(i.ID())
+		if restricts(i.ID()) {
+			namespaces[i.ID().Namespace] = true
+		}
 	}
 	for _, i := range items {
 		p, isPod := i.Object.(*corev1.Pod)
@@ -153,6 +150,9 @@ func (s *store) restricted(items []manifest.Item) (now, restricted []manifest.It
 	}
 	return now, restricted
 }
+
+// restricts reports whether an object restricts which pods are created.
+func restricts(id manifest.ID) bool { return id.Kind == "LimitRange" || id.Kind == "ResourceQuota" }
 
 // shortFormat adds the pods of jobs of the short format that were withheld, as far as their jobs are admitted and nothing refuses them.
 func (c *completion) shortFormat() {

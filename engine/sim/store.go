@@ -20,6 +20,8 @@ import (
 type store struct {
 	objects   map[manifest.ID]metav1.Object
 	ofCluster *stored.Objects
+	// restricting are the LimitRanges and the ResourceQuotas.
+	restricting map[manifest.ID]bool
 	// unexplained is what the status of a quota stated, when it came, beyond what the pods of the world used then.
 	unexplained map[manifest.ID]corev1.ResourceList
 }

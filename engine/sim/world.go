@@ -88,6 +88,7 @@ func NewWorld(o Options) *World {
 		}),
 		store: store{
 			objects: map[manifest.ID]metav1.Object{}, ofCluster: stored.New(), unexplained: map[manifest.ID]corev1.ResourceList{},
+			restricting: map[manifest.ID]bool{},
 		},
 		agenda:  agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}, unadmitted: map[manifest.ID]bool{}},
 		history: history{of: map[manifest.ID]*span{}},
@@ -277,6 +278,9 @@ func (w *World) put(objects ...metav1.Object) error {
 	deltas := make([]model.Delta, 0, len(objects))
 	for _, o := range objects {
 		w.objects[manifest.IDOf(o)] = o
+		if restricts(manifest.IDOf(o)) {
+			w.restricting[manifest.IDOf(o)] = true
+		}
 		if _, admission := o.(*corev1.LimitRange); !admission { // it restricts the creation of pods, and the scheduler does not read it
 			deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
 		}
@@ -303,6 +307,7 @@ func (w *World) remove(id manifest.ID) {
 		return
 	}
 	delete(w.objects, id)
+	delete(w.restricting, id)
 	w.strike(id)
 	w.history.forget(id, w.now)
 	delete(w.counted, id)
