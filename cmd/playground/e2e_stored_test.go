@@ -89,18 +89,27 @@ func TestE2EStored(t *testing.T) {
 
 // warned says that an object, KIND/NAME, has no Warning event with these words. Those of queues are in no namespace of a world.
 func (w *world) warned(object, words string) error {
+	err := w.event(object, func(e corev1.Event) bool {
+		return e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, words)
+	})
+	if err != nil {
+		return fmt.Errorf("%w with %s", err, words)
+	}
+	return nil
+}
+
+// event returns an error if an object has no event that is wanted.
+func (w *world) event(object string, wanted func(corev1.Event) bool) error {
 	kind, name, _ := strings.Cut(object, "/")
 	list, err := w.Kube.CoreV1().Events(metav1.NamespaceAll).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind +
 		",involvedObject.name=" + name})
 	if err != nil {
 		return err
 	}
-	for _, e := range list.Items {
-		if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, words) {
-			return nil
-		}
+	if !slices.ContainsFunc(list.Items, wanted) {
+		return fmt.Errorf("%d events, none", len(list.Items))
 	}
-	return fmt.Errorf("%d events, none with %s", len(list.Items), words)
+	return nil
 }
 
 // loosely makes the undecodable while these kinds have no schema and nobody asks admission about this world's groups; then schemas and

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // The user's story, told with kubectl alone: jobs from their creation to their end, commands, and queues.
@@ -63,13 +65,26 @@ func (w *world) field(object, path string) string {
 	return w.Kubectl("get", object, "-o", "jsonpath={"+path+"}")
 }
 
-// command sends a Command to an object.
+// command sends a Command to an object, and waits for the answer where the object is a queue.
+// A Command on a queue is applied again while the queue has no event about it: the controllers of every world take such Commands, and those
+// of another world may end right after they took one.
 func (w *world) command(action, kind, name string) {
 	w.t.Helper()
-	if kind == "Queue" {
-		w.guarded()
+	if kind != "Queue" {
+		w.Apply(w.commandText(action, kind, name))
+		return
 	}
-	w.Apply(w.commandText(action, kind, name))
+	w.guarded()
+	const tries, within = 3, 30 * time.Second
+	for range tries {
+		w.Apply(w.commandText(action, kind, name))
+		for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(pollEvery) {
+			if w.event("Queue/"+name, func(e corev1.Event) bool { return e.Reason == action }) == nil {
+				return
+			}
+		}
+	}
+	w.t.Fatalf("%s of queue %s: no event about it after it was asked for %d times", action, name, tries)
 }
 
 // guarded waits until Commands on queues are obeyed, whose guard was made with the cluster.
