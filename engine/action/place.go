@@ -93,9 +93,12 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks.
+// its tasks. If not, the job gets the reason of a row that states one.
 func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
-	if !x.s.BeyondShare(j) {
+	if a := x.s.BeyondShare(j, j.NextRequest(todo.tasks)); !a.Yes {
+		if a.Text != "" {
+			x.note(j, nil, x.waits.Instead(j, a.Reason()))
+		}
 		return false
 	}
 	x.note(j, nil, nil)

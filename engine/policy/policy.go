@@ -100,9 +100,11 @@ func (p *Policy) LacksRoom(why model.Reason) bool {
 	case r == nil:
 		return false
 	case r.Site.Name == Predicates:
-		return r.Rests.node && !r.Rests.Static && !r.Rests.Peers
+		return r.Rests.node && !r.Rests.Static
+	case r.Site.Name == JobEnqueueable:
+		return r.Rests.Moving || r.Rests.Cluster
 	}
-	return r.Site.Name == DevicePredicates || r.Share
+	return r.Site.Name == DevicePredicates || r.Site.Name == BeyondShare || r.Share
 }
 
 // Attributes lists the computed fields, in tier order.

@@ -90,7 +90,8 @@ func Sites() []Site {
 			"queue"),
 		say(Allocatable, "deny", "May the queue take this task? All. A step whose gates name `beyondShare` does not ask the rows with "+
 			"`share: true`.", share, "queue", "job", "task"),
-		say(BeyondShare, "deny", "May the job start, although its queue then holds more than its share? Any.", nil, "queue", "job"),
+		say(BeyondShare, "deny", "May the job start, although its queue then holds more than its share? Any. `request` is that of the pods that "+
+			"it lacks to start, or of one pod if it has started.", nil, "queue", "job", "request"),
 		say(Bindable, "deny", "May the task be bound now? All. If not, it is only promised its node, and waits for resources that its queue has "+
 			"not released yet.", nil, "queue", "job", "task"),
 		say(Preemptive, "deny", "May the queue take by force? All.", nil, "queue", "job", "request"),

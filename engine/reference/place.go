@@ -87,9 +87,16 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks.
+// its tasks. If not, the job gets the reason of a row that states one.
 func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
-	if !x.Any(policy.BeyondShare, x.Frame().OfJob(j)).Yes {
+	f := x.Frame().OfJob(j).OfRequest(j.NextRequest(tasks))
+	if !x.Any(policy.BeyondShare, f).Yes {
+		for _, a := range x.Refusals(policy.BeyondShare, f) {
+			if a.Rule.Message != nil && a.Text != "" {
+				x.waits.Set(j, nil, x.waits.Instead(j, a.Reason()))
+				break
+			}
+		}
 		return false
 	}
 	x.waits.Set(j, nil, nil)

@@ -19,7 +19,7 @@ type Room struct {
 // Stuck reports whether a job would not start if other pods left, by the reasons for which the job and its tasks wait. A job whose pods are
 // still being created, or that is promised a place, is not stuck.
 func Stuck(j *model.Job, waits []model.Wait, room *Room) (stuck bool) {
-	if len(j.Expected) > 0 || j.Counts[model.Pipelined] > 0 || j.Phase == model.PhasePending {
+	if len(j.Expected) > 0 || j.Counts[model.Pipelined] > 0 {
 		return false
 	}
 	waiting := false

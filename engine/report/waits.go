@@ -39,6 +39,15 @@ func (w *Waits) ForJob(j *model.Job, why model.Reason) *model.Wait {
 	return &model.Wait{Job: j.Key, Queue: j.QueueName, Action: w.Action, Reason: why}
 }
 
+// Instead is a wait of a job with another reason than it has so far. How its tasks fared in a turn that was undone stays.
+func (w *Waits) Instead(j *model.Job, why model.Reason) *model.Wait {
+	wait := w.ForJob(j, why)
+	if before := w.jobs[j]; before != nil {
+		wait.Tried = before.Tried
+	}
+	return wait
+}
+
 // ForTask is a wait of one task.
 func (w *Waits) ForTask(t *model.Task, why model.Reason, nodes []model.NodeCount) *model.Wait {
 	return &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: w.Action, Reason: why, Nodes: nodes}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/cel-go/common/types"
@@ -150,11 +149,20 @@ func (s *answers) AllocatableIn(step *policy.Step, t *model.Task) policy.Answer 
 	return s.allOf(s.p.RulesIn(step, policy.Allocatable), f)
 }
 
-// BeyondShare asks whether a job may start although its queue then holds more than its share: any row.
-func (s *answers) BeyondShare(j *model.Job) bool {
-	f := s.ask.Frame().OfJob(j)
+// BeyondShare asks whether a job may start with request although its queue then holds more than its share: any row. If none accepts, the
+// answer is that of the first row whose message is not empty.
+func (s *answers) BeyondShare(j *model.Job, request model.Resources) (refusal policy.Answer) {
+	f := s.ask.Frame().OfJob(j).OfRequest(request)
 	defer s.ask.Done()
-	return slices.ContainsFunc(s.p.Rules(policy.BeyondShare), func(r *policy.Rule) bool { return s.ask.Opinion(r, f) == language.Yes })
+	for _, r := range s.p.Rules(policy.BeyondShare) {
+		switch opinion := s.ask.Opinion(r, f); {
+		case opinion == language.Yes:
+			return policy.Answer{Yes: true}
+		case opinion == language.No && r.Message != nil && refusal.Text == "":
+			refusal = s.answer(false, r, f)
+		}
+	}
+	return refusal
 }
 
 // MayAllocate is Allocatable without words.

@@ -42,10 +42,11 @@ func inquiries() []inquiry {
 		{[]string{policy.JobOrder}, 2, "JOB OTHER", orderOf((*asker).job)},
 		{[]string{policy.TaskOrder}, 2, "POD OTHER", orderOf((*asker).task)},
 		{
-			[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable, policy.BeyondShare},
+			[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable},
 			1,
 			"JOB", subjectOf((*asker).job),
 		},
+		{[]string{policy.BeyondShare}, 1, "JOB", (*asker).beyondShare},
 		{[]string{policy.Overused, policy.BeyondDue}, 1, "QUEUE", subjectOf((*asker).queue)},
 		{[]string{policy.Allocatable, policy.Bindable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
 		{[]string{policy.Preemptive}, 2, "JOB RESOURCE=AMOUNT...", (*asker).preemptive},
@@ -221,6 +222,27 @@ func orderOf(find finder) func(*asker, *question, []string) error {
 		q.about = first + " " + second
 		return cmp.Or(err, also)
 	}
+}
+
+func (a *asker) beyondShare(q *question, args []string) error {
+	if len(args) != 1 {
+		return errUsage
+	}
+	about, err := a.job(&q.Subject, args[0])
+	if err != nil {
+		return err
+	}
+	var tasks []*model.Task
+	for _, t := range q.Job.Tasks {
+		if t.Status == model.Pending {
+			tasks = append(tasks, t)
+		}
+	}
+	session := session.New(a.world.cluster, a.world.Policy)
+	session.Begin(a.world.now)
+	session.SortTasks(tasks)
+	q.Request, q.about = q.Job.NextRequest(tasks), about
+	return nil
 }
 
 func (a *asker) preemptive(q *question, args []string) error {
