@@ -93,9 +93,13 @@ func (j *Job) Ready() int64 { return j.Holding() + j.Counts[Succeeded] }
 
 // NextRequest is what the first of some tasks request together that the job lacks to start, or of the first task if it has started.
 func (j *Job) NextRequest(tasks []*Task) Resources {
+	tasks = tasks[:min(len(tasks), int(max(1, j.MinMember-j.Ready())))]
+	if len(tasks) == 1 {
+		return tasks[0].Request
+	}
 	var sum Resources
-	for _, t := range tasks[:min(len(tasks), int(max(1, j.MinMember-j.Ready())))] {
-		sum = sum.Add(t.Request)
+	for _, t := range tasks {
+		sum.AddIn(t.Request, 1)
 	}
 	return sum
 }
