@@ -27,6 +27,7 @@ type Cycle struct {
 	verbs   []verb
 	without []*model.Task // a place in this turn
 	stuck   stuckJobs
+	beyond  []*model.Queue // that exceeded their shares in steps with the gate beyondShare
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
@@ -178,6 +179,9 @@ func (x *Cycle) Close() {
 	for _, j := range x.stuck.changed {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
 		x.plan.DecideBy(x.plan.Now) // rows read it
+	}
+	for _, q := range x.beyond {
+		x.c.SetExceeded(q, x.plan.Now)
 	}
 	report.Unheeded(x.c, x.plan)
 	x.plan.Queues = x.memory.jobs.queues()

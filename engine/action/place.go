@@ -66,7 +66,11 @@ func (x *placing) take(j *model.Job) (again bool) {
 		x.result.left = !x.s.IsReady(j)
 		return false
 	}
+	before := len(x.plan.Binds)
 	again = x.turn(x.step, j, todo)
+	if len(x.plan.Binds) > before && x.step.Gate(policy.BeyondShare) {
+		x.beyond = append(x.beyond, j.Queue)
+	}
 	if again && todo == &x.room {
 		x.left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves, further: true}
 	}
@@ -93,11 +97,16 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks. If not, the job gets the reason of a row that states one.
+// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
 func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
 	if a := x.s.BeyondShare(j, j.NextRequest(todo.tasks)); !a.Yes {
 		if a.Text != "" {
 			x.note(j, nil, x.waits.Instead(j, a.Reason()))
+			for _, t := range todo.tasks {
+				if w := x.waits.Of(t); w != nil && x.s.Policy().RefusesShare(w.Reason) {
+					x.taskWait(t, a.Reason(), nil)
+				}
+			}
 		}
 		return false
 	}

@@ -102,11 +102,16 @@ type Past struct {
 	Unread unread.Book // the mistakes of the objects, from when they were last applied
 	// Stuck contains the keys of the jobs that would not start even if other pods ended or were evicted; see Cluster.SetStuck.
 	Stuck map[string]bool
+	// Exceeded is when a job of a queue last started in a step with the gate beyondShare, by the name of the queue; see Cluster.SetExceeded.
+	Exceeded map[string]time.Time
 }
 
 // clone returns a copy.
 func (p *Past) clone() Past {
-	return Past{Fired: maps.Clone(p.Fired), Rivals: p.Rivals.Clone(), Unread: p.Unread.Clone(), Stuck: maps.Clone(p.Stuck)}
+	return Past{
+		Fired: maps.Clone(p.Fired), Rivals: p.Rivals.Clone(), Unread: p.Unread.Clone(), Stuck: maps.Clone(p.Stuck),
+		Exceeded: maps.Clone(p.Exceeded),
+	}
 }
 
 // Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.

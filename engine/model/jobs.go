@@ -310,6 +310,7 @@ func (c *Cluster) removeQueue(name string) {
 	}
 	c.QueueLimits++
 	delete(c.Queues, name)
+	delete(c.Past.Exceeded, name)
 	c.Slots.Queues.Leave(q.Slot)
 	c.books.queues = nil
 	for _, j := range byKey(q.Jobs) {

@@ -91,19 +91,6 @@ func (j *Job) Holding() int64 { return (*counts)(&j.Counts).holding() }
 // Ready is how many tasks are of the allocated class or Succeeded. Pending best-effort tasks are not in it.
 func (j *Job) Ready() int64 { return j.Holding() + j.Counts[Succeeded] }
 
-// NextRequest is what the first of some tasks request together that the job lacks to start, or of the first task if it has started.
-func (j *Job) NextRequest(tasks []*Task) Resources {
-	tasks = tasks[:min(len(tasks), int(max(1, j.MinMember-j.Ready())))]
-	if len(tasks) == 1 {
-		return tasks[0].Request
-	}
-	var sum Resources
-	for _, t := range tasks {
-		sum.AddIn(t.Request, 1)
-	}
-	return sum
-}
-
 // Valid is Ready and those that are Pipelined or Pending.
 func (j *Job) Valid() int64 { return j.Ready() + j.Counts[Pipelined] + j.Counts[Pending] }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -210,6 +211,13 @@ func (x *Trial) End() {
 		for key := range stuck {
 			if c.Past.Stuck[key] != x.past.Stuck[key] {
 				touchJobs(c, []string{key})
+			}
+		}
+	}
+	for _, exceeded := range []map[string]time.Time{c.Past.Exceeded, x.past.Exceeded} {
+		for name := range exceeded {
+			if q := c.Queues[name]; q != nil && !c.Past.Exceeded[name].Equal(x.past.Exceeded[name]) {
+				c.touchQueue(q)
 			}
 		}
 	}

@@ -107,6 +107,12 @@ func (p *Policy) LacksRoom(why model.Reason) bool {
 	return r.Site.Name == DevicePredicates || r.Site.Name == BeyondShare || r.Share
 }
 
+// RefusesShare reports whether a reason is of a row that protects the shares of queues.
+func (p *Policy) RefusesShare(why model.Reason) bool {
+	r := p.Row(why)
+	return r != nil && r.Share
+}
+
 // Attributes lists the computed fields, in tier order.
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 

@@ -23,10 +23,12 @@ type own struct {
 	// Nominated has the nodes where room is kept for tasks, by task.
 	Nominated map[string]string `json:"nominated,omitempty"`
 	Admitted  []admitted        `json:"admitted,omitempty"`
-	// Fired and Stuck are model.Past's, and Rivals who went for whom.
+	// Fired, Stuck and Exceeded are model.Past's, and Rivals who went for whom.
 	Fired  map[string]time.Time `json:"fired,omitempty"`
 	Rivals rivals.Book          `json:"rivals"`
 	Stuck  map[string]bool      `json:"stuck,omitempty"`
+
+	Exceeded map[string]time.Time `json:"exceeded,omitempty"`
 
 	// unread has the mistakes of objects; a recording contains these objects instead.
 	unread unread.Book
@@ -51,7 +53,8 @@ type admitted struct {
 func ownOf(c *model.Cluster) *own {
 	o := &own{
 		Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), Stuck: maps.Clone(c.Past.Stuck),
-		unread: c.Past.Unread.Clone(),
+		Exceeded: maps.Clone(c.Past.Exceeded),
+		unread:   c.Past.Unread.Clone(),
 	}
 	maps.Copy(o.Fired, c.Past.Fired)
 	seen := 0
@@ -124,7 +127,7 @@ func restore(c *model.Cluster, objects []model.Delta, o *own) error {
 			c.Nominate(t, node)
 		}
 	}
-	past := model.Past{Fired: o.Fired, Rivals: o.Rivals, Unread: o.unread, Stuck: o.Stuck}
+	past := model.Past{Fired: o.Fired, Rivals: o.Rivals, Unread: o.unread, Stuck: o.Stuck, Exceeded: o.Exceeded}
 	if past.Unread.Empty() {
 		past.Unread = c.Past.Unread
 	}

@@ -33,6 +33,9 @@ func (x *cycle) close() {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
 		x.plan.DecideBy(x.plan.Now) // rows read it
 	}
+	for _, q := range x.beyond {
+		x.c.SetExceeded(q, x.plan.Now)
+	}
 	report.Queues(x.c, x.plan)
 	x.txn.Commit()
 	x.plan.Errors, x.plan.Warnings = x.Faults(), append(x.Warnings, x.plan.Warnings...)

@@ -80,20 +80,29 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	case step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)):
 		return false, !x.IsReady(j)
 	}
+	before := len(x.plan.Binds)
 	if again, waits, tasks = x.turn(step, j, tasks, known); again {
 		left[j] = tasks
+	}
+	if len(x.plan.Binds) > before && step.Gate(policy.BeyondShare) {
+		x.beyond = append(x.beyond, j.Queue)
 	}
 	return again, waits
 }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks. If not, the job gets the reason of a row that states one.
+// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
 func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
 	f := x.Frame().OfJob(j).OfRequest(j.NextRequest(tasks))
 	if !x.Any(policy.BeyondShare, f).Yes {
 		for _, a := range x.Refusals(policy.BeyondShare, f) {
 			if a.Rule.Message != nil && a.Text != "" {
 				x.waits.Set(j, nil, x.waits.Instead(j, a.Reason()))
+				for _, t := range tasks {
+					if w := x.waits.Of(t); w != nil && x.p.RefusesShare(w.Reason) {
+						x.taskWait(t, a.Reason(), nil)
+					}
+				}
 				break
 			}
 		}

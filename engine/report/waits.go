@@ -68,6 +68,9 @@ func (w *Waits) Set(j *model.Job, t *model.Task, wait *model.Wait) {
 	}
 }
 
+// Of returns why a task waits; nil: no reason is recorded.
+func (w *Waits) Of(t *model.Task) *model.Wait { return w.tasks[t] }
+
 // SetUndone says how many tasks a job's last turn placed, and undid again.
 func (w *Waits) SetUndone(j *model.Job, placed int) { w.undone[j] = placed }
 
