@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
@@ -17,7 +16,8 @@ func TestMinResourcesHasDevices(t *testing.T) {
 	task.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
 	job := &batchv1alpha1.Job{}
 	job.Spec.MinAvailable, job.Spec.Tasks = 3, []batchv1alpha1.TaskSpec{task}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "notebook", Namespace: "team-a", Annotations: annotations}, Spec: task.Template.Spec}
+	pod := &corev1.Pod{Spec: task.Template.Spec}
+	pod.Name, pod.Namespace, pod.Annotations = "notebook", "team-a", annotations
 	group, wrong := BareGroup(pod, "g", map[string]string{"scheduling.volcano.sh/group-min-member": "3"})
 	if len(wrong) > 0 {
 		t.Fatal(wrong)

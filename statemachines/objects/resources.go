@@ -2,6 +2,7 @@ package objects
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,9 +75,7 @@ func addTimes(to, add corev1.ResourceList, times int64) {
 // annotation, so these have no name that a quota uses.
 func podNeeds(meta *metav1.ObjectMeta, spec *corev1.PodSpec) corev1.ResourceList {
 	needs := podUsage(*spec)
-	for name, amount := range model.DeviceRequests(&corev1.Pod{ObjectMeta: *meta, Spec: *spec}, false) {
-		needs[name] = amount
-	}
+	maps.Copy(needs, model.DeviceRequests(&corev1.Pod{ObjectMeta: *meta, Spec: *spec}, false))
 	return needs
 }
 
