@@ -170,7 +170,7 @@ var mayImport = map[string]string{
 	"engine/live/events": "",
 	"cmd/celsius":        allOurs,
 	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/lease engine/live/questions " +
-		"engine/live/serving engine/podspec engine/whatif rules/source statemachines/objects " + allCRDs,
+		"engine/live/serving engine/model engine/podspec engine/whatif rules/source statemachines/objects " + allCRDs,
 	"cmd/celsius/try": "engine/page",
 	"cmd/celsius/dashboard": "cmd/celsius/try crds/informers engine/explain engine/live engine/live/questions engine/live/scrape " +
 		"engine/model engine/page engine/podspec engine/policy engine/policy/parts rules/source " + allCRDs,

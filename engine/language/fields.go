@@ -2,6 +2,7 @@ package language
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -104,7 +105,7 @@ func taskFields() []*rules.Member {
 			model.Statuses()...),
 		amountField("request", FromSpec, rules.ByObject,
 			"what it counts for until it is finished, as for the kubelet: the larger of its containers and of each init container, with "+
-				"sidecars, overhead, the pod's own requests, and what a kubelet granted; pods is 1",
+				"sidecars, overhead, the pod's own requests, what a kubelet granted, and devices of its annotations; pods is 1",
 			func(t v) (model.Resources, *Amounts, *World) { return t.Of.Request, &t.request, t.World }),
 		amountField("initRequest", FromSpec, rules.ByObject, "deprecated: the same as request",
 			func(t v) (model.Resources, *Amounts, *World) { return t.Of.Request, &t.request, t.World }),
@@ -143,6 +144,8 @@ func taskFields() []*rules.Member {
 			func(t v) bool { return t.Of.HasAffinity }),
 		boolField("holdsResources", FromState, rules.ByStep, "status Allocated, Binding, Bound or Running",
 			func(t v) bool { return t.Of.HoldsResources() }),
+		hidden("requestsGPUs", FromSpec, rules.ByObject, "its containers request "+model.GPUResource,
+			func(t v) ref.Val { return types.String(strconv.FormatBool(t.Of.RequestsGPUs)) }),
 		hidden("nodeTerms", FromSpec, rules.ByObject, "nodeSelector and required node affinity",
 			func(t v) ref.Val { return types.String(t.Of.NodeAffinityKey) }),
 		hidden("preferredNodeTerms", FromSpec, rules.ByObject, "preferred node affinity",
@@ -239,7 +242,7 @@ func jobFields() []*rules.Member {
 		amountField("next", FromState, rules.ByStep, "what it requests next: with the pods that each role lacks and that minMember lacks, or with "+
 			"one more pod if it has started; pods that do not exist yet count as in expected",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Next(), nil, j.World }),
-		amountField("gatedRequest", FromState, rules.ByObject,
+		amountField("gatedRequest", FromState, rules.ByStep,
 			"sum of request over gated tasks, and what tasks on nodes ask for and no kubelet grants",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromStarving, rules.ByStep, "outcome of jobStarving; only the conditions of an action's steps may read it",
@@ -388,6 +391,8 @@ func gpuFields() []*rules.Member {
 		stringField("uuid", FromSpec, rules.ByObject, "UUID, \"\" if unknown", func(g v) string { return g.Of.UUID }),
 		stringField("mode", FromSpec, rules.ByObject, "how it is shared, as its node says: hami-core or mig; \"\" if unknown",
 			func(g v) string { return g.Of.Mode }),
+		hidden("unlisted", FromSpec|FromAmounts, rules.ByObject, "its node does not list "+model.GPUResource,
+			func(g v) ref.Val { return types.String(strconv.FormatBool(g.Of.Unlisted)) }),
 		boolField("healthy", FromSpec, rules.ByObject, "its node does not say that it is broken", func(g v) bool { return !g.Of.Unhealthy }),
 		bounded(field("tasks", cel.ListType(TaskType()), ToTasks, rules.ByStep, "tasks that share it, by name",
 			func(g v) ref.Val { return g.tasks() }), 16),

@@ -315,7 +315,8 @@ func ownNodeFunctions() []*rules.Function {
 			}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
 		gpusWithFunction(),
 		ofDevice("takes", "The device has what the task asks of one free: thousandths, memory, and a place among those who share it.",
-			cel.BoolType, func(g *model.GPU, t *model.Task) ref.Val { return types.Bool(g.Takes(t)) }, "{0}.free", "{0}.taskCount", "{0}.sharers"),
+			cel.BoolType, func(g *model.GPU, t *model.Task) ref.Val { return types.Bool(g.Takes(t)) }, "{0}.free", "{0}.taskCount", "{0}.sharers",
+			"{0}.unlisted", "{1}.requestsGPUs"),
 		ofDevice("memoryFor", "How much of the device's memory the task would take, in bytes: all of it with the whole device, unless it says "+
 			"how much.", cel.IntType, func(g *model.GPU, t *model.Task) ref.Val { return types.Int(t.DeviceMemory(g)) }),
 	}

@@ -172,7 +172,10 @@ type nodeAmount struct {
 // NodeAmounts are the fields of Node that are Resources.
 func NodeAmounts() []nodeAmount {
 	return []nodeAmount{
-		{"allocatable", FromSpec | FromAmounts, rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
+		{
+			"allocatable", FromSpec | FromAmounts, rules.ByObject, "what pods may use, with unlisted devices that annotations state",
+			(*model.Nodes).AllocatableOf, allocatable,
+		},
 		{"capacity", FromSpec, rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
 		{"idle", FromState | FromAmounts, rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
 		{"used", FromState | FromAmounts, rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},

@@ -432,7 +432,7 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	node, allocatable := readNode(c.Dims, o, m)
 	node.Told = Told{c.Measures[o.Name], c.Numas[o.Name]}
 	row, known := n.Index[o.Name]
-	relisted := !known || !n.offers(row, allocatable)
+	relisted := !known || !n.offers(row, allocatable) || n.Rows[row].unlistedGPUs != node.unlistedGPUs
 	if known {
 		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || node.accepts() != n.Rows[row].accepts() ||
 			relisted
@@ -495,7 +495,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	if old != nil && old.UID == t.UID {
 		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
-			t.assume(old)
+			t.assume(c.Dims, old)
 		}
 		t.ours = old.bindsTo(t.NodeName)
 		ended := (t.Status == Succeeded || t.Status == Failed) && o.DeletionTimestamp == nil
@@ -544,13 +544,13 @@ func (c *Cluster) seat(t *Task) {
 }
 
 // assume keeps what we decided for the older version of a task and what its pod cannot show yet.
-func (t *Task) assume(old *Task) {
+func (t *Task) assume(d *Dims, old *Task) {
 	bound := t.Status == Bound || t.Status == Running || t.Status == Unknown
 	going := old.Status == Releasing && old.Object.DeletionTimestamp == nil
 	switch {
 	case (old.Status == Binding || going && old.NodeName != "") && t.Status == Pending:
 		t.Status, t.NodeName = old.Status, old.NodeName
-		t.keep(old)
+		t.keep(d, old)
 		t.recorded = false // its pod may be bound otherwise
 		t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
 	case going && bound && t.NodeName == old.NodeName:

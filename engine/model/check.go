@@ -261,7 +261,7 @@ func (c *Cluster) checkNode(row int32, want *onRow) error {
 func checkGPUs(want, kept []GPU, tasks []*Task) error {
 	for _, t := range tasks {
 		for _, i := range t.GPUs {
-			if i < len(want) && t.Status != Pipelined {
+			if i < len(want) && t.Status != Pipelined && (!want[i].Unlisted || !t.RequestsGPUs) {
 				want[i].Free -= t.GPUMilli
 				want[i].MemoryFree -= t.DeviceMemory(&want[i])
 				want[i].TaskCount++

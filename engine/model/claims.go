@@ -156,7 +156,7 @@ func (c *Cluster) list(t *Task) {
 		return
 	}
 	for dim := Pods + 1; dim < len(t.Request); dim++ {
-		if !t.Request.Has(dim) || lists(&c.Nodes, dim, t.Node) || !extended(c.Dims.Name(dim)) {
+		if !t.Request.Has(dim) || grants(&c.Nodes, t, dim) || !extended(c.Dims.Name(dim)) {
 			continue
 		}
 		if t.asked == nil {
@@ -185,6 +185,24 @@ func (t *Task) withheld() Resources {
 		return out
 	}
 	return nil
+}
+
+// grants reports whether the node of a task has a resource to grant to it. A node that offers devices without a device plugin grants none
+// to containers that request them. It cannot have granted more of them by annotations than it has, unless our record says so.
+func grants(n *Nodes, t *Task, dim int) bool {
+	if !lists(n, dim, t.Node) {
+		return false
+	}
+	switch n.dims.Name(dim) {
+	case GPUResource:
+		if t.RequestsGPUs {
+			return !n.Rows[t.Node].unlistedGPUs
+		}
+	case GPUMemoryResource:
+	default:
+		return true
+	}
+	return t.decided() || t.Request[dim] <= n.Allocatable[dim][t.Node]
 }
 
 // lists reports whether a node lists a resource, even if its amount is 0.

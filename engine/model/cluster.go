@@ -169,10 +169,16 @@ type Node struct {
 	// Object is for library code that wants the Kubernetes object. Never changed.
 	Object *corev1.Node
 
-	capacity  Resources
-	gpuCount  int
-	gpuMemory int64        // bytes of each device
-	cards     []cards.Card // where the node tells of each of its devices
+	capacity Resources
+	nodeGPUs
+}
+
+// nodeGPUs is what a node's object says of its devices.
+type nodeGPUs struct {
+	gpuCount     int
+	gpuMemory    int64        // bytes of each device
+	cards        []cards.Card // where the node tells of each of its devices
+	unlistedGPUs bool         // it has devices, and does not list GPUResource
 }
 
 // Told is what others tell of a node; nil: nothing.
@@ -229,8 +235,9 @@ type Task struct {
 	compared         bool // its labels and terms are counted in its namespace
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
 	// Request is the amount that the kubelet and kube-scheduler count for the pod, including init containers, until the pod is finished. It
-	// does not contain extended resources that the pod's node does not list.
+	// does not contain extended resources that the pod's node does not list. It contains the devices that the pod asks for by annotations.
 	Request Resources
+	requestParts
 
 	Devices
 	Pinned
@@ -261,13 +268,21 @@ type Task struct {
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	boundIn   string // the queue in which it was bound; "": not known, or not bound
 	role      *Role
-	knownGPUs bool      // the pod states GPUs, or this process decided them; they are not guessed
-	cards     []string  // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
-	recorded  bool      // what it holds on its node, and its rights, are as its binding had them
-	gone      bool      // deleted, or replaced by a pod of another UID
-	ours      bool      // this process decided the node that the pod names
-	claims    bool      // see unproven
-	asked     Resources // Request, with the resources that the node does not list; nil: there are none
+	knownGPUs bool     // the pod states GPUs, or this process decided them; they are not guessed
+	cards     []string // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
+	recorded  bool     // what it holds on its node, and its rights, are as its binding had them
+	gone      bool     // deleted, or replaced by a pod of another UID
+	ours      bool     // this process decided the node that the pod names
+	claims    bool     // see unproven
+}
+
+// requestParts is what the request of a task is made of.
+type requestParts struct {
+	// RequestsGPUs is true if the containers request GPUResource. Only a node that lists GPUResource can then give the pod devices.
+	RequestsGPUs bool
+
+	containers Resources // what the containers request; the tasks of a template share it
+	asked      Resources // Request, with the resources that the node does not list; nil: there are none
 }
 
 // HostPort is a port that a pod claims on its node.

@@ -54,7 +54,12 @@ func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 		var one Task
 		errs := len(m.errs)
 		m.under = fmt.Sprintf("spec.tasks[%d].template.", i)
-		if readRequests(d, &one, &corev1.Pod{Spec: task.Template.Spec}, m); len(m.errs) == errs {
+		pod := &corev1.Pod{Spec: task.Template.Spec}
+		readRequests(d, &one, pod, m)
+		if one.Annotations, one.Object = task.Template.Annotations, pod; asksForDevices(one.Annotations) {
+			readTaskGPUs(d, &one, m)
+		}
+		if len(m.errs) == errs {
 			s.roles = append(s.roles, wantedRole{Wanted{task.Name, one.Request, &task.Template.Spec}, int64(task.Replicas)})
 		}
 	}

@@ -3,6 +3,8 @@ package model
 import (
 	"cmp"
 	"errors"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +33,8 @@ type GPU struct {
 	UUID, Mode string
 	Sharers    int
 	Unhealthy  bool
+	// Unlisted is true if the node does not list GPUResource: no device plugin gives the device to a pod whose containers request that.
+	Unlisted bool
 }
 
 // Devices is what a task wants of devices, or has.
@@ -43,6 +47,33 @@ type Devices struct {
 	GPUPercent int64 // of the memory of each device, in place of GPUMemory; 0: none
 	GPUTag     string
 	GPUModels  []string
+}
+
+// offerDevices adds to what a node offers the devices that its object does not list, and the memory of its devices. A pod that asks for
+// devices by annotations counts in these resources, so that the limits of queues apply to it. Broken devices are not offered.
+func (n *Node) offerDevices(d *Dims, allocatable Resources) Resources {
+	if n.gpuCount == 0 {
+		return allocatable
+	}
+	count, memory := float64(n.gpuCount), float64(n.gpuCount)*float64(n.gpuMemory)
+	if len(n.cards) > 0 {
+		count, memory = 0, 0
+		for i := range n.cards {
+			if c := &n.cards[i]; c.Healthy {
+				count, memory = count+1, memory+float64(c.Memory)
+			}
+		}
+	}
+	if dim := d.Intern(GPUResource); allocatable.Get(dim) <= 0 {
+		n.unlistedGPUs = true
+		allocatable.Set(dim, count*d.Unit(dim))
+	}
+	if memory > 0 {
+		if dim := d.Intern(GPUMemoryResource); !allocatable.Has(dim) {
+			allocatable.Set(dim, min(memory, Most-1))
+		}
+	}
+	return allocatable
 }
 
 // readNodeGPUs fills in how many devices a node has, and what it tells of each.
@@ -71,6 +102,90 @@ func (m *mistakes) addCard(err error, field func(key string) string) {
 	}
 }
 
+// setContainers sets what the containers of a task request. The request of the task is the same until it asks for devices by annotations.
+func (t *Task) setContainers(d *Dims, r Resources) {
+	t.containers, t.Request = r, r
+	dim, ok := d.Find(GPUResource)
+	t.RequestsGPUs = ok && r.Get(dim) > 0
+}
+
+// countDevices sets what a task requests: what its containers request, and the devices that it wants by annotations, as parts of whole
+// devices. A share of the memory alone counts as memory.
+func (t *Task) countDevices(d *Dims) {
+	t.Request = t.containers
+	if t.GPUCount == 0 || t.GPUKind != "" || t.RequestsGPUs {
+		return
+	}
+	t.Request = t.containers.Clone() // the template's
+	if t.GPUMilli > 0 {
+		dim := d.Intern(GPUResource)
+		t.Request.Set(dim, float64(t.GPUCount)*float64(t.GPUMilli)*d.Unit(dim)/WholeGPU)
+	}
+	if t.GPUMemory > 0 {
+		t.Request.Set(d.Intern(GPUMemoryResource), min(float64(t.GPUCount)*float64(t.GPUMemory), Most))
+	}
+}
+
+// asksForDevices reports whether one of our annotations asks for devices.
+func asksForDevices(annotations map[string]string) bool {
+	for _, key := range [...]string{GPUCountAnnotation, GPUMilliAnnotation, GPUMemoryAnnotation} {
+		if _, ok := annotations[key]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// DeviceRequests returns what a pod counts for because its annotations ask for devices, in addition to what its containers request; nil if
+// they do not. The scheduler counts the same amounts. It ignores the annotations of a foreign pod, which another scheduler places. It does
+// not read a pod with mistakes in them.
+func DeviceRequests(o *corev1.Pod, foreign bool) corev1.ResourceList {
+	if foreign || !asksForDevices(o.Annotations) && o.Annotations[RecordAnnotation] == "" {
+		return nil
+	}
+	d, m := NewDims(), &mistakes{}
+	t := &Task{UID: string(o.UID), Annotations: o.Annotations, NodeName: o.Spec.NodeName, Object: o}
+	readRequests(d, t, o, m)
+	readTaskGPUs(d, t, m)
+	t.readDecided(d, nil, m)
+	var out corev1.ResourceList
+	for dim := range t.Request {
+		if t.Request.Has(dim) && !t.containers.Has(dim) {
+			if out == nil {
+				out = corev1.ResourceList{}
+			}
+			out[corev1.ResourceName(d.Name(dim))] = *d.Quantity(dim, t.Request[dim])
+		}
+	}
+	return out
+}
+
+// NodeOffers returns what a node offers to pods: its allocatable resources, and the devices that these do not list.
+func NodeOffers(o *corev1.Node) corev1.ResourceList {
+	d, n, out := NewDims(), &Node{}, o.Status.Allocatable
+	if len(out) == 0 {
+		out = o.Status.Capacity
+	}
+	offers := d.Offers(out)
+	n.readNodeGPUs(d, o, offers, &mistakes{})
+	offers = n.offerDevices(d, offers)
+	shared := true
+	for _, name := range [...]corev1.ResourceName{GPUResource, GPUMemoryResource} {
+		dim, ok := d.Find(string(name))
+		if listed, is := out[name]; !ok || offers.Get(dim) <= 0 || is && listed.Sign() > 0 {
+			continue
+		}
+		if shared {
+			out, shared = maps.Clone(out), false
+		}
+		if out == nil {
+			out = corev1.ResourceList{}
+		}
+		out[name] = *d.Quantity(dim, offers[dim])
+	}
+	return out
+}
+
 // readTaskGPUs fills in which devices a task wants, from its requests and its pod's annotations, and
 // which it holds. Where something is wrong it wants none.
 func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
@@ -78,7 +193,7 @@ func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	wish := gpuWish(d, t, m)
 	_, uuids := cards.Held(t.Annotations, wish.GPUKind)
 	var held []int
-	if len(uuids) == 0 {
+	if len(uuids) == 0 && (wish.GPUCount > 0 || !t.Foreign) {
 		held = readDevices(t, &wish, m)
 	}
 	if len(m.errs) > errs || wish.GPUCount == 0 {
@@ -87,13 +202,13 @@ func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	if t.NodeName != "" {
 		t.cards = uuids
 	}
-	t.wantGPUs(wish)
+	t.wantGPUs(d, wish)
 	t.GPUModels = readModels(t.Annotations)
 	t.GPUs, t.knownGPUs = held, held != nil
 }
 
 // wantGPUs says which devices a task wants, or has: so many, and so much of each.
-func (t *Task) wantGPUs(wish Devices) {
+func (t *Task) wantGPUs(d *Dims, wish Devices) {
 	wish.GPUModels, wish.GPUTag = t.GPUModels, ""
 	switch {
 	case wish.GPUCount == 1 && wish.GPUMilli < WholeGPU:
@@ -102,37 +217,52 @@ func (t *Task) wantGPUs(wish Devices) {
 		wish.GPUTag = strconv.FormatInt(wish.GPUCount, 10) + "-gpu"
 	}
 	t.Devices = wish
+	t.countDevices(d)
+}
+
+// share is what annotations say of devices. Each of count and milli has whether it was said.
+type share struct {
+	count, milli, memory int64
+	hasCount, hasMilli   bool
+}
+
+// readShare reads the annotations that ask for devices. Those of another scheduler's pod count for nothing: nobody gave it any device.
+func readShare(t *Task, m *mistakes) (s share) {
+	if !t.Foreign && asksForDevices(t.Annotations) {
+		s.count, s.hasCount = readInt(t.Annotations, GPUCountAnnotation, intRange{0, maxNodeGPUs}, m)
+		s.milli, s.hasMilli = readInt(t.Annotations, GPUMilliAnnotation, intRange{1, WholeGPU}, m)
+		s.memory = readQuantity(t.Annotations, GPUMemoryAnnotation, m)
+	}
+	if !s.hasCount && (s.hasMilli || s.memory > 0) {
+		s.count = 1
+	}
+	if !s.hasMilli && s.memory == 0 {
+		s.milli = WholeGPU // else a share of the memory alone
+	}
+	return s
 }
 
 // gpuWish is how many devices the task wants, and of each how many thousandths and how many bytes.
 func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
-	count, hasCount := readInt(t.Annotations, GPUCountAnnotation, intRange{0, maxNodeGPUs}, m)
-	milli, hasMilli := readInt(t.Annotations, GPUMilliAnnotation, intRange{1, WholeGPU}, m)
-	memory := readQuantity(t.Annotations, GPUMemoryAnnotation, m)
-	if !hasCount && (hasMilli || memory > 0) {
-		count = 1
-	}
-	if !hasMilli && memory == 0 {
-		milli = WholeGPU // else a share of the memory alone
-	}
+	s := readShare(t, m)
 	whole := int64(0)
-	if dim, ok := d.Find(GPUResource); ok && t.Request.Get(dim) > 0 {
-		whole = int64(t.Request[dim] / d.Unit(dim))
+	if dim, ok := d.Find(GPUResource); ok && t.RequestsGPUs {
+		whole = int64(math.Ceil(t.containers[dim] / d.Unit(dim)))
 	}
-	if asked := cardWish(t, whole > 0 || count > 0, m); asked.GPUCount > 0 {
+	if asked := cardWish(t, whole > 0 || s.count > 0, m); asked.GPUCount > 0 {
 		return asked
 	}
 	if whole > 0 {
-		if hasCount && count != whole {
-			m.add(annotation(GPUCountAnnotation), "is %d, but the containers request %s: %d", count, GPUResource, whole)
+		if s.hasCount && s.count != whole {
+			m.add(annotation(GPUCountAnnotation), "is %d, but the containers request %s: %d", s.count, GPUResource, whole)
 		}
-		if hasMilli && milli != WholeGPU {
+		if s.hasMilli && s.milli != WholeGPU {
 			m.add(annotation(GPUMilliAnnotation),
-				"is %d, but the containers request whole devices (%s: %d); leave one of both away", milli, GPUResource, whole)
+				"is %d, but the containers request whole devices (%s: %d); leave one of both away", s.milli, GPUResource, whole)
 		}
-		count, milli = whole, WholeGPU
+		s.count, s.milli = whole, WholeGPU
 	}
-	return Devices{GPUCount: count, GPUMilli: milli, GPUMemory: memory}
+	return Devices{GPUCount: s.count, GPUMilli: s.milli, GPUMemory: s.memory}
 }
 
 // cardWish is what of that a task asks for in Volcano's words; others says that it asks for devices in others as well.
@@ -224,7 +354,7 @@ func newGPUs(n *Node) []GPU {
 	gpus := make([]GPU, n.gpuCount)
 	for i := range gpus {
 		g := &gpus[i]
-		*g = GPU{Index: i, Model: n.GPUModel, Capacity: WholeGPU, Free: WholeGPU, Memory: n.gpuMemory}
+		*g = GPU{Index: i, Model: n.GPUModel, Capacity: WholeGPU, Free: WholeGPU, Memory: n.gpuMemory, Unlisted: n.unlistedGPUs}
 		if len(n.cards) > 0 {
 			c := &n.cards[i]
 			g.Model, g.Memory = cmp.Or(c.Type, n.GPUModel), c.Memory
@@ -245,16 +375,19 @@ func (g *GPU) hold(t *Task, sign int64) {
 // Takes says whether a device has room for a task.
 func (g *GPU) Takes(t *Task) bool { return g.MemoryFree >= t.GPUMemory && g.spares(t) }
 
+// barred reports whether no device plugin gives the device to a task whose containers request GPUResource.
+func (g *GPU) barred(t *Task) bool { return g.Unlisted && t.RequestsGPUs }
+
 // spares is as Takes, but whose memory is not known has enough.
 func (g *GPU) spares(t *Task) bool {
-	return g.Free >= t.GPUMilli && g.MemoryFree >= t.DeviceMemory(g) && (g.Sharers == 0 || g.TaskCount < g.Sharers)
+	return !g.barred(t) && g.Free >= t.GPUMilli && g.MemoryFree >= t.DeviceMemory(g) && (g.Sharers == 0 || g.TaskCount < g.Sharers)
 }
 
 // holdGPUs counts what a task holds of its devices, sign 1 to hold and -1 to let go. Devices that the node lacks
 // are passed over: a pod may say that it holds them, and the node may have lost them.
 func holdGPUs(gpus []GPU, t *Task, sign int64) {
 	for _, i := range t.GPUs {
-		if i >= 0 && i < len(gpus) {
+		if i >= 0 && i < len(gpus) && !gpus[i].barred(t) {
 			gpus[i].hold(t, sign)
 		}
 	}

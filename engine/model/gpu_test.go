@@ -116,8 +116,10 @@ func TestDevicesOfNodes(t *testing.T) {
 			{Index: 2, Model: "A100", Capacity: 1000, Free: 1000, Memory: 80 << 30, MemoryFree: 80 << 30},
 			{Index: 3, Model: "A100", Capacity: 1000, Free: 1000, Memory: 80 << 30, MemoryFree: 80 << 30},
 		},
-		"annotated": {{Model: "T4", Capacity: 1000, Free: 1000}, {Index: 1, Model: "T4", Capacity: 1000, Free: 1000}},
-		"none":      nil,
+		"annotated": {
+			{Model: "T4", Capacity: 1000, Free: 1000, Unlisted: true}, {Index: 1, Model: "T4", Capacity: 1000, Free: 1000, Unlisted: true},
+		},
+		"none": nil,
 	}
 	for name, gpus := range want {
 		if diff := cmp.Diff(gpus, c.Nodes.GPUs[c.Nodes.Index[name]]); diff != "" {

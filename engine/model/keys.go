@@ -52,6 +52,8 @@ const (
 	GPUProductLabel = "nvidia.com/gpu.product"
 	// GPUResource counts whole devices in a node's allocatable and in a container's requests.
 	GPUResource = "nvidia.com/gpu"
+	// GPUMemoryResource counts the bytes of device memory that pods ask for by GPUMemoryAnnotation, and that nodes offer.
+	GPUMemoryResource = GPUMemoryAnnotation
 )
 
 // Phases of a PodGroup.

@@ -108,7 +108,7 @@ func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
 	n.capacity = d.Offers(o.Status.Capacity)
 	m.notNegative(d, "status.allocatable", allocatable)
 	n.readNodeGPUs(d, o, allocatable, m)
-	return n, allocatable
+	return n, n.offerDevices(d, allocatable)
 }
 
 // nodeReady is true where the Ready condition is True, and where nobody wrote one.

@@ -57,18 +57,18 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	o = c.Limits.limited(o, m)
 	template := c.templateOf(o, t, old)
 	if template != nil && template.sameRequests(o) {
-		t.Request = template.request
+		t.setContainers(c.Dims, template.request)
 	} else {
 		readRequests(c.Dims, t, o, m)
 	}
 	readTaskGPUs(c.Dims, t, m)
 	t.readPins()
-	t.readDecided(old, m)
-	// A share of a device is no resource, but who wants one wants something.
+	t.readDecided(c.Dims, old, m)
+	// Devices are not among the requests where a share was asked in Volcano's words.
 	t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
 	if template == nil {
 		template = readTemplate(o, m)
-		template.request, template.faulty = t.Request, len(m.errs) > 0
+		template.request, template.faulty = t.containers, len(m.errs) > 0
 		c.know(template)
 	}
 	t.take(template)
@@ -177,9 +177,9 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(tame(o))
 	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil &&
 		!podspec.TellsResources(&o.Status) {
-		t.Request = podAmounts(d, o.Spec.Containers[0].Resources.Requests, m) // there is nothing to add up
+		t.setContainers(d, podAmounts(d, o.Spec.Containers[0].Resources.Requests, m)) // there is nothing to add up
 	} else {
-		t.Request = podAmounts(d, podspec.Requests(o), m)
+		t.setContainers(d, podAmounts(d, podspec.Requests(o), m))
 	}
 	m.notNegative(d, "spec.containers[].resources.requests", t.Request)
 }
@@ -188,6 +188,10 @@ func podAmounts(d *Dims, list corev1.ResourceList, m *mistakes) Resources {
 	r := d.requested(list, "spec.containers[].resources.requests", m)
 	for len(r) <= Pods {
 		r = append(r, Absent())
+	}
+	if dim, ok := d.Find(GPUMemoryResource); ok && r.Has(dim) {
+		r[dim] = Absent() // the memory of devices is asked by annotation: no kubelet grants it
+		m.add("spec.containers[].resources.requests["+GPUMemoryResource+"]", "is no resource; ask by the annotation of that name")
 	}
 	r[CPU], r[Memory], r[Pods] = r.Get(CPU), r.Get(Memory), d.Unit(Pods)
 	return r

@@ -166,6 +166,7 @@ func checkTemplates(t fataler, c *Cluster) {
 	for _, task := range c.TasksByKey() {
 		alone := &Task{Template: readTemplate(task.Object, &mistakes{})}
 		readRequests(c.Dims, alone, task.Object, &mistakes{})
+		alone.wantGPUs(c.Dims, task.Devices)
 		if diff := cmp.Diff(templateText(alone), templateText(task)); diff != "" {
 			t.Fatalf("task %s shares a template that differs (-its pod's +shared):\n%s", task.Key, diff)
 		}

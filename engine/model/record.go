@@ -62,13 +62,13 @@ func (t *Task) Record() Record {
 func (r Record) String() string { return text(r) }
 
 // obey has a task be what a binding decided.
-func (t *Task) obey(r *Record) {
+func (t *Task) obey(d *Dims, r *Record) {
 	t.group, t.boundIn = "", ""
 	if r.Group != "" {
 		t.group, t.boundIn = Key(t.Namespace, r.Group), r.Queue
 	}
 	t.Priority, t.Preemptable, t.RevocableZone = r.Priority, r.Preemptable, r.RevocableZone
-	t.wantGPUs(Devices{
+	t.wantGPUs(d, Devices{
 		GPUKind: r.GPUKind, GPUCount: r.GPUCount, GPUMilli: r.GPUMilli, GPUMemory: r.GPUMemory, GPUPercent: r.GPUPercent,
 	})
 	t.GPUs, t.knownGPUs, t.cards, t.recorded = r.GPUs, r.GPUs != nil, r.Cards, true
@@ -76,9 +76,9 @@ func (t *Task) obey(r *Record) {
 }
 
 // keep has a task be what was decided of an older version of it, which has the same node.
-func (t *Task) keep(old *Task) {
+func (t *Task) keep(d *Dims, old *Task) {
 	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
-	t.wantGPUs(old.Devices)
+	t.wantGPUs(d, old.Devices)
 	t.GPUs, t.knownGPUs, t.cards, t.recorded = nil, old.knownGPUs, old.cards, true
 	t.CPUs = old.CPUs
 	if old.knownGPUs {
@@ -90,8 +90,8 @@ func (t *Task) keep(old *Task) {
 func Resume(c *Cluster, t *Task, status Status, r *Record, volumes []VolumeBind) {
 	old, next := *t, *t
 	old.Status, old.NodeName, old.Volumes = status, r.Node, volumes
-	old.obey(r)
-	next.assume(&old)
+	old.obey(c.Dims, r)
+	next.assume(c.Dims, &old)
 	applyAs(c, func() { c.replaceTask(t, &next) })
 }
 
@@ -103,22 +103,23 @@ func (t *Task) decided() bool {
 // readDecided restores what was decided for a task whose pod has a node: from the task's older version, otherwise from its record. Without
 // a record, the annotations are the owner's claim. A share of a device then counts as the whole device, so that no pod holds more than is
 // counted. Requests in Volcano's form are in the containers, which no user can change.
-func (t *Task) readDecided(old *Task, m *mistakes) {
+func (t *Task) readDecided(d *Dims, old *Task, m *mistakes) {
 	if t.NodeName == "" {
 		return
 	}
 	if !t.Foreign {
 		if old != nil && old.UID == t.UID && old.NodeName == t.NodeName && old.decided() {
-			t.keep(old)
+			t.keep(d, old)
 			return
 		}
 		if r := readRecord(t.Annotations, t.UID, t.NodeName, m); r != nil {
-			t.obey(r)
+			t.obey(d, r)
 			return
 		}
 	}
 	if t.GPUCount > 0 && t.GPUKind == "" {
 		t.GPUMilli, t.GPUMemory = WholeGPU, 0
+		t.countDevices(d)
 	}
 }
 
@@ -172,8 +173,7 @@ func GroupOf(o *corev1.Pod) string {
 // AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself:
 // for worlds of files, in which nobody writes to bound pods.
 func AsBound(o *corev1.Pod) error {
-	wants := func(key string) bool { _, ok := o.Annotations[key]; return ok }
-	if !wants(GPUCountAnnotation) && !wants(GPUMilliAnnotation) && !wants(GPUMemoryAnnotation) {
+	if !asksForDevices(o.Annotations) {
 		return nil // the rest is as its object says
 	}
 	m := mistakes{object: o, kind: "Pod", name: o.Name, namespace: o.Namespace, namespaced: true}

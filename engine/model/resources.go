@@ -98,7 +98,8 @@ func (d *Dims) Sorted() []int {
 
 func inBytes(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
-	return name == "memory" || name == "ephemeral-storage" || name == "storage" || strings.HasPrefix(name, "hugepages-") ||
+	return name == "memory" || name == "ephemeral-storage" || name == "storage" || name == GPUMemoryResource ||
+		strings.HasPrefix(name, "hugepages-") ||
 		strings.HasSuffix(name, ".storageclass.storage.k8s.io/requests.storage")
 }
 

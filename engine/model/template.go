@@ -37,7 +37,7 @@ type Template struct {
 
 	pod     *corev1.Pod // of which it was read
 	faulty  bool        // there was a mistake in that pod: it is told again of each other
-	request Resources
+	request Resources   // of its containers
 }
 
 // share gives a task the template of its role where its pod says the same; else the role gets the task's.
@@ -53,6 +53,9 @@ func (t *Task) share(r *Role) {
 // take gives a task a template, and the template's copy of what it requests, where that is equal.
 func (t *Task) take(x *Template) {
 	t.Template = x
+	if t.containers.Equal(x.request) {
+		t.containers = x.request
+	}
 	if t.Request.Equal(x.request) {
 		t.Request = x.request
 	}

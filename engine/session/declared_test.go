@@ -367,7 +367,7 @@ func (d *declarations) version(c *model.Cluster, owner any, origin rules.Origin,
 		return []string{fmt.Sprint("node ", c.Nodes.Version[x])}
 	case *model.Task:
 		if spec {
-			return []string{fmt.Sprint("job ", x.Job.Key, x.Job.Version), fmt.Sprintf("pod %p", x.Object)}
+			return []string{fmt.Sprint("job ", x.Job.Key, x.Job.Version), fmt.Sprint("pod ", d.spec(x))}
 		}
 		return []string{fmt.Sprint("job ", x.Job.Key, x.Job.Version)}
 	case *model.Job:
@@ -376,6 +376,15 @@ func (d *declarations) version(c *model.Cluster, owner any, origin rules.Origin,
 		return []string{fmt.Sprint("queue ", x.Version)}
 	}
 	return []string{"nothing"}
+}
+
+// spec tells versions of a pod apart. The request of a pod depends on what its node lists, too: the model reads the pod again with that.
+func (d *declarations) spec(t *model.Task) string {
+	listed := ""
+	if t.Node != model.NoNode {
+		listed = fmt.Sprint(d.afresh.c.Nodes.AllocatableOf(t.Node))
+	}
+	return fmt.Sprintf("%p %s", t.Object, listed)
 }
 
 // zone is the versions of the nodes that a node shares its zone with.

@@ -84,7 +84,11 @@ func (a *Alike) Describe(row int32) {
 		out = append(out, uint64(g.Index), a.Model(g.Model), uint64(g.TaskCount))
 		out = append(out, uint64(g.Capacity), uint64(g.Free), uint64(g.Memory), uint64(g.MemoryFree))
 	}
-	out = append(out, a.Model(n.Rows[row].GPUModel), uint64(len(n.GPUs[row])))
+	devices := uint64(len(n.GPUs[row])) << 1
+	if devices > 0 && n.GPUs[row][0].Unlisted {
+		devices |= 1
+	}
+	out = append(out, a.Model(n.Rows[row].GPUModel), devices)
 	out = append(out, uint64(len(out)))
 	a.Scratch = out
 }

@@ -47,7 +47,11 @@ func (v *Verdicts) ClassKey(t *model.Task) string {
 		return x.ClassKey
 	}
 	b := language.EncodeAmounts(v.spareText(), t.Request)
-	for _, n := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUPercent} {
+	listed := int64(0) // a device of a node that does not list them is for no task that requests them
+	if t.RequestsGPUs {
+		listed = 1
+	}
+	for _, n := range []int64{t.GPUCount<<1 | listed, t.GPUMilli, t.GPUMemory, t.GPUPercent} {
 		b = binary.AppendVarint(b, n)
 	}
 	if v.Plan.ofVolumes && t.HasVolumes {

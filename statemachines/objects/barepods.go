@@ -66,7 +66,7 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group
 		group.Spec.MinMember = int32(n)
 	}
 	resources := corev1.ResourceList{}
-	addTimes(resources, podUsage(pod.Spec), int64(group.Spec.MinMember))
+	addTimes(resources, podNeeds(&pod.ObjectMeta, &pod.Spec), int64(group.Spec.MinMember))
 	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
 		given, err := amounts(text)
 		if err != nil {

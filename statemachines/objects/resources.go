@@ -2,11 +2,13 @@ package objects
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	podresource "k8s.io/component-helpers/resource"
 
@@ -47,7 +49,7 @@ func firstPods(tasks []*batchv1alpha1.TaskSpec, count int64, minimum func(*batch
 		pods = max(0, min(pods, count))
 		count -= pods
 		if pods > 0 {
-			addTimes(total, podUsage(task.Template.Spec), pods)
+			addTimes(total, podNeeds(&task.Template.ObjectMeta, &task.Template.Spec), pods)
 		}
 	}
 	for _, t := range tasks {
@@ -67,6 +69,14 @@ func addTimes(to, add corev1.ResourceList, times int64) {
 		product.Add(to[name])
 		to[name] = product
 	}
+}
+
+// podNeeds is what one pod counts for in minResources: podUsage, and the devices that its annotations ask for. A ResourceQuota counts no
+// annotation, so these have no name that a quota uses.
+func podNeeds(meta *metav1.ObjectMeta, spec *corev1.PodSpec) corev1.ResourceList {
+	needs := podUsage(*spec)
+	maps.Copy(needs, model.DeviceRequests(&corev1.Pod{ObjectMeta: *meta, Spec: *spec}, false))
+	return needs
 }
 
 // podUsage is what one pod counts for in a ResourceQuota: cpu, memory, requests.*, limits.*, pods,

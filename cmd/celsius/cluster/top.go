@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
@@ -174,7 +175,11 @@ func nodeRows(nodes []corev1.Node, pods []corev1.Pod, headed bool) (rows [][]str
 			taken[p.Spec.NodeName] = corev1.ResourceList{}
 		}
 		add(taken[p.Spec.NodeName], podspec.Requests(p))
+		add(taken[p.Spec.NodeName], model.DeviceRequests(p, p.Spec.SchedulerName == corev1.DefaultSchedulerName))
 		add(taken[p.Spec.NodeName], corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)})
+	}
+	for i := range nodes {
+		nodes[i].Status.Allocatable = model.NodeOffers(&nodes[i])
 	}
 	columns := []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory}
 	columns = append(columns, devicesOf(nodes)...)

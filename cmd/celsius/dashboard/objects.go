@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -212,7 +213,7 @@ func (r *resources) strip(o any) (any, error) {
 }
 
 func (r *resources) node(o *corev1.Node) *node {
-	n := &node{named: nameOf(o), cordoned: o.Spec.Unschedulable, offers: r.amounts(o.Status.Allocatable)}
+	n := &node{named: nameOf(o), cordoned: o.Spec.Unschedulable, offers: r.amounts(model.NodeOffers(o))}
 	n.why = "it has not said that it is ready"
 	for i := range o.Status.Conditions {
 		c := &o.Status.Conditions[i]
@@ -228,6 +229,7 @@ func (r *resources) node(o *corev1.Node) *node {
 
 func (r *resources) pod(o *corev1.Pod) *pod {
 	asks := podspec.Requests(o)
+	maps.Copy(asks, model.DeviceRequests(o, o.Spec.SchedulerName == corev1.DefaultSchedulerName))
 	p := &pod{
 		named: nameOf(o), group: model.GroupOf(o), node: o.Spec.NodeName, phase: o.Status.Phase, asks: r.amounts(asks).plus(amounts{pods: 1}),
 		job: o.Annotations[batchv1alpha1.JobNameKey], why: short(o.Annotations[live.WhyAnnotation]),
