@@ -25,7 +25,9 @@ type jsonMistake struct {
 	message, hint string
 }
 
-func (m *jsonMistake) issue(s *source) Issue { return s.issue(m.offset, 1, "is not JSON: "+m.message, m.hint) }
+func (m *jsonMistake) issue(s *source) Issue {
+	return s.issue(m.offset, 1, "is not JSON: "+m.message, m.hint)
+}
 
 // jsonParts finds the JSON documents of a file, which may be between YAML documents. mistakes has, for each document that begins as JSON
 // does and is not JSON, where this is seen. Such a document is read as YAML.

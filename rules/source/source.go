@@ -299,12 +299,12 @@ type extent struct{ size, height int }
 
 // vetting checks what the YAML parser lets pass, once for each node written.
 type vetting struct {
-	doc    *Document
-	issues Issues
-	path   []string
-	seen   map[*yaml.Node]extent
-	open   map[*yaml.Node]bool
-	added  int
+	doc     *Document
+	issues  Issues
+	path    []string
+	seen    map[*yaml.Node]extent
+	open    map[*yaml.Node]bool
+	added   int
 	shallow bool
 	// unsafe: walking the document might not end, or not soon.
 	unsafe bool

@@ -436,7 +436,7 @@ func (d *Document) Find(path string) (Value, bool) {
 		}
 		var next Value
 		if step.isIndex {
-			next = v.item(step.index)
+			next = v.Item(step.index)
 		} else {
 			next = v.Get(step.key)
 		}
@@ -448,8 +448,9 @@ func (d *Document) Find(path string) (Value, bool) {
 	return v, true
 }
 
-func (v Value) item(index int) Value {
-	if v.Kind() != List || index >= len(v.node.Content) {
+// Item returns an element of a list. It is absent if there is no such element, or v is not a list.
+func (v Value) Item(index int) Value {
+	if v.Kind() != List || index < 0 || index >= len(v.node.Content) {
 		return Value{}
 	}
 	return v.child(v.node.Content[index], fmt.Sprintf("%s[%d]", v.path, index))
