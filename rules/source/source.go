@@ -289,7 +289,7 @@ const (
 	maxExpansion = 100_000
 )
 
-var tooDeep = fmt.Sprintf("is nested deeper than %d values", maxDepth)
+func tooDeep() string { return fmt.Sprintf("is nested deeper than %d values", maxDepth) }
 
 // leftOutTag is the tag of what ParseShallow left out. An author cannot write it, because it contains a space.
 const leftOutTag = "too deep"
@@ -339,7 +339,7 @@ func (c *vetting) node(n *yaml.Node) extent {
 	case n.Kind == yaml.AliasNode:
 		return c.alias(n)
 	case len(c.path) >= maxDepth:
-		return c.refuse(n, tooDeep, "")
+		return c.refuse(n, tooDeep(), "")
 	case c.shallow && len(c.path) == maxDepth-1 && len(n.Content) > 0:
 		return c.leaveOut(n)
 	}
@@ -402,7 +402,7 @@ func (c *vetting) alias(n *yaml.Node) extent {
 		if c.shallow {
 			return c.leaveOut(n)
 		}
-		return c.refuse(n, tooDeep, "")
+		return c.refuse(n, tooDeep(), "")
 	}
 	if c.added += target.size; c.added > maxExpansion {
 		return c.refuse(n, fmt.Sprintf("the aliases of the document add more than %d values", maxExpansion), "write fewer of them")

@@ -402,7 +402,7 @@ func (v Value) TooDeep() (i Issue, found bool) {
 // leftOut is TooDeep for what is not seen yet.
 func (v Value) leftOut(seen map[*yaml.Node]bool) (i Issue, found bool) {
 	if v.node.Tag == leftOutTag {
-		return v.Issuef("", "a field %s", tooDeep), true
+		return v.Issuef("", "a field %s", tooDeep()), true
 	}
 	if len(v.node.Content) == 0 || seen[v.node] {
 		return Issue{}, false
