@@ -210,7 +210,8 @@ func (t *policyTest) one(file string) (tested, error) {
 }
 
 // faultOfCelsius begins the failure message of a scenario for which the scheduler and its definition decide differently.
-const faultOfCelsius = "the scheduler decides something else than its definition does. This is a fault of Celsius, not of the policy. " +
+const faultOfCelsius = "the scheduler and its definition (a plain implementation) decide differently. " +
+	"This is a fault of Celsius, not of the policy. " +
 	"Report it with the scenario and the policy:\n"
 
 // definition returns the plain implementation of a cycle, which evaluates each expression each time.

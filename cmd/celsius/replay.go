@@ -47,7 +47,8 @@ decided of it, and why: the one that --cycle names, or the last.`,
 			return r.run(args)
 		},
 	}
-	c.Flags().StringVar(&r.explain, "explain", "", "explain what a cycle decided about this pod, job, queue or node, or about all jobs")
+	c.Flags().StringVar(&r.explain, "explain", "", "explain what a cycle decided about the job, pod, queue or node NAME, or KIND/NAME "+
+		"if several have the name; all: about every job")
 	c.Flags().Uint64Var(&r.cycle, "cycle", 0, "the cycle to explain, by its number; 0: the last")
 	return c
 }

@@ -110,7 +110,8 @@ func newSimulateCommand() *cobra.Command {
 	f.Int64Var(&s.seed, "seed", 0, "permute nodes that are equally good by this seed; 0 takes them by name")
 	f.StringSliceVar(&s.schedulers, "scheduler-name", nil, "schedule pods of this scheduler name; may be repeated (default celsius,volcano)")
 	f.StringVarP(&s.output, "output", "o", "table", "one of "+strings.Join(sim.Formats(), ", "))
-	f.StringVar(&s.explain, "explain", "", "explain what was decided about this pod or job, or about all")
+	f.StringVar(&s.explain, "explain", "", "explain what was decided about the job, pod, queue or node NAME, or KIND/NAME "+
+		"if several have the name; all: about every job")
 	f.StringVar(&s.whatIf, "what-if", "", "a file: say what would be decided after the last cycle if what it holds came")
 	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
 	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")

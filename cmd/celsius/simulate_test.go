@@ -391,3 +391,47 @@ func TestMessagesEscapeCommandsToTheTerminal(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 }
+
+// TestExplainSelects explains objects of several kinds with one name. KIND/NAME selects one of them, also if a namespace has the name of a
+// kind.
+func TestExplainSelects(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"world.yaml": `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 4}]
+queues: [{name: n1}]
+jobs:
+- {name: n1, cpu: 1}
+- {name: n1, namespace: ml, cpu: 1}
+- {name: n2, namespace: node, cpu: 1}
+- {name: n2, namespace: job, cpu: 1}
+`})
+	heads := regexp.MustCompile(`(?m)^(?:job|pod|queue|node) \S+`)
+	for name, want := range map[string]string{
+		"n1":           "job default/n1, job ml/n1, queue n1, node n1",
+		"job/n1":       "job default/n1, job ml/n1",
+		"vj/ml/n1":     "job ml/n1",
+		"ml/n1":        "job ml/n1",
+		"q/n1":         "queue n1",
+		"nodes/n1":     "node n1",
+		"pod/n1-0":     "pod default/n1-0, pod ml/n1-0",
+		"n1-0":         "pod default/n1-0, pod ml/n1-0",
+		"pod/ml/n1-0":  "pod ml/n1-0",
+		"node/n2":      "job node/n2",
+		"job/n2":       "job job/n2, job node/n2",
+		"job/job/n2":   "job job/n2",
+		"node/n":       "there is no node n; did you mean n1?",
+		"queue/ml/n1":  "there is no queue ml/n1",
+		"pod/n1-9":     "there is no pod n1-9; did you mean default/n1-0?",
+		"job/ml/n3":    "there is no job ml/n3; did you mean ml/n1?",
+		"jbo/n1":       "there is no pod or job jbo/n1; did you mean job/n2?",
+		"default/none": "there is no pod or job default/none",
+	} {
+		var out, errs bytes.Buffer
+		run([]string{"simulate", "--explain", name, filepath.Join(dir, "world.yaml")}, strings.NewReader(""), &out, &errs)
+		got := strings.Join(heads.FindAllString(out.String(), -1), ", ") + strings.TrimSpace(errs.String())
+		if got != want && (out.Len() > 0 || !strings.Contains(got, want)) {
+			t.Errorf("--explain %s: %s, want %s", name, got, want)
+		}
+	}
+}

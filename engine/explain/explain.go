@@ -46,6 +46,16 @@ const (
 // Kinds are all of them.
 func Kinds() []string { return []string{Job, Pod, Queue, Node} }
 
+// Words are the words that people write for a kind: the kind itself first, and then those that kubectl knows.
+func Words(kind string) []string {
+	return map[string][]string{
+		Job:   {Job, "jobs", "vcjob", "vj", "podgroup", "podgroups", "pg"},
+		Pod:   {Pod, "pods", "po"},
+		Queue: {Queue, "queues", "q"},
+		Node:  {Node, "nodes", "no"},
+	}[kind]
+}
+
 // UnknownError says that there is no object of that name.
 type UnknownError struct {
 	Kind, Name string
@@ -157,26 +167,27 @@ func (x *Cycle) unknown(kind, name string, known []string) error {
 	return &UnknownError{kind, name, source.Nearest(name, known)}
 }
 
-// jobsAndPods explains the jobs and the pods whose keys fit. Pods of an explained job are part of its explanation.
-func (x *Cycle) jobsAndPods(fits func(key string) bool) string {
+// jobsAndPods explains the jobs and the pods whose keys fit, of these kinds. Pods of an explained job are part of its explanation.
+func (x *Cycle) jobsAndPods(kinds []string, fits func(key string) bool) string {
 	var out strings.Builder
 	told := map[*model.Job]bool{}
 	for _, j := range x.jobs() {
-		if fits(j.Key) || fits(x.Titles.Of(j.Key)) {
+		if slices.Contains(kinds, Job) && (fits(j.Key) || fits(x.Titles.Of(j.Key))) {
 			out.WriteString(x.job(j))
 			told[j] = true
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(x.cluster.Tasks)) {
-		if t := x.cluster.Tasks[key]; fits(key) && !told[t.Job] {
+		if t := x.cluster.Tasks[key]; slices.Contains(kinds, Pod) && fits(key) && !told[t.Job] {
 			out.WriteString(x.pod(t))
 		}
 	}
 	return out.String()
 }
 
-// Named explains all jobs and pods of a name, with or without its namespace. "all" is every job that the cycle had to do with. Long values
-// are cut, and control characters are escaped, as Columns does.
+// Named explains all jobs, pods, queues and nodes of a name. The name of a job or pod can be without its namespace. KIND/NAME is only those
+// of a kind, with one of its Words. "all" is every job that the cycle had to do with. Long values are cut, and control characters are
+// escaped, as Columns does.
 func (x *Cycle) Named(name string) (string, error) {
 	text, err := x.named(name)
 	return source.Escape(source.ShortWords(text)), err
@@ -186,35 +197,90 @@ func (x *Cycle) named(name string) (string, error) {
 	if name == "all" {
 		return x.all(), nil
 	}
+	kind, rest := kindIn(name)
+	if kind != "" {
+		if text := x.ofKinds(rest, kind); text != "" {
+			return text, nil
+		}
+	}
+	if text := x.ofKinds(name, Kinds()...); text != "" { // a namespace can have the name of a kind
+		return text, nil
+	}
+	if kind != "" {
+		return "", x.nothingNamed(rest, kind)
+	}
+	return "", x.nothingNamed(name, Kinds()...)
+}
+
+// kindIn splits KIND/NAME. The kind is "" if the name begins with no word for a kind.
+func kindIn(name string) (kind, rest string) {
+	word, rest, _ := strings.Cut(name, "/")
+	for _, kind := range Kinds() {
+		if rest != "" && slices.Contains(Words(kind), word) {
+			return kind, rest
+		}
+	}
+	return "", name
+}
+
+// ofKinds explains the objects of a name and of these kinds; "" if there are none.
+func (x *Cycle) ofKinds(name string, kinds ...string) string {
 	fits := func(key string) bool {
 		_, short, _ := strings.Cut(key, "/")
 		return key == name || short == name
 	}
-	text := x.jobsAndPods(fits)
+	text := x.jobsAndPods(kinds, fits)
 	if text == "" {
-		text = leftOut(x, func(key string) bool { return fits(key) || key == name })
+		for _, kind := range kinds {
+			if kind == Job || kind == Pod {
+				text += leftOut(x, kind, fits)
+			}
+		}
 	}
-	if text == "" {
+	if text == "" && slices.Contains(kinds, Job) {
 		text = withoutPods(x, fits)
 	}
-	if text != "" {
-		return text, nil
+	if slices.Contains(kinds, Queue) {
+		if q := x.cluster.Queues[name]; q != nil {
+			text += x.queue(q)
+		} else {
+			text += leftOut(x, Queue, func(key string) bool { return key == name })
+		}
 	}
-	if q := x.cluster.Queues[name]; q != nil {
-		return x.queue(q), nil
+	if row, ok := x.cluster.Nodes.Index[name]; ok && slices.Contains(kinds, Node) {
+		text += x.node(row)
 	}
-	if row, ok := x.cluster.Nodes.Index[name]; ok {
-		return x.node(row), nil
+	return text
+}
+
+// nothingNamed is the error for a name that no object of these kinds has.
+func (x *Cycle) nothingNamed(name string, kinds ...string) error {
+	var namespaced, others []string
+	for _, kind := range kinds {
+		switch kind {
+		case Job:
+			namespaced = append(namespaced, titles(x)...)
+		case Pod:
+			namespaced = slices.AppendSeq(namespaced, maps.Keys(x.cluster.Tasks))
+		case Queue:
+			others = slices.AppendSeq(others, maps.Keys(x.cluster.Queues))
+		case Node:
+			others = slices.AppendSeq(others, maps.Keys(x.cluster.Nodes.Index))
+		}
 	}
-	known := slices.Concat(titles(x), slices.Collect(maps.Keys(x.cluster.Tasks)))
-	slices.Sort(known)
-	if !strings.Contains(name, "/") {
-		near := source.Nearest("default/"+name, known)
-		others := slices.Concat(slices.Collect(maps.Keys(x.cluster.Queues)), slices.Collect(maps.Keys(x.cluster.Nodes.Index)))
-		slices.Sort(others)
-		return "", &UnknownError{"pod, job, queue or node", name, cmp.Or(near, source.Nearest(name, others))}
+	slices.Sort(namespaced)
+	slices.Sort(others)
+	what := kinds[0]
+	if len(kinds) > 1 {
+		what = "pod, job, queue or node"
 	}
-	return "", &UnknownError{"pod or job", name, source.Nearest(name, known)}
+	if strings.Contains(name, "/") {
+		if len(kinds) > 1 {
+			what = "pod or job"
+		}
+		return &UnknownError{what, name, source.Nearest(name, namespaced)}
+	}
+	return &UnknownError{what, name, cmp.Or(source.Nearest("default/"+name, namespaced), source.Nearest(name, others))}
 }
 
 // controllersCause returns what the controllers report about a batch Job. "" means nothing.

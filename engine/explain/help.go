@@ -41,7 +41,7 @@ func (x *Cycle) help(w *model.Wait, t *model.Task) (out []string) {
 	out = x.lackText(&least, t)
 	for _, r := range x.Session.Policy().Predicates() {
 		if on := alone[r]; len(on) > 0 {
-			out = append(out, fmt.Sprintf("%s let %s take it, which nothing else keeps from it", model.RowName(r.Table, r.Name), some(on)))
+			out = append(out, fmt.Sprintf("%s let %s accept the pod; no other row refuses it there", model.RowName(r.Table, r.Name), some(on)))
 		}
 	}
 	return out
@@ -109,5 +109,5 @@ func (x *Cycle) lackText(l *lack, t *model.Task) []string {
 	if len(larger) > 0 {
 		return []string{fmt.Sprintf("there were a node with %s; %s, which comes nearest, has %s", listed(larger), name, listed(has))}
 	}
-	return []string{fmt.Sprintf("%s had %s more free; no other node lacks less", name, listed(more))}
+	return []string{fmt.Sprintf("%s had %s more free; every other node that the rows accept lacks as much or more", name, listed(more))}
 }

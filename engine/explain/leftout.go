@@ -28,17 +28,21 @@ func leftOutCause(x *Cycle, j *model.Job) string {
 	return fmt.Sprintf("%s are left out, because the scheduler cannot read them, such as %s: %s", Count(len(pods), "pod"), pods[0], why)
 }
 
-// leftOut explains the objects that the scheduler leaves out and whose names match fits; "" if there are none.
-func leftOut(x *Cycle, fits func(key string) bool) string {
+// leftOut explains the objects of a kind that the scheduler leaves out and whose names match fits; "" if there are none.
+func leftOut(x *Cycle, kind string, fits func(key string) bool) string {
 	var out strings.Builder
-	for _, kind := range []struct{ name, title string }{{"PodGroup", Job}, {"Pod", Pod}, {"Queue", Queue}} {
-		for _, name := range x.cluster.Past.Unread.Names(kind.name) {
-			if fits(name) && isOut(x, kind.name, name) {
-				fmt.Fprintf(&out, "%s %s\n  cause  %s\n", kind.title, name, cannotRead(x.cluster.Past.Unread.Why(kind.name, name)))
-			}
+	of := readAs(kind)
+	for _, name := range x.cluster.Past.Unread.Names(of) {
+		if fits(name) && isOut(x, of, name) {
+			fmt.Fprintf(&out, "%s %s\n  cause  %s\n", kind, name, cannotRead(x.cluster.Past.Unread.Why(of, name)))
 		}
 	}
 	return out.String()
+}
+
+// readAs returns the kind of the objects in the API that the scheduler reads for a kind of this package.
+func readAs(kind string) string {
+	return map[string]string{Job: "PodGroup", Pod: "Pod", Queue: "Queue"}[kind]
 }
 
 // isOut reports whether an object with mistakes is left out as a whole. Only the wrong fields of a pod on a node are.
@@ -56,7 +60,7 @@ func isOut(x *Cycle, kind, name string) bool {
 
 // leftOutObject explains one object of a kind that is left out; nil: it is not.
 func leftOutObject(x *Cycle, out *Explanation, key string) *Explanation {
-	of := map[string]string{Job: "PodGroup", Pod: "Pod", Queue: "Queue"}[out.Kind]
+	of := readAs(out.Kind)
 	why := x.cluster.Past.Unread.Why(of, key)
 	if why == "" || !isOut(x, of, key) {
 		return nil

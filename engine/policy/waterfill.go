@@ -40,7 +40,7 @@ func waterFillFunction() *Accounting {
 			{Name: "whole", Optional: true, Doc: "Whether parts of extended resources, which are devices, are whole numbers: rounded by largest " +
 				"remainder, then by rank, then by the queues' names, where all demands are whole; sees no queue.", Want: rules.Bool()},
 			{
-				Name: "rank", Optional: true, Doc: "A number: of queues with equal remainders, the one with the larger number is rounded up first.",
+				Name: "rank", Optional: true, Doc: "A number. If queues have equal remainders, the queue with the larger number is rounded up first.",
 				Sees: "queue", Want: rules.Number(),
 			},
 			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", Sees: "queue", Want: amount},

@@ -11,10 +11,9 @@ import (
 // cycleLength is how much time passes between two cycles of one run.
 const cycleLength = time.Second
 
-// Explain tells what the last cycle decided about a pod, a job, a queue or a node, and why. name is
-// namespace/name, or the name alone; a job goes by the name of its PodGroup, or of
-// the Job or the pod that this was made for. "all" explains every job that the
-// cycle had to do with.
+// Explain states what the last cycle decided about the jobs, pods, queues and nodes of a name, and why. name is namespace/name, or the name
+// alone; KIND/NAME is only those of a kind. A job goes by the name of its PodGroup, or of the Job or the pod that the PodGroup was created
+// for. "all" explains every job that the cycle had to do with.
 func (r *Report) Explain(name string) (string, error) {
 	if len(r.Plans) == 0 {
 		return "", errors.New("nothing was decided yet")

@@ -68,7 +68,8 @@ type ScenarioResult struct {
 //	finish POD...       the pods end well; likewise fail, delete
 //	cordon NODE...      take nodes out of use; drain deletes their pods as well
 //	show WHAT           print queues, nodes, jobs, pods, timeline, volumes or asks
-//	explain NAME        print why a pod or a job fared as it did in the last cycle; "all": every one
+//	explain NAME        print what the last cycle decided about the jobs, pods, queues and nodes of a name, and why; "KIND/NAME": those of
+//	                    a kind; "all": every job
 //	ask SITE NAME...    print what each row of a site says: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
 //	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2",
 //	                    "ask victimOrder POD by POD"; without "by POD": where nobody goes for another

@@ -17,12 +17,12 @@ func excerpt(line string, i Issue) bool {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
+	for _, seed := range append(jsonSeeds(), []string{
 		"", "a: 1\n", "---\n---\na: [1, {b: 'c''d'}]\n", "a: \"\\u65e5\\\n  b\"\n", "a: |+2\n   x\n\n\nb: >-\n x\n y\n", "a: &x [*x]\n",
 		"\ufeffa: é # 日本\r\nb: p\r\n  q\r\n", "{\"a\": [1, 2.5, null, true]}", "a: {b: 1\nc: \"x\n---\nd: 1\nd: 2\n<<: *q\n", "? [a]\n: b\n",
 		"%YAML 1.1\n--- !!str x\n...\n",
 		"a: x\u0085 y\u2028 z\n", "a: \"x\u0085 y\u2028\n z\"\n", "!foo &a b: !!int x\n1: 2\n",
-	} {
+	}...) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

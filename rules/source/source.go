@@ -23,17 +23,14 @@ type source struct {
 	lines, parserLines []int
 }
 
-// newSource decodes data. Text that YAML does not allow at all is an issue, of which the first is given.
-func newSource(file string, data []byte) (*source, Issues) {
+// newSource decodes data. notUTF8 is the offset of the first character that is not UTF-8, -1 if there is none.
+func newSource(file string, data []byte) (s *source, notUTF8 int) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	s := &source{file: file, runes: make([]rune, 0, len(data)), lines: []int{0}, parserLines: []int{0}}
-	bad, what := -1, ""
+	s, notUTF8 = &source{file: file, runes: make([]rune, 0, len(data)), lines: []int{0}, parserLines: []int{0}}, -1
 	for len(data) > 0 {
 		r, size := utf8.DecodeRune(data)
-		if bad < 0 {
-			if what = notAllowed(r, size); what != "" {
-				bad = len(s.runes)
-			}
+		if r == utf8.RuneError && size == 1 && notUTF8 < 0 {
+			notUTF8 = len(s.runes)
 		}
 		data = data[size:]
 		s.runes = append(s.runes, r)
@@ -47,16 +44,32 @@ func newSource(file string, data []byte) (*source, Issues) {
 			s.parserLines = append(s.parserLines, len(s.runes))
 		}
 	}
-	if bad >= 0 {
-		return s, Issues{s.issue(bad, 1, what, "save the file as UTF-8 text, and write such a character as an escape in double quotes")}
-	}
-	return s, nil
+	return s, notUTF8
 }
 
-func notAllowed(r rune, size int) string {
+// vetText reports the first character that the file must not contain. Strings of JSON can contain some characters that YAML cannot.
+func (s *source) vetText(notUTF8 int, parts []jsonPart) Issues {
+	for offset := 0; offset < len(s.runes); offset++ {
+		if len(parts) > 0 && offset >= parts[0].start {
+			if notUTF8 < offset || notUTF8 >= parts[0].end {
+				offset, parts = parts[0].end-1, parts[1:]
+				continue
+			}
+			offset = notUTF8
+		}
+		what := notAllowed(s.runes[offset])
+		if offset == notUTF8 {
+			what = "the file is not UTF-8 text here"
+		}
+		if what != "" {
+			return Issues{s.issue(offset, 1, what, "save the file as UTF-8 text, and write such a character as an escape in double quotes")}
+		}
+	}
+	return nil
+}
+
+func notAllowed(r rune) string {
 	switch {
-	case r == utf8.RuneError && size == 1:
-		return "the file is not UTF-8 text here"
 	case r == '\ufeff':
 		return "a byte order mark (U+FEFF) stands inside the file"
 	case r < 0x20 && r != '\t' && r != '\n' && r != '\r', r >= 0x7F && r < 0xA0 && r != 0x85, r == 0xFFFE, r == 0xFFFF:
@@ -120,8 +133,7 @@ func (s *source) at(line, column int) int {
 // with the mark of a new document, or the number of lines.
 func (s *source) nextDocument(offset int) int {
 	for i := sort.SearchInts(s.parserLines, offset+1); i < len(s.parserLines); i++ {
-		rest := s.runes[s.parserLines[i]:]
-		if len(rest) >= 3 && string(rest[:3]) == "---" && (len(rest) == 3 || isBlank(rest[3]) || isBreak(rest[3])) {
+		if s.isMark(s.parserLines[i]) {
 			return i
 		}
 	}
@@ -139,6 +151,8 @@ type Document struct {
 	source *source
 	// base is how many lines of the source stand before what the parser was given.
 	base int
+	// json says that strings are written as in JSON; shortened, that ParseShallow left something out.
+	json, shortened bool
 }
 
 // offset gives where a node starts.
@@ -148,15 +162,28 @@ func (d *Document) offset(n *yaml.Node) int { return d.source.at(d.base+n.Line, 
 // mistakes of form are issues: bad syntax (the documents after it are still read), duplicate keys,
 // merge keys, unknown tags, aliases that contain themselves or grow out of bounds. A document is
 // given where it can be walked, even if it has issues. Empty documents are left out.
-func Parse(file string, data []byte) ([]*Document, Issues) {
-	s, issues := newSource(file, data)
-	if len(issues) > 0 {
+func Parse(file string, data []byte) ([]*Document, Issues) { return parse(file, data, false) }
+
+// ParseShallow is Parse for a file with objects of several authors. Parse refuses a document with a value that is nested too deep.
+// ParseShallow leaves out only that value, and the reader of each object must use Value.TooDeep to find out.
+func ParseShallow(file string, data []byte) ([]*Document, Issues) { return parse(file, data, true) }
+
+func parse(file string, data []byte, shallow bool) ([]*Document, Issues) {
+	s, notUTF8 := newSource(file, data)
+	parts, mistakes := s.jsonParts()
+	if issues := s.vetText(notUTF8, parts); len(issues) > 0 {
 		return nil, issues
 	}
-	r := &stream{source: s}
-	for line := 0; line < len(s.parserLines); {
-		line = r.read(line)
+	r := &stream{source: s, mistakes: mistakes, shallow: shallow}
+	start := 0
+	for _, p := range parts {
+		r.yaml(start, p.start)
+		for _, root := range p.values {
+			r.document(root, 0, true)
+		}
+		start = p.end
 	}
+	r.yaml(start, len(s.runes))
 	r.issues.Sort()
 	return r.documents, r.issues
 }
@@ -164,38 +191,81 @@ func Parse(file string, data []byte) ([]*Document, Issues) {
 // stream collects what Parse gives.
 type stream struct {
 	source    *source
+	mistakes  []*jsonMistake
+	shallow   bool
 	documents []*Document
 	issues    Issues
 	index     int
 }
 
-// read takes documents from the given line on up to the first syntax error, and gives the line to go on from.
-func (r *stream) read(line int) (next int) {
-	start := r.source.parserLines[line]
-	decoder := yaml.NewDecoder(strings.NewReader(string(r.source.runes[start:])))
+// yaml takes the documents of a part of the file, [start, end) in characters. Both are starts of lines, or the end of the file.
+func (r *stream) yaml(start, end int) {
+	for start < end {
+		start = r.read(start, end)
+	}
+}
+
+// read takes documents from the given offset on up to the first syntax error, and gives the offset to go on from.
+func (r *stream) read(start, end int) (next int) {
+	line := sort.SearchInts(r.source.parserLines, start+1) - 1
+	decoder := yaml.NewDecoder(&runeReader{r.source.runes[start:end]})
 	for {
 		node, err := nextNode(decoder)
 		if errors.Is(err, io.EOF) {
-			return len(r.source.parserLines)
+			return end
 		}
 		if err != nil {
 			r.index++
-			place, issue := (&syntax{source: r.source, start: start}).explain(err)
-			r.issues = append(r.issues, issue)
-			return r.source.nextDocument(place)
+			place, issue := (&syntax{source: r.source, start: start, end: end}).explain(err)
+			next = end
+			if i := r.source.nextDocument(place); i < len(r.source.parserLines) {
+				next = min(r.source.parserLines[i], end)
+			}
+			r.issues = append(r.issues, r.json(place, next, issue))
+			return next
 		}
-		if node.Kind != yaml.DocumentNode || len(node.Content) != 1 || isNull(node.Content[0]) {
-			continue
+		if node.Kind == yaml.DocumentNode && len(node.Content) == 1 && !isNull(node.Content[0]) {
+			r.document(node.Content[0], line, false)
 		}
-		d := &Document{File: r.source.file, Index: r.index, source: r.source, base: line}
-		r.index++
-		d.Root = Value{doc: d, node: node.Content[0], at: node.Content[0]}
-		vet := &vetting{doc: d, seen: map[*yaml.Node]extent{}, open: map[*yaml.Node]bool{}}
-		vet.node(d.Root.node)
-		r.issues = append(r.issues, vet.issues...)
-		if !vet.unsafe {
-			r.documents = append(r.documents, d)
+	}
+}
+
+// runeReader reads text without a copy of it: a file with thousands of mistakes is read on from each of them.
+type runeReader struct{ runes []rune }
+
+// Read implements io.Reader.
+func (r *runeReader) Read(p []byte) (n int, err error) {
+	for len(r.runes) > 0 && n+utf8.UTFMax <= len(p) {
+		n += utf8.EncodeRune(p[n:], r.runes[0])
+		r.runes = r.runes[1:]
+	}
+	if n == 0 && len(r.runes) == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// json returns the issue for a document with a mistake at place, and which ends at end. If the document is JSON up to a later place, its
+// author wrote JSON, and the mistake of JSON there is the issue.
+func (r *stream) json(place, end int, issue Issue) Issue {
+	for ; len(r.mistakes) > 0 && r.mistakes[0].offset <= end; r.mistakes = r.mistakes[1:] {
+		if m := r.mistakes[0]; m.offset > place {
+			return m.issue(r.source)
 		}
+	}
+	return issue
+}
+
+// document takes a document that is not empty.
+func (r *stream) document(root *yaml.Node, base int, isJSON bool) {
+	d := &Document{File: r.source.file, Index: r.index, source: r.source, base: base, json: isJSON}
+	r.index++
+	d.Root = Value{doc: d, node: root, at: root}
+	vet := &vetting{doc: d, shallow: r.shallow, seen: map[*yaml.Node]extent{}, open: map[*yaml.Node]bool{}}
+	vet.node(d.Root.node)
+	r.issues = append(r.issues, vet.issues...)
+	if !vet.unsafe {
+		r.documents = append(r.documents, d)
 	}
 }
 
@@ -219,17 +289,23 @@ const (
 	maxExpansion = 100_000
 )
 
+func tooDeep() string { return fmt.Sprintf("is nested deeper than %d values", maxDepth) }
+
+// leftOutTag is the tag of what ParseShallow left out. An author cannot write it, because it contains a space.
+const leftOutTag = "too deep"
+
 // extent is how large a node is with its aliases expanded.
 type extent struct{ size, height int }
 
 // vetting checks what the YAML parser lets pass, once for each node written.
 type vetting struct {
-	doc    *Document
-	issues Issues
-	path   []string
-	seen   map[*yaml.Node]extent
-	open   map[*yaml.Node]bool
-	added  int
+	doc     *Document
+	issues  Issues
+	path    []string
+	seen    map[*yaml.Node]extent
+	open    map[*yaml.Node]bool
+	added   int
+	shallow bool
 	// unsafe: walking the document might not end, or not soon.
 	unsafe bool
 }
@@ -247,6 +323,14 @@ func (c *vetting) refuse(n *yaml.Node, message, hint string) extent {
 	return extent{}
 }
 
+// leaveOut makes n a list without items that Value.TooDeep finds.
+func (c *vetting) leaveOut(n *yaml.Node) extent {
+	c.doc.shortened = true
+	*n = yaml.Node{Kind: yaml.SequenceNode, Tag: leftOutTag, Style: yaml.FlowStyle, Line: n.Line, Column: n.Column}
+	c.seen[n] = extent{size: 1}
+	return c.seen[n]
+}
+
 // node checks n and what is below it, and gives its size.
 func (c *vetting) node(n *yaml.Node) extent {
 	switch {
@@ -255,7 +339,9 @@ func (c *vetting) node(n *yaml.Node) extent {
 	case n.Kind == yaml.AliasNode:
 		return c.alias(n)
 	case len(c.path) >= maxDepth:
-		return c.refuse(n, fmt.Sprintf("is nested deeper than %d values", maxDepth), "")
+		return c.refuse(n, tooDeep(), "")
+	case c.shallow && len(c.path) == maxDepth-1 && len(n.Content) > 0:
+		return c.leaveOut(n)
 	}
 	c.tag(n)
 	c.open[n] = true
@@ -313,7 +399,10 @@ func (c *vetting) alias(n *yaml.Node) extent {
 		return c.refuse(n, fmt.Sprintf("the anchor &%s belongs to another document", n.Value), "write the value out")
 	}
 	if len(c.path)+target.height >= maxDepth {
-		return c.refuse(n, fmt.Sprintf("is nested deeper than %d values", maxDepth), "")
+		if c.shallow {
+			return c.leaveOut(n)
+		}
+		return c.refuse(n, tooDeep(), "")
 	}
 	if c.added += target.size; c.added > maxExpansion {
 		return c.refuse(n, fmt.Sprintf("the aliases of the document add more than %d values", maxExpansion), "write fewer of them")

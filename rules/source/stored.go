@@ -48,7 +48,7 @@ func dropMetadata(object any) {
 
 // escaped writes as escapes what stands for itself in a string of JSON and does not in one of YAML.
 func escaped(data []byte) []byte {
-	other := func(r rune) bool { return r == 0x85 || notAllowed(r, 0) != "" }
+	other := func(r rune) bool { return r == 0x85 || notAllowed(r) != "" }
 	if !bytes.ContainsFunc(data, other) {
 		return data
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,8 +18,8 @@ import (
 // and the last cut that still fails in the same way ends at the place.
 type syntax struct {
 	source *source
-	// start is the offset from which the parser read.
-	start int
+	// start and end are the offsets between which the parser read.
+	start, end int
 	// spent counts the characters parsed for the search.
 	spent int
 }
@@ -28,7 +29,7 @@ const syntaxBudget = 2_000_000
 
 // explain gives the offset of the error, and the issue for it.
 func (x *syntax) explain(err error) (offset int, issue Issue) {
-	problem, read, ended := x.try(len(x.source.runes), "")
+	problem, read, ended := x.try(x.end, "")
 	if problem == "" {
 		problem = problemOf(err)
 	}
@@ -111,7 +112,7 @@ func isText(s *source, offset int) bool {
 // characters, and gives the last character of the shortest one.
 func (x *syntax) search(cut int, fails func(cut int) bool) int {
 	lines := x.source.parserLines
-	line := len(lines) - 1
+	line := max(sort.SearchInts(lines, cut)-1, 0)
 	for line > 0 && (lines[line] >= cut || lines[line] > x.start && fails(lines[line])) {
 		cut = min(cut, max(lines[line], x.start+1))
 		line--
@@ -174,8 +175,10 @@ func (r *slowReader) Read(p []byte) (int, error) {
 
 // problemOf takes the parser's own prefix and line, which is not to be trusted, from its message.
 func problemOf(err error) string {
-	return regexp.MustCompile(`^(yaml: )?(line \d+: )?`).ReplaceAllString(err.Error(), "")
+	return parserPrefix.ReplaceAllString(err.Error(), "")
 }
+
+var parserPrefix = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
 // hintFor says what is most often meant where the parser finds a problem.
 func hintFor(problem string) string {

@@ -150,6 +150,8 @@ func scan(d *Document, n *yaml.Node) scalar {
 		c.block(n.Value, n.Style&yaml.FoldedStyle != 0)
 	case n.Style&yaml.SingleQuotedStyle != 0:
 		c.quoted('\'')
+	case d.json && n.Style&yaml.DoubleQuotedStyle != 0:
+		c.jsonText()
 	case n.Style&yaml.DoubleQuotedStyle != 0:
 		c.quoted('"')
 	default:
@@ -342,6 +344,19 @@ func (c *cursor) quoted(quote rune) {
 			c.emit(p.rune, p.span)
 		}
 	}
+}
+
+// jsonText reads a string of JSON.
+func (c *cursor) jsonText() {
+	for c.pos++; c.peek(0) != '"'; {
+		r, size, problem := jsonRune(c.runes[c.pos:])
+		if problem != "" {
+			return
+		}
+		p := c.take(size, r)
+		c.emit(p.rune, p.span)
+	}
+	c.pos++
 }
 
 // escape reads a backslash and what belongs to it.

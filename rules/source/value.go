@@ -391,6 +391,40 @@ func plainValue(n *yaml.Node) any {
 	}
 }
 
+// TooDeep returns the issue for the first value in v, or v itself, that ParseShallow left out because it is nested too deep.
+func (v Value) TooDeep() (i Issue, found bool) {
+	if v.doc == nil || !v.doc.shortened || v.node == nil {
+		return Issue{}, false
+	}
+	return v.leftOut(map[*yaml.Node]bool{})
+}
+
+// leftOut is TooDeep for what is not seen yet.
+func (v Value) leftOut(seen map[*yaml.Node]bool) (i Issue, found bool) {
+	if v.node.Tag == leftOutTag {
+		return v.Issuef("", "a field %s", tooDeep()), true
+	}
+	if len(v.node.Content) == 0 || seen[v.node] {
+		return Issue{}, false
+	}
+	seen[v.node] = true
+	for k, n := range v.node.Content {
+		isMap, path := v.node.Kind == yaml.MappingNode, ""
+		switch {
+		case isMap && k%2 == 0:
+			continue // a key
+		case isMap:
+			path = v.join(resolved(v.node.Content[k-1]).Value)
+		default:
+			path = fmt.Sprintf("%s[%d]", v.path, k)
+		}
+		if i, found = v.child(n, path).leftOut(seen); found {
+			return i, true
+		}
+	}
+	return Issue{}, false
+}
+
 // Find follows a path such as spec.containers[0].image or metadata.labels["a.b/c"]. It gives the
 // deepest value on it that exists, and whether that is the whole path.
 func (d *Document) Find(path string) (Value, bool) {
@@ -402,7 +436,7 @@ func (d *Document) Find(path string) (Value, bool) {
 		}
 		var next Value
 		if step.isIndex {
-			next = v.item(step.index)
+			next = v.Item(step.index)
 		} else {
 			next = v.Get(step.key)
 		}
@@ -414,8 +448,9 @@ func (d *Document) Find(path string) (Value, bool) {
 	return v, true
 }
 
-func (v Value) item(index int) Value {
-	if v.Kind() != List || index >= len(v.node.Content) {
+// Item returns an element of a list. It is absent if there is no such element, or v is not a list.
+func (v Value) Item(index int) Value {
+	if v.Kind() != List || index < 0 || index >= len(v.node.Content) {
 		return Value{}
 	}
 	return v.child(v.node.Content[index], fmt.Sprintf("%s[%d]", v.path, index))

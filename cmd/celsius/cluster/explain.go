@@ -30,10 +30,10 @@ var explainable = []struct {
 	kind, apiVersion, of string
 	words                []string
 }{
-	{explain.Job, batchv1alpha1.GroupVersion.String(), "Job", []string{"job", "jobs", "vcjob", "vj", "podgroup", "podgroups", "pg"}},
-	{explain.Pod, "v1", "Pod", []string{"pod", "pods", "po"}},
-	{explain.Queue, schedulingv1beta1.GroupVersion.String(), "Queue", []string{"queue", "queues", "q"}},
-	{explain.Node, "v1", "Node", []string{"node", "nodes", "no"}},
+	{explain.Job, batchv1alpha1.GroupVersion.String(), "Job", explain.Words(explain.Job)},
+	{explain.Pod, "v1", "Pod", explain.Words(explain.Pod)},
+	{explain.Queue, schedulingv1beta1.GroupVersion.String(), "Queue", explain.Words(explain.Queue)},
+	{explain.Node, "v1", "Node", explain.Words(explain.Node)},
 }
 
 func (t *tool) explainCommand() *cobra.Command {

@@ -180,12 +180,7 @@ func down(v source.Value, step any) source.Value {
 	case string:
 		return v.Get(s)
 	case int:
-		if v.Kind() == source.List {
-			var ignored source.Issues
-			if items := v.Items(&ignored); s < len(items) {
-				return items[s]
-			}
-		}
+		return v.Item(s)
 	}
 	return source.Value{}
 }

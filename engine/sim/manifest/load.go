@@ -79,7 +79,7 @@ func Load(o Options, sources ...Source) (*Objects, source.Issues) {
 	}
 	l.shape = newShape(&l.issues)
 	for _, s := range sources {
-		docs, issues := source.Parse(s.Name, s.Data)
+		docs, issues := source.ParseShallow(s.Name, s.Data)
 		l.issues = append(l.issues, issues...)
 		for _, d := range docs {
 			l.document(d)
@@ -127,7 +127,9 @@ type loader struct {
 
 func (l *loader) document(d *source.Document) {
 	if name, _ := HeadOf(d.Root); name == worldKind {
-		l.world(d.Root)
+		if !l.isTooDeep(d.Root, worldKind) {
+			l.world(d.Root)
+		}
 		return
 	}
 	l.object(d, d.Root, "", false)
@@ -221,13 +223,42 @@ func (l *loader) list(d *source.Document, v source.Value, implied string) {
 		l.report(v.Issuef("", "a list lacks items"))
 		return
 	}
+	for _, f := range v.Fields(nil, &l.issues) {
+		if issue, found := f.Value.TooDeep(); found && (f.Name != "items" || items.Kind() != source.List) {
+			l.report(issue)
+		}
+	}
 	for _, i := range items.Items(&l.issues) {
 		l.object(d, i, implied, true)
 	}
 }
 
+// isTooDeep reports an object with a field that is nested too deep to be read. Such an object is left out.
+func (l *loader) isTooDeep(v source.Value, kindName string) bool {
+	issue, found := v.TooDeep()
+	if !found {
+		return false
+	}
+	before := len(l.issues)
+	l.report(issue)
+	if isStored(v) {
+		l.forgive(before, writtenID(kindName, v), false)
+	}
+	return true
+}
+
+// writtenID names an object that may not be decoded.
+func writtenID(kindName string, v source.Value) ID {
+	namespace, _ := v.Get("metadata").Get("namespace").Any().(string)
+	name, _ := v.Get("metadata").Get("name").Any().(string)
+	return ID{kindName, namespace, name}
+}
+
 // uncompiled takes in what others compile.
 func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string, into *[]Uncompiled) {
+	if l.isTooDeep(v, kindName) {
+		return
+	}
 	name := v.Get("metadata").Get("name")
 	if !name.Exists() {
 		l.report(v.Issuef("", "the %s lacks metadata.name", kindName))
@@ -242,6 +273,9 @@ func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string,
 // warnings, so that one object does not hide the decisions for all others. add decodes such an object as the caches of the scheduler do: it
 // ignores unknown fields, and leaves out the object if a field cannot be decoded.
 func (l *loader) add(k kind, v source.Value) {
+	if l.isTooDeep(v, k.name) {
+		return
+	}
 	object := k.empty()
 	before, stored := len(l.issues), isStored(v)
 	fine := l.shape.decode(v, object)
@@ -255,9 +289,7 @@ func (l *loader) add(k kind, v source.Value) {
 		fine = len(l.issues) == checked || stored && !l.tooLarge(object)
 	}
 	if stored {
-		namespace, _ := v.Get("metadata").Get("namespace").Any().(string) // the object may not be decoded
-		name, _ := v.Get("metadata").Get("name").Any().(string)
-		l.forgive(before, ID{k.name, namespace, name}, fine)
+		l.forgive(before, writtenID(k.name, v), fine)
 	}
 	if fine {
 		l.out.Items = append(l.out.Items, Item{Kind: k.name, Object: object, Value: v, Stored: stored})
