@@ -24,7 +24,7 @@ const (
 
 // codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
 func codeLines() map[string]int {
-	return map[string]int{"engine/reference": 790} // it defines a cycle, and is read as a whole; blocked queues are a part of it
+	return map[string]int{"engine/reference": 809} // it defines a cycle, and is read as a whole; blocked queues are a part of it
 }
 
 // exception lets something be over its bound, up to its present figure.
@@ -47,16 +47,16 @@ var exceptions = []exception{
 	{"engine/action.backlog", "fields", 17, "a field is what is remembered of jobs from one cycle to the next"},
 	{"engine/eviction.Search", "fields", 16, "a field is what the search remembers of a step, or of the present task"},
 	{"engine/eviction.Search", "methods", 42, "a method is a step of the search for victims"},
-	{"engine/explain.Cycle", "methods", 49, "a method is a question about a cycle"},
-	{"engine/language", "lines", 5630, "what a policy can say, field by field and function by function, with what each reads"},
+	{"engine/explain.Cycle", "methods", 51, "a method is a question about a cycle"},
+	{"engine/language", "lines", 5640, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live", "lines", 5850, "what runs around the core, how it leaves out an object, questions, and reports of other parts"},
 	{"engine/live.Options", "fields", 23, "a field is a flag"},
 	{"engine/live.loop", "fields", 18, "a field is what one turn of the loop leaves for the next"},
 	{"engine/live.loop", "methods", 45, "a method is what the loop does with one kind of news"},
 	{"engine/live.metrics", "fields", 32, "a field is a metric"},
-	{"engine/model", "lines", 8450, "the one state, and all that changes it: taking in an object fills what the rest keeps, within limits"},
+	{"engine/model", "lines", 8510, "the one state, and all that changes it: taking in an object fills what the rest keeps, within limits"},
 	{"engine/model.Cluster", "fields", 37, "the one state; a method is what can be asked of it or done to it"},
-	{"engine/model.Cluster", "methods", 113, "the one state; a method is what can be asked of it or done to it"},
+	{"engine/model.Cluster", "methods", 115, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Job", "fields", 41, rowOfTheState},
 	{"engine/model.Nodes", "fields", 22, rowOfTheState},
 	{"engine/model.Queue", "fields", 28, rowOfTheState},
@@ -64,11 +64,11 @@ var exceptions = []exception{
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
 	{"engine/model.bookkeeping", "fields", 25, "a field is an index that follows the objects"},
-	{"engine/policy", "lines", 6010, "what a policy can say, verb by verb and function by function, with what each reads"},
+	{"engine/policy", "lines", 6020, "what a policy can say, verb by verb and function by function, with what each reads"},
 	{"engine/policy.Attribute", "fields", 16, "a field is a property of a computed field, as declared or as compiled"},
 	{"engine/policy.Rule", "fields", 17, "a field is a key of a row"},
 	{"engine/proof.Cycle", "methods", 41, "a method is a question about a cycle, or what it does to be answered"},
-	{"engine/reference.cycle", "methods", 45, "a method is a part of the definition of a cycle"},
+	{"engine/reference.cycle", "methods", 46, "a method is a part of the definition of a cycle"},
 	{"engine/reference/answers.Answers", "methods", 41, "a method is a question about a policy and a cluster"},
 	{"engine/reference/eviction.Search", "methods", 42, "as engine/eviction.Search"},
 	{"engine/session.Session", "methods", 43, "a method is a question that a verb, a report or an explanation asks"},
@@ -79,7 +79,7 @@ var exceptions = []exception{
 	{"rules.Row", "fields", 18, "a field is a key of a row"},
 	{"statemachines.Pod", "fields", 16, "a field is a fact of a pod that a lifecycle may read"},
 	{"statemachines/controller", "lines", 6750, "one reconciler for each kind that has a lifecycle, with limits and ends of PodGroups"},
-	{"engine/sim", "lines", 5380, "what surrounds a scheduler: API server, controllers, kubelet and quotas, and the report of a run"},
+	{"engine/sim", "lines", 5410, "what surrounds a scheduler: API server, controllers, kubelet and quotas, and the report of a run"},
 	{"engine/sim.World", "methods", 42, "a method is what surrounds the scheduler, or what a script does by hand"},
 	{"statemachines/controller.jobs", "methods", 46, "a method is an effect of the lifecycle of Jobs, or a part of one"},
 	{"statemachines/controller.world", "fields", 16, "a field is what a test of the controllers plays or notes"},
@@ -119,7 +119,7 @@ func TestOverBounds(t *testing.T) {
 
 // TestLinesOfCode shows that a package that is to stay short is held to it, and no other.
 func TestLinesOfCode(t *testing.T) {
-	long := map[figure]int{{"engine/reference", "lines of code"}: 791, {"engine/live", "lines of code"}: 4000}
+	long := map[figure]int{{"engine/reference", "lines of code"}: 810, {"engine/live", "lines of code"}: 4000}
 	if got := overBounds(long, nil); len(got) != 1 {
 		t.Errorf("%q, want one mistake", got)
 	}

@@ -27,7 +27,6 @@ type Cycle struct {
 	verbs   []verb
 	without []*model.Task // a place in this turn
 	stuck   stuckJobs
-	beyond  []*model.Queue // that exceeded their shares in steps with the gate beyondShare
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
@@ -36,6 +35,8 @@ type Cycle struct {
 type stuckJobs struct {
 	changed []*model.Job
 	room    *report.Room // nil: no row reads which jobs are stuck
+	// exceeded are the queues that exceeded their shares in steps with the gate beyondShare.
+	exceeded []*model.Queue
 }
 
 // Whole runs cycles of a cluster while enough permits. It returns false if a cycle was
@@ -180,7 +181,7 @@ func (x *Cycle) Close() {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
 		x.plan.DecideBy(x.plan.Now) // rows read it
 	}
-	for _, q := range x.beyond {
+	for _, q := range x.stuck.exceeded {
 		x.c.SetExceeded(q, x.plan.Now)
 	}
 	report.Unheeded(x.c, x.plan)

@@ -95,17 +95,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
 	f := x.Frame().OfJob(j).OfRequest(j.NextRequest(tasks))
 	if !x.Any(policy.BeyondShare, f).Yes {
-		for _, a := range x.Refusals(policy.BeyondShare, f) {
-			if a.Rule.Message != nil && a.Text != "" {
-				x.waits.Set(j, nil, x.waits.Instead(j, a.Reason()))
-				for _, t := range tasks {
-					if w := x.waits.Of(t); w != nil && x.p.RefusesShare(w.Reason) {
-						x.taskWait(t, a.Reason(), nil)
-					}
-				}
-				break
-			}
-		}
+		x.keptFromShare(j, tasks, f)
 		return false
 	}
 	x.waits.Set(j, nil, nil)
@@ -113,6 +103,23 @@ func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
 		x.waits.Set(j, t, nil)
 	}
 	return true
+}
+
+// keptFromShare notes the reason of the first row of beyondShare that refuses a job and states why.
+func (x *cycle) keptFromShare(j *model.Job, tasks []*model.Task, f *language.Frame) {
+	for _, r := range x.p.Rules(policy.BeyondShare) {
+		if r.Message == nil || x.Opinion(r, f) != language.No || x.Text(r, f) == "" {
+			continue
+		}
+		why := policy.Answer{Rule: r, Text: x.Text(r, f)}.Reason()
+		x.waits.Set(j, nil, x.waits.Instead(j, why))
+		for _, t := range tasks {
+			if w := x.waits.Of(t); w != nil && x.p.RefusesShare(w.Reason) {
+				x.taskWait(t, why, nil)
+			}
+		}
+		return
+	}
 }
 
 // refused asks a gate about a job, and notes why it does not hold.

@@ -45,16 +45,6 @@ func (x *Answers) AnyOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	return policy.Answer{}
 }
 
-// Refusals are the answers of the rows of a site that say no.
-func (x *Answers) Refusals(site string, f *language.Frame) (out []policy.Answer) {
-	for _, r := range x.p.Rules(site) {
-		if x.Opinion(r, f) == language.No {
-			out = append(out, policy.Answer{Rule: r, Text: x.Text(r, f)})
-		}
-	}
-	return out
-}
-
 // Vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
 func (x *Answers) Vote(site string, f *language.Frame) policy.Answer {
 	permit := policy.Answer{Yes: true}
