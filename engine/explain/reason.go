@@ -73,7 +73,8 @@ func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task)
 		return histogram(indent, "NODES", w.Nodes, nil)
 	}
 	var out strings.Builder
-	x.asTried(j, t, func() {
+	open := x.openToFirst(j, t)
+	x.asTried(j, t, func(txn *model.Txn) {
 		refused := x.refused(t, w.Nodes)
 		out.WriteString(histogram(indent, "NODES", w.Nodes, refused))
 		for i, n := range w.Nodes {
@@ -81,11 +82,18 @@ func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task)
 				out.WriteString(x.values(indent, model.Reason{Site: policy.Predicates, Table: n.Table, Rule: n.Rule}, j, t, refused[i][0]))
 			}
 		}
-		if help := x.help(w, t); len(help) > 0 {
-			out.WriteString(indent + "it would help if\n")
+		ofJob, heading := x.helpJob(txn, j, t), "it would help if"
+		if ofJob != "" {
+			heading = "this pod would fit if"
+		}
+		if help := x.help(w, t, open); len(help) > 0 {
+			out.WriteString(indent + heading + "\n")
 			for _, h := range help {
 				out.WriteString(indent + "  " + h + "\n")
 			}
+		}
+		if ofJob != "" {
+			out.WriteString(indent + ofJob + "\n")
 		}
 	})
 	x.inDepth[about] = out.String()
@@ -94,7 +102,7 @@ func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task)
 
 // asTried looks at nodes as pod t found them: with the places that other pods of its job had found, and that were rolled back since. The
 // cluster is afterwards as it was.
-func (x *Cycle) asTried(j *model.Job, t *model.Task, do func()) {
+func (x *Cycle) asTried(j *model.Job, t *model.Task, do func(*model.Txn)) {
 	txn := x.cluster.Begin()
 	defer txn.Rollback(0)
 	if w := x.decisions().waits[j.Key]; w != nil && w.Tried != nil {
@@ -105,7 +113,22 @@ func (x *Cycle) asTried(j *model.Job, t *model.Task, do func()) {
 			}
 		}
 	}
-	do()
+	do(txn)
+}
+
+// openToFirst returns the nodes that other pods of a job found, and that would take pod t if these pods were elsewhere.
+func (x *Cycle) openToFirst(j *model.Job, t *model.Task) map[int32]bool {
+	w := x.decisions().waits[j.Key]
+	if w == nil || w.Tried == nil {
+		return nil
+	}
+	out, class := map[int32]bool{}, x.Session.Class(t)
+	for mate, fared := range w.Tasks(j) {
+		if row, there := x.cluster.Nodes.Index[fared.Node]; there && mate != t && class.TakesLater(row) {
+			out[row] = true
+		}
+	}
+	return out
 }
 
 // shares says that a pod waits for the same as its job, of which it is told already.

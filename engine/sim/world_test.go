@@ -190,6 +190,33 @@ pods:
 	}
 }
 
+// TestNodeRanges pairs the names of a range of pods with the nodes of a range, in turn, as the pods of a task.
+func TestNodeRanges(t *testing.T) {
+	t.Parallel()
+	w := newTestWorld(t, `
+apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: "n[1-2]"}]
+jobs:
+- {name: j, replicas: 3, cpu: 1, node: "n[1-2]"}
+pods:
+- {name: "a-[1-3]", cpu: 1, node: "n[1-2]"}
+- {name: "b-[1-2]", cpu: 1, node: n2}
+`)
+	got := map[string]string{}
+	for key, task := range w.Cluster().Tasks {
+		got[key] = task.NodeName
+	}
+	want := map[string]string{
+		"default/j-0": "n1", "default/j-1": "n2", "default/j-2": "n1",
+		"default/a-1": "n1", "default/a-2": "n2", "default/a-3": "n1",
+		"default/b-1": "n2", "default/b-2": "n2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("nodes of pods (-want +got)\n%s", diff)
+	}
+}
+
 func TestSubmitReplacesAndKeepsStatus(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, smallWorld)

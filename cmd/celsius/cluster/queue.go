@@ -170,6 +170,10 @@ func (t *tool) listQueuesCommand() *cobra.Command {
 	var selector string
 	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List Queues: state, and how many Jobs wait and run", Args: cobra.NoArgs,
+		Long: `List Queues: their state, and how many Jobs wait and run. With -o wide, also
+what each queue holds, and the deserved share, capability and guarantee that its
+spec states. The deserved share that the policy computes is shown by
+celsius explain queue NAME.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, _, err := t.reach(true)
 			if err != nil {

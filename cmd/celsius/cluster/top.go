@@ -27,9 +27,10 @@ func (t *tool) topQueuesCommand() *cobra.Command {
 	var bare bool
 	c := &cobra.Command{
 		Use: "queues", Aliases: []string{"queue"}, Args: cobra.NoArgs,
-		Short: "Show what each Queue holds, is due, and may have at most",
-		Long: `Show what each Queue holds of each resource, is due, and may have at most;
-queues below queues are indented.`,
+		Short: "Show what each Queue holds, and the shares in its spec",
+		Long: `Show what each Queue holds of each resource, and the guarantee, deserved share
+and capability that its spec states; queues below queues are indented. The
+deserved share that the policy computes is shown by celsius explain queue NAME.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, _, err := t.reach(true)
 			if err != nil {

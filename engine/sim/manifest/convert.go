@@ -71,6 +71,8 @@ type converter struct {
 	comes time.Time // when the entry's objects come to be; zero: at once
 	// classes are the values of the document's priority classes.
 	classes map[string]int32
+	// nth is the position, from 0, of the current name among the names that the entry stands for, of which there are names.
+	nth, names int
 }
 
 // each calls f for every name that an entry stands for.
@@ -84,7 +86,9 @@ func (c *converter) each(v source.Value, name string, f func(source.Value, strin
 		c.report(v.Get("name").Issuef("a range is written n[1-3]", "%v", err))
 		return
 	}
-	for _, n := range names {
+	c.names = len(names)
+	for i, n := range names {
+		c.nth = i
 		if before := len(c.issues); c.full || !c.fine(f, v, n, before) {
 			return // the other names of the range would only say it again
 		}
@@ -329,7 +333,7 @@ func (c *converter) replicas(v source.Value, t *ShortTask, job *batchv1alpha1.Jo
 		c.report(Deepest(v, "replicas").Issuef("", "all documents of kind World stand for more than %d objects", c.limit))
 		return nil
 	}
-	proto, nodes := c.podOf(v, &t.ShortSpec)
+	proto, nodes := c.podOf(v, &t.ShortSpec, "task", int(count))
 	if proto == nil {
 		return nil
 	}
@@ -363,7 +367,7 @@ func (c *converter) replicas(v source.Value, t *ShortTask, job *batchv1alpha1.Jo
 }
 
 func (c *converter) barePod(v source.Value, name string, s *ShortPod) {
-	p, nodes := c.podOf(v, &s.ShortSpec)
+	p, nodes := c.podOf(v, &s.ShortSpec, "entry", c.names)
 	if p == nil {
 		return
 	}
@@ -381,6 +385,6 @@ func (c *converter) barePod(v source.Value, name string, s *ShortPod) {
 	if s.Queue != "" {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, schedulingv1beta1.QueueNameAnnotationKey, s.Queue)
 	}
-	settle(p, nodes, 0)
+	settle(p, nodes, c.nth)
 	c.emit("Pod", v, p)
 }

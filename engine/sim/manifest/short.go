@@ -241,7 +241,7 @@ type ShortSpec struct {
 	Claims []string `json:"claims"`
 	// Gated pods have a scheduling gate.
 	Gated bool `json:"gated"`
-	// Node where it already is. A range gives the pods of a task a node each, in turn.
+	// Node where it already is. The pods of a task, or of a range of names, get the nodes of a range in turn.
 	Node string `json:"node"`
 	// Status: Pending, Bound, Running, Releasing, Succeeded, Failed; default Running with a node, else Pending.
 	Status string `json:"status"`

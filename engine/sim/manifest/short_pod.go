@@ -24,9 +24,9 @@ func podStatuses() []string {
 	return []string{"Pending", "Bound", "Running", "Releasing", "Succeeded", "Failed"}
 }
 
-// podOf makes the pod that a spec asks for, without a name, and the names of the
-// nodes that its replicas are on. nil where the spec is wrong.
-func (c *converter) podOf(v source.Value, s *ShortSpec) (*corev1.Pod, []string) {
+// podOf creates the pod that a spec describes, without a name, and returns the names of the nodes that the pods of the spec run on. pods is
+// the number of these pods, and of names what has them: a task, or an entry of pods. The pod is nil if the spec is wrong.
+func (c *converter) podOf(v source.Value, s *ShortSpec, of string, pods int) (*corev1.Pod, []string) {
 	before := len(c.issues)
 	p := &corev1.Pod{}
 	p.Spec.SchedulerName = c.scheduler
@@ -55,6 +55,10 @@ func (c *converter) podOf(v source.Value, s *ShortSpec) (*corev1.Pod, []string) 
 	c.gpus(v, p, s)
 	c.life(v, p, s)
 	nodes := c.standing(v, p, s)
+	if len(nodes) > 1 && pods > 0 && len(nodes) > pods {
+		c.report(At(v, "node").Issuef("write no more nodes than pods", "%q stands for %d nodes, but the number of pods of the %s is %d",
+			s.Node, len(nodes), of, pods))
+	}
 	if len(c.issues) > before {
 		return nil, nil
 	}
@@ -166,7 +170,7 @@ func (c *converter) standing(v source.Value, p *corev1.Pod, s *ShortSpec) []stri
 	return nil
 }
 
-// settle puts the i-th pod of a task onto its node.
+// settle places the i-th pod of a task, or of an entry of pods, on its node. Pods get the nodes of a range in turn.
 func settle(p *corev1.Pod, nodes []string, i int) {
 	if len(nodes) == 0 {
 		return
