@@ -34,7 +34,7 @@ func leftOut(x *Cycle, fits func(key string) bool) string {
 	for _, kind := range []struct{ name, title string }{{"PodGroup", Job}, {"Pod", Pod}, {"Queue", Queue}} {
 		for _, name := range x.cluster.Past.Unread.Names(kind.name) {
 			if fits(name) && isOut(x, kind.name, name) {
-				fmt.Fprintf(&out, "%s %s\n  cause  %s\n", kind.title, name, cannotRead(x.cluster.Past.Unread.Why(kind.name, name)))
+				printf(&out, "%s %s\n  cause  %s\n", kind.title, name, cannotRead(x.cluster.Past.Unread.Why(kind.name, name)))
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func leftOutObject(x *Cycle, out *Explanation, key string) *Explanation {
 	if why == "" || !isOut(x, of, key) {
 		return nil
 	}
-	out.Text = fmt.Sprintf("%s %s\n  cause  %s\n", out.Kind, key, cannotRead(why))
+	out.Text = sprintf("%s %s\n  cause  %s\n", out.Kind, key, cannotRead(why))
 	return out
 }
 
@@ -71,5 +71,5 @@ func fieldsLeftOut(x *Cycle, kind, name string) string {
 	if why == "" {
 		return ""
 	}
-	return "  not read: " + why + "\n"
+	return sprintf("  not read: %s\n", why)
 }
