@@ -39,12 +39,44 @@ func (c *completion) contradictions() {
 			c.parent(i, o)
 		}
 	}
+	c.ignoredLives()
 	for _, name := range sortedKeys(foreign) {
 		c.warn(source.Issue{
 			Message: fmt.Sprintf("%s pending for another scheduler, %q, which is not simulated", explain.Count(foreign[name], "pod"), name),
 			Hint:    fmt.Sprintf("--scheduler-name %s makes it ours", name),
 		})
 	}
+}
+
+// ignoredLives warns of the objects of a cluster with the annotation celsius.dev/sim, which are not played.
+func (c *completion) ignoredLives() {
+	ignored := 0
+	for _, i := range c.items {
+		if i.Stored && !c.world.obeySim && hasLife(i.Object) {
+			ignored++
+		}
+	}
+	if ignored == 0 {
+		return
+	}
+	c.warn(source.Issue{
+		Message: fmt.Sprintf("the annotation %s of %s has no effect: it was read from a cluster",
+			manifest.LifeAnnotation, explain.Count(ignored, "object")),
+		Hint: "celsius simulate --obey-sim-annotations applies it",
+	})
+}
+
+// hasLife reports whether an object is a pod with the annotation celsius.dev/sim, or a Job whose pods have it.
+func hasLife(o metav1.Object) bool {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return o.Annotations[manifest.LifeAnnotation] != ""
+	case *batchv1alpha1.Job:
+		return slices.ContainsFunc(o.Spec.Tasks, func(t batchv1alpha1.TaskSpec) bool {
+			return t.Template.Annotations[manifest.LifeAnnotation] != ""
+		})
+	}
+	return false
 }
 
 // mostLookedFor limits how many pods of a task foreignTasks searches in the input.
