@@ -74,3 +74,21 @@ func TestSimAnnotationsOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// TestRunningPodsOfNoQueue checks the warning about running pods of a PodGroup, or of a queue, that is not there.
+func TestRunningPodsOfNoQueue(t *testing.T) {
+	t.Parallel()
+	for annotation, want := range map[string]string{
+		"scheduling.k8s.io/group-name: gone": `Pod evil/x0 is of PodGroup "gone", which is not there: it uses resources of its node, ` +
+			`and of no queue`,
+		"scheduling.volcano.sh/queue-name: gone": `Pod evil/x0 is in queue "gone", which is not there: it uses resources of its node, ` +
+			`and of no queue`,
+	} {
+		dir := files(t, map[string]string{"snapshot.yaml": runningPods(annotation)})
+		var out, errs bytes.Buffer
+		run([]string{"simulate", filepath.Join(dir, "snapshot.yaml")}, nil, &out, &errs)
+		if text := errs.String(); !strings.Contains(text, want) || strings.Contains(text, "not placed") {
+			t.Errorf("%s: no %q in\n%s", annotation, want, text)
+		}
+	}
+}

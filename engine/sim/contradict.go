@@ -134,9 +134,26 @@ func (c *completion) podNames(i manifest.Item, p *corev1.Pod, foreign map[string
 		return
 	}
 	c.className(i, p.Spec.PriorityClassName, "spec", "priorityClassName")
-	if group := objects.GroupOf(p); c.find("PodGroup", p.Namespace, group) == nil {
-		c.warn(manifest.Deepest(i.Value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed",
-			i.ID(), group))
+	if !finished {
+		c.groupName(i, p)
+	}
+}
+
+// groupName checks the PodGroup of a pod, and the queue of the PodGroup. A pod that the scheduler bound counts in the queue of its record.
+func (c *completion) groupName(i manifest.Item, p *corev1.Pod) {
+	place, name := manifest.Deepest(i.Value, "metadata", "annotations"), objects.GroupOf(p)
+	bound, recorded := p.Spec.NodeName != "", p.Annotations[model.RecordAnnotation] != ""
+	group, there := c.find("PodGroup", p.Namespace, name).(*schedulingv1beta1.PodGroup)
+	switch {
+	case !there && !bound:
+		c.warn(place.Issuef("", "%s is of PodGroup %q, which is not there: it is not placed", i.ID(), name))
+	case !there && recorded:
+		c.warn(place.Issuef("", "%s is of PodGroup %q, which is not there: it uses resources of its node", i.ID(), name))
+	case !there:
+		c.warn(place.Issuef("", "%s is of PodGroup %q, which is not there: it uses resources of its node, and of no queue", i.ID(), name))
+	case bound && !recorded && c.find("Queue", "", group.Spec.Queue) == nil:
+		c.warn(place.Issuef(c.near("Queue", group.Spec.Queue),
+			"%s is in queue %q, which is not there: it uses resources of its node, and of no queue", i.ID(), group.Spec.Queue))
 	}
 }
 
