@@ -59,7 +59,7 @@ func (f *finder) below(v Value) (Spot, bool) {
 		if found == nil {
 			return Spot{}, false
 		}
-		return f.below(v.item(index))
+		return f.below(v.Item(index))
 	default:
 		return f.inScalar(v, false)
 	}

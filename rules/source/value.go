@@ -402,7 +402,7 @@ func (d *Document) Find(path string) (Value, bool) {
 		}
 		var next Value
 		if step.isIndex {
-			next = v.item(step.index)
+			next = v.Item(step.index)
 		} else {
 			next = v.Get(step.key)
 		}
@@ -414,7 +414,8 @@ func (d *Document) Find(path string) (Value, bool) {
 	return v, true
 }
 
-func (v Value) item(index int) Value {
+// Item gives one element of a list; the result is absent if there is no such element.
+func (v Value) Item(index int) Value {
 	if v.Kind() != List || index >= len(v.node.Content) {
 		return Value{}
 	}

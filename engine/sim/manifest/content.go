@@ -28,9 +28,7 @@ func (l *loader) content(v source.Value, object metav1.Object) {
 	case *schedulingv1beta1.PodGroup:
 		l.oneOf(At(v, "status", "phase"), string(o.Status.Phase), GroupPhases())
 		l.notNegative(At(v, "spec", "minMember"), int64(o.Spec.MinMember))
-		for role, n := range o.Spec.MinTaskMember {
-			l.notNegative(At(v, "spec", "minTaskMember", role), int64(n))
-		}
+		l.noneNegative(At(v, "spec", "minTaskMember"), o.Spec.MinTaskMember)
 	case *schedulingv1beta1.Queue:
 		l.oneOf(At(v, "status", "state"), string(o.Status.State), queueStates())
 		l.notNegative(At(v, "spec", "weight"), int64(o.Spec.Weight))
@@ -154,6 +152,15 @@ func (l *loader) notNegative(v source.Value, n int64) {
 	}
 }
 
+// noneNegative checks numbers by name. It goes through the names in the order of the source: a look-up of each name costs a search among
+// all of them, and a user can write any number of names.
+func (l *loader) noneNegative(v source.Value, numbers map[string]int32) {
+	var ignored source.Issues
+	for _, f := range v.Fields(nil, &ignored) {
+		l.notNegative(f.Value, int64(numbers[f.Name]))
+	}
+}
+
 // At goes down from v by field names and list indices. Where there is no such
 // place the result is absent.
 func At(v source.Value, path ...any) source.Value {
@@ -180,12 +187,7 @@ func down(v source.Value, step any) source.Value {
 	case string:
 		return v.Get(s)
 	case int:
-		if v.Kind() == source.List {
-			var ignored source.Issues
-			if items := v.Items(&ignored); s < len(items) {
-				return items[s]
-			}
-		}
+		return v.Item(s)
 	}
 	return source.Value{}
 }
