@@ -130,7 +130,7 @@ var mayImport = map[string]string{
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano engine/volume rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/beside engine/live/events engine/live/lease engine/live/load engine/live/outbox " +
-		"engine/live/recovery " +
+		"engine/live/recovery rules/source " +
 		"engine/live/scrape engine/live/strip " +
 		"engine/live/questions engine/live/serving engine/live/shadow engine engine/action engine/explain engine/extender engine/proof " +
 		"engine/model engine/report engine/policy engine/recording engine/session engine/volume crds/informers " +
@@ -167,7 +167,7 @@ var mayImport = map[string]string{
 	"engine/live/scrape": "",
 	"docs": "rules rules/source engine/live engine/policy statemachines statemachines/controller statemachines/jobplugin " +
 		"webhook",
-	"engine/live/events": "",
+	"engine/live/events": "rules/source",
 	"cmd/celsius":        allOurs,
 	"cmd/celsius/cluster": "cmd/celsius/dashboard cmd/celsius/try engine/explain engine/live/lease engine/live/questions " +
 		"engine/live/serving engine/model engine/podspec engine/whatif rules/source statemachines/objects " + allCRDs,

@@ -531,6 +531,7 @@ func remediedElsewhere() map[string]string {
 		"the policy reads the measured load of nodes, but this cluster has no API metrics.k8s.io: no load is known; is metrics-server " +
 			"installed? Or give --prometheus-url": restart,
 		"questions about cycles (celsius explain) cannot be taken; it is tried again": restart,
+		"celsius simulate --obey-sim-annotations applies it":                          "tenant_test.go TestSimAnnotationsOfACluster",
 		"kubectl celsius": notRemedy,
 		"%.1f %% is covered, less than the %g %% of --min-coverage":                                     notRemedy,
 		"left out by --anonymize, as they name namespaces, Jobs and Queues":                             notRemedy,

@@ -43,8 +43,9 @@ schedulers only take up room. The queues root and default are always there.
 
 Cycles are a second apart. With --until a clock runs instead: it goes from event
 to event, as pods end that say how long they run (run: 30s in the short format,
-or the annotation celsius.dev/sim: '{run: 30s}' on any pod) and jobs come
-(comes: 1h).
+or the annotation celsius.dev/sim: '{run: 30s}' on a pod of a manifest) and jobs
+come (comes: 1h). The annotation has no effect on objects that were read from a
+cluster, unless --obey-sim-annotations is set.
 
 A FILE.txtar is a scenario: a script with its files and what it must print. It
 is run, and what differs is shown.
@@ -86,6 +87,7 @@ type simulation struct {
 	strict   bool
 	update   bool
 	verify   bool
+	obeySim  bool
 	unproven []string // what was found by verify
 }
 
@@ -118,6 +120,8 @@ func newSimulateCommand() *cobra.Command {
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
 	f.BoolVar(&s.verify, "verify", false, "check each eviction after it was decided: that the room is there, that nobody goes in vain, and "+
 		"that the rows permit it")
+	f.BoolVar(&s.obeySim, "obey-sim-annotations", false, "apply the annotation celsius.dev/sim of objects that were read from a cluster, too; "+
+		"every user of the cluster can write it")
 	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
 	c.AddCommand(newTraceCommand(), newConformanceCommand())
 	return c
@@ -195,7 +199,8 @@ func (s *simulation) decide(where string) engine.DecideFunc {
 
 // world is what the flags say of the world that is simulated from now on; what --verify finds there is told of where.
 func (s *simulation) world(now time.Time, where string) sim.Options {
-	return sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(where), Volumes: volume.New}
+	return sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(where), Volumes: volume.New,
+		ObeySimAnnotations: s.obeySim}
 }
 
 // proven is an error where something was found by --verify.

@@ -24,7 +24,7 @@ func certificate(x *Cycle, e *model.Evict) string {
 		if n := len(x.decisions().goes[e.For]); n > 1 {
 			who = fmt.Sprintf("all %d who go for it", n)
 		}
-		fmt.Fprintf(&out, "  with %s gone, %s has a place: %s\n", who, e.For, Place(of.promised[len(of.promised)-1]))
+		printf(&out, "  with %s gone, %s has a place: %s\n", who, e.For, Place(of.promised[len(of.promised)-1]))
 	}
 	asBefore(x, e, func() {
 		for _, r := range x.Session.Policy().Rules(e.Reason.Site) {
@@ -50,7 +50,7 @@ func permits(x *Cycle, r *policy.Rule, e *model.Evict, victim *model.Task) strin
 		return ""
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "  %s is %s:\n", model.RowName(r.Table, r.Name), told.Value)
+	printf(&out, "  %s is %s:\n", model.RowName(r.Table, r.Name), told.Value)
 	write(&out, "    ", &told)
 	return out.String()
 }

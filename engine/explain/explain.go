@@ -309,7 +309,7 @@ func withoutPods(x *Cycle, fits func(key string) bool) string {
 		case why != "":
 			cause = why + "; " + cause
 		}
-		fmt.Fprintf(&out, "job %s\n  cause  %s\n", key, cause)
+		printf(&out, "job %s\n  cause  %s\n", key, cause)
 	}
 	return out.String()
 }

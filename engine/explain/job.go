@@ -28,7 +28,8 @@ func (x *Cycle) job(j *model.Job) string {
 	}
 	name, same := func(p *pod) string { return p.name }, func(a, b *pod) bool { return a.why == b.why }
 	for _, group := range Fold(pods, name, same, func(*pod) bool { return false }) {
-		out.WriteString("  pod " + Range(group[0].name, group[len(group)-1].name) + "\n" + indented(group[0].why))
+		printf(&out, "  pod %s\n", Range(group[0].name, group[len(group)-1].name))
+		out.WriteString(indented(group[0].why))
 	}
 	return out.String()
 }
@@ -36,12 +37,12 @@ func (x *Cycle) job(j *model.Job) string {
 // head is a job without its pods.
 func (x *Cycle) head(j *model.Job) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "job %s\n", x.Titles.Of(j.Key))
+	printf(&out, "job %s\n", x.Titles.Of(j.Key))
 	out.WriteString(Columns("  ", x.facts(j)))
 	for _, a := range x.Plan.Admits {
 		if a.Job == j.Key {
 			why := cmp.Or(a.Reason.String(), "it reserves nothing, so nobody was asked")
-			fmt.Fprintf(&out, "  admitted: %s\n", why)
+			printf(&out, "  admitted: %s\n", why)
 		}
 	}
 	if w := x.decisions().waits[j.Key]; w != nil {
@@ -223,19 +224,19 @@ func (x *Cycle) place(j *model.Job) string {
 // pod explains a pod: what was decided about it, or else where it is, and of one that waits its job.
 func (x *Cycle) pod(t *model.Task) string {
 	if t.Foreign && t.Waits() { // the scheduler knows nothing else of it
-		return "pod " + t.Key + "\n" + x.foreignPod(t) + fieldsLeftOut(x, "Pod", t.Key)
+		return sprintf("pod %s\n", t.Key) + x.foreignPod(t) + fieldsLeftOut(x, "Pod", t.Key)
 	}
 	text := x.task(t)
 	if text == "" {
 		text = x.past(t)
 	}
 	if text == "" {
-		text = "  " + x.standing(t) + "\n"
+		text = sprintf("  %s\n", x.standing(t))
 	}
 	if of := x.decisions().of[t.Key]; t.Status == model.Pending && (of == nil || len(of.waits) == 0) {
 		text += indented(x.head(t.Job))
 	}
-	return "pod " + t.Key + "\n" + text + fieldsLeftOut(x, "Pod", t.Key)
+	return sprintf("pod %s\n", t.Key) + text + fieldsLeftOut(x, "Pod", t.Key)
 }
 
 // task is what the cycle decided about a pod; "" where that is nothing.
@@ -258,7 +259,7 @@ func (x *Cycle) task(t *model.Task) string {
 		}
 	}
 	for _, e := range x.decisions().goes[t.Key] {
-		fmt.Fprintf(&out, "  %s goes for it, as %s\n", x.podName(e.Task), permit(e.Rows))
+		printf(&out, "  %s goes for it, as %s\n", x.podName(e.Task), permit(e.Rows))
 	}
 	return out.String()
 }
@@ -272,14 +273,14 @@ func (x *Cycle) past(t *model.Task) string {
 	if e := x.Past.evicts.of(t.Key); e != nil && e.What.UID == t.UID {
 		out.WriteString(x.eviction(&e.What) + decidedAt(e))
 	} else if b := x.Past.binds.of(t.Key); b != nil && b.What.UID == t.UID {
-		out.WriteString("  " + x.standing(t) + "\n" + binding("bound to", &b.What) + decidedAt(b))
+		out.WriteString(sprintf("  %s\n", x.standing(t)) + binding("bound to", &b.What) + decidedAt(b))
 	}
 	return out.String()
 }
 
 // decidedAt says when, and by which policy.
 func decidedAt[T any](d *Decided[T]) string {
-	return fmt.Sprintf("  decided at %s by policy %s\n", d.At.UTC().Format(time.RFC3339), d.Policy)
+	return sprintf("  decided at %s by policy %s\n", d.At.UTC().Format(time.RFC3339), d.Policy)
 }
 
 // podName is that of a pod, if who asks may know it.
@@ -325,16 +326,16 @@ func (x *Cycle) standing(t *model.Task) string {
 
 // binding is where a pod went, what else there was, and the score by row.
 func binding(verb string, b *model.Bind) string {
-	text := fmt.Sprintf("  %s %s", verb, Place(b))
+	text := sprintf("  %s %s", verb, Place(b))
 	if b.Action != "" {
 		text += " in " + b.Action
 	}
 	if why := b.Reason.String(); why != "" {
-		text += ": " + why
+		text += ": " + source.Line(why)
 	}
 	text += "\n  of " + Count(b.Feasible, "node")
 	if b.RunnerUp != "" {
-		text += fmt.Sprintf(", before %s with %s", b.RunnerUp, model.Score(b.RunnerUpScore))
+		text += sprintf(", before %s with %s", b.RunnerUp, model.Score(b.RunnerUpScore))
 	}
 	text += "\n"
 	if len(b.Scores) == 0 {

@@ -34,7 +34,7 @@ func leftOut(x *Cycle, kind string, fits func(key string) bool) string {
 	of := readAs(kind)
 	for _, name := range x.cluster.Past.Unread.Names(of) {
 		if fits(name) && isOut(x, of, name) {
-			fmt.Fprintf(&out, "%s %s\n  cause  %s\n", kind, name, cannotRead(x.cluster.Past.Unread.Why(of, name)))
+			printf(&out, "%s %s\n  cause  %s\n", kind, name, cannotRead(x.cluster.Past.Unread.Why(of, name)))
 		}
 	}
 	return out.String()
@@ -65,7 +65,7 @@ func leftOutObject(x *Cycle, out *Explanation, key string) *Explanation {
 	if why == "" || !isOut(x, of, key) {
 		return nil
 	}
-	out.Text = fmt.Sprintf("%s %s\n  cause  %s\n", out.Kind, key, cannotRead(why))
+	out.Text = sprintf("%s %s\n  cause  %s\n", out.Kind, key, cannotRead(why))
 	return out
 }
 
@@ -75,5 +75,5 @@ func fieldsLeftOut(x *Cycle, kind, name string) string {
 	if why == "" {
 		return ""
 	}
-	return "  not read: " + why + "\n"
+	return sprintf("  not read: %s\n", why)
 }

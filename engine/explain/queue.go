@@ -23,7 +23,7 @@ const (
 // queue explains a queue: what it holds and may hold, what the policy computes of it, and who waits in it, in order.
 func (x *Cycle) queue(q *model.Queue) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "queue %s\n", q.Name)
+	printf(&out, "queue %s\n", q.Name)
 	rows := [][]string{{"state", cmp.Or(q.State, "Open") + ", weight " + fmt.Sprint(q.Weight)}}
 	if q.Parent != "" {
 		rows[0][1] += ", below " + q.Parent
@@ -43,7 +43,7 @@ func (x *Cycle) queue(q *model.Queue) string {
 	out.WriteString(Columns("  ", rows))
 	out.WriteString(computed("queue", session.Fields(x.Session, "queue", x.Session.QueueView(q))))
 	if a := x.Session.Overused(q); a.Yes {
-		fmt.Fprintf(&out, "  skipped where a step heeds overused: %s\n", a.Reason().String())
+		printf(&out, "  skipped where a step heeds overused: %s\n", a.Reason().String())
 		out.WriteString(x.told("    ", a.Rule, session.Subject{Queue: q}))
 	}
 	out.WriteString(x.line(q))
@@ -155,7 +155,7 @@ func (x *Cycle) node(row int32) string {
 	var out strings.Builder
 	n := &x.cluster.Nodes
 	of := n.Rows[row]
-	fmt.Fprintf(&out, "node %s\n", of.Name)
+	printf(&out, "node %s\n", of.Name)
 	rows := [][]string{
 		{"state", NodeState(of)},
 		{"has", x.amounts(n.AllocatableOf(row))},
@@ -169,7 +169,7 @@ func (x *Cycle) node(row int32) string {
 	out.WriteString(computed("node", session.Fields(x.Session, "node", x.Session.NodeView(row))))
 	for i := range x.Plan.Binds {
 		if b := &x.Plan.Binds[i]; b.Node == of.Name {
-			fmt.Fprintf(&out, "  took %s: %s\n", x.podName(b.Task), b.Reason.String())
+			printf(&out, "  took %s: %s\n", x.podName(b.Task), b.Reason.String())
 		}
 	}
 	out.WriteString(x.turnsAway(row))

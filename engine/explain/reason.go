@@ -29,7 +29,7 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 		step = " in " + w.Action
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%swaits%s: %s\n", indent, step, cmp.Or(w.Why(), "-"))
+	printf(&out, "%swaits%s: %s\n", indent, step, cmp.Or(w.Why(), "-"))
 	if t == nil {
 		t = x.typical(w, j)
 	}
@@ -38,7 +38,7 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 	}
 	if t != nil && len(w.Nodes) == 0 {
 		if never := x.Session.NeverFits(t); never != "" && !strings.Contains(w.Why(), never) {
-			fmt.Fprintf(&out, "%s  of its pod %s: %s\n", indent, t.Key, never)
+			printf(&out, "%s  of its pod %s: %s\n", indent, t.Key, never)
 		}
 	}
 	out.WriteString(x.nodes(indent+"  ", w, j, t))
@@ -46,7 +46,7 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 		out.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes, nil))
 	}
 	if t != nil && len(w.Nodes) > 0 && nobodyAsked(x.Session, t) {
-		fmt.Fprintf(&out, "%s  nobody of lower priority goes for it: no action of policy %s has others evicted\n", indent,
+		printf(&out, "%s  nobody of lower priority goes for it: no action of policy %s has others evicted\n", indent,
 			x.Session.Policy().Name)
 	}
 	return out.String()
@@ -89,7 +89,7 @@ func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task)
 		if help := x.help(w, t, open); len(help) > 0 {
 			out.WriteString(indent + heading + "\n")
 			for _, h := range help {
-				out.WriteString(indent + "  " + h + "\n")
+				printf(&out, "%s  %s\n", indent, h)
 			}
 		}
 		if ofJob != "" {
@@ -271,7 +271,7 @@ func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.T
 		where = " on " + node
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s%s%s is %s:\n", indent, model.RowName(r.Table, r.Name), where, told.Value)
+	printf(&out, "%s%s%s is %s:\n", indent, model.RowName(r.Table, r.Name), where, told.Value)
 	write(&out, indent+"  ", &told)
 	return out.String()
 }
@@ -279,7 +279,7 @@ func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.T
 // write writes an evaluation: where it is of conditions that are joined a line each, what they gave behind it.
 func write(out *strings.Builder, indent string, told *eval.Told) {
 	if told.Join == "" {
-		fmt.Fprintf(out, "%s%s\n", indent, told.Text)
+		printf(out, "%s%s\n", indent, told.Text)
 		return
 	}
 	rows := [][]string{}

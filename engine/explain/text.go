@@ -16,7 +16,7 @@ const widest = 320
 
 // Columns lays rows of cells out so that each column but the last is as wide as
 // its widest cell. Rows may be of different lengths; no line ends with a space.
-// Control characters are escaped, because users write names that a terminal could obey.
+// Control characters and line breaks are escaped, because users write names that a terminal could obey, or that look like other rows.
 func Columns(indent string, rows [][]string) string {
 	var widths []int
 	for i, row := range rows {
@@ -48,7 +48,7 @@ func Columns(indent string, rows [][]string) string {
 // shown returns a row without most of long values in its cells, and with visible control characters.
 func shown(row []string) []string {
 	for i, cell := range row {
-		if text := source.Escape(source.Short(cell)); text != cell {
+		if text := source.Line(source.Short(cell)); text != cell {
 			row = slices.Clone(row)
 			row[i] = text
 		}
@@ -62,6 +62,21 @@ func Count(n int, what string) string {
 		return "1 " + what
 	}
 	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// printf writes lines. It escapes line breaks in the texts that are inserted, because users write names that look like other lines.
+func printf(out *strings.Builder, format string, args ...any) {
+	out.WriteString(sprintf(format, args...))
+}
+
+// sprintf is printf as a string.
+func sprintf(format string, args ...any) string {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = source.Line(text)
+		}
+	}
+	return fmt.Sprintf(format, args...)
 }
 
 func indented(text string) string {
@@ -164,9 +179,9 @@ func Numbered(name string) (prefix string, n int, ok bool) {
 // BecauseOf returns what ForWhom returns and, if the pod is evicted for another pod, why that pod needs the eviction.
 func BecauseOf(e *model.Evict, between string) string {
 	if e.For == "" {
-		return ForWhom(e)
+		return source.Line(ForWhom(e))
 	}
-	return ForWhom(e) + between + needed(e)
+	return source.Line(ForWhom(e)) + between + source.Line(needed(e))
 }
 
 // ForWhom returns for which task a pod is evicted, in which action, and by which rows.

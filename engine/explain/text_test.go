@@ -35,3 +35,12 @@ func TestColumnsCutLongCells(t *testing.T) {
 		t.Errorf("the first row is %s", first)
 	}
 }
+
+// A cell is part of one line, whatever a user writes in it.
+func TestColumnsKeepRowsOnOneLine(t *testing.T) {
+	t.Parallel()
+	got := explain.Columns("", [][]string{{"QUEUE", "JOBS"}, {"a\nbind  other", "3\t4\r5\u20286"}})
+	if want := "QUEUE           JOBS\na\\nbind  other  3\\t4\\r5\\u20286\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

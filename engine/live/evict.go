@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const (
@@ -53,9 +54,9 @@ type eviction struct {
 // text says why the pod goes, as its event and its condition have it.
 func (e *eviction) text() string {
 	if e.Action == "" {
-		return "Pod is evicted, because " + e.Reason.Text
+		return source.Line("Pod is evicted, because " + e.Reason.Text)
 	}
-	return fmt.Sprintf("Pod is evicted, because of %s: it %s (policy %s)", e.Action, e.because(), e.policy)
+	return source.Line(fmt.Sprintf("Pod is evicted, because of %s: it %s (policy %s)", e.Action, e.because(), e.policy))
 }
 
 // because is the reason of the eviction in words for the victim's owner.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // The conditions of a PodGroup.
@@ -92,8 +93,10 @@ func waitsFor(why *model.Wait, reason, what string) *model.Condition {
 // longestMessage bounds the message of a condition, in bytes. It is written into each pod of a job, and users choose the names in it.
 const longestMessage = 4096
 
-// Short cuts a message that is too long for a condition.
+// Short cuts a message that is too long for a condition, and escapes control characters and line breaks in it, because users choose the
+// names that it contains.
 func Short(message string) string {
+	message = source.Line(message)
 	if len(message) <= longestMessage {
 		return message
 	}

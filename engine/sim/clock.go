@@ -70,14 +70,30 @@ func (w *World) schedule(p *corev1.Pod) {
 		w.due[id] = gone
 	case p.Spec.NodeName == "":
 	case p.Status.Phase == corev1.PodPending:
-		if manifest.LifeOf(p).Waiting == "" && objects.StuckContainer([]*corev1.Pod{p}) == "" {
+		if w.lifeOf(p).Waiting == "" && objects.StuckContainer([]*corev1.Pod{p}) == "" {
 			w.due[id] = w.now
 		}
 	case p.Status.Phase == corev1.PodRunning && p.Status.StartTime != nil:
-		if life := manifest.LifeOf(p); life.Run != nil {
-			w.due[id] = p.Status.StartTime.Add(*life.Run)
+		if life := w.lifeOf(p); life.Run != nil {
+			w.due[id] = latest(p.Status.StartTime.Add(*life.Run), w.began.Add(cycleLength)) // the first cycle finds it on its node
 		}
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// lifeOf returns the life of a pod. It ignores the annotation of a pod that was read from a cluster, unless the user asks for it, because
+// every user of the cluster can write it.
+func (w *World) lifeOf(p *corev1.Pod) manifest.Life {
+	if !w.obeySim && w.ofCluster.Has(p) {
+		return manifest.Life{}
+	}
+	return manifest.LifeOf(p)
 }
 
 // kubelet has happen to pods what is due by now: they start, end, and go. It costs in
@@ -153,7 +169,7 @@ func (w *World) next(p *corev1.Pod) *corev1.Pod {
 		manifest.Start(p, at)
 		return p
 	}
-	life := manifest.LifeOf(p)
+	life := w.lifeOf(p)
 	p.Status.Phase = life.EndPhase()
 	p.Status.ContainerStatuses = nil
 	at := metav1.NewTime(w.due[manifest.IDOf(p)])
@@ -170,7 +186,7 @@ func (w *World) next(p *corev1.Pod) *corev1.Pod {
 // scheduledAt is when a pod was bound, nil where nothing says it.
 func scheduledAt(p *corev1.Pod) *time.Time {
 	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 			return &c.LastTransitionTime.Time
 		}
 	}

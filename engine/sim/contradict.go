@@ -39,12 +39,44 @@ func (c *completion) contradictions() {
 			c.parent(i, o)
 		}
 	}
+	c.ignoredLives()
 	for _, name := range sortedKeys(foreign) {
 		c.warn(source.Issue{
 			Message: fmt.Sprintf("%s pending for another scheduler, %q, which is not simulated", explain.Count(foreign[name], "pod"), name),
 			Hint:    fmt.Sprintf("--scheduler-name %s makes it ours", name),
 		})
 	}
+}
+
+// ignoredLives warns of the objects of a cluster with the annotation celsius.dev/sim, which are not played.
+func (c *completion) ignoredLives() {
+	ignored := 0
+	for _, i := range c.items {
+		if i.Stored && !c.world.obeySim && hasLife(i.Object) {
+			ignored++
+		}
+	}
+	if ignored == 0 {
+		return
+	}
+	c.warn(source.Issue{
+		Message: fmt.Sprintf("the annotation %s of %s has no effect: it was read from a cluster",
+			manifest.LifeAnnotation, explain.Count(ignored, "object")),
+		Hint: "celsius simulate --obey-sim-annotations applies it",
+	})
+}
+
+// hasLife reports whether an object is a pod with the annotation celsius.dev/sim, or a Job whose pods have it.
+func hasLife(o metav1.Object) bool {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return o.Annotations[manifest.LifeAnnotation] != ""
+	case *batchv1alpha1.Job:
+		return slices.ContainsFunc(o.Spec.Tasks, func(t batchv1alpha1.TaskSpec) bool {
+			return t.Template.Annotations[manifest.LifeAnnotation] != ""
+		})
+	}
+	return false
 }
 
 // mostLookedFor limits how many pods of a task foreignTasks searches in the input.
@@ -102,9 +134,26 @@ func (c *completion) podNames(i manifest.Item, p *corev1.Pod, foreign map[string
 		return
 	}
 	c.className(i, p.Spec.PriorityClassName, "spec", "priorityClassName")
-	if group := objects.GroupOf(p); c.find("PodGroup", p.Namespace, group) == nil {
-		c.warn(manifest.Deepest(i.Value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed",
-			i.ID(), group))
+	if !finished {
+		c.groupName(i, p)
+	}
+}
+
+// groupName checks the PodGroup of a pod, and the queue of the PodGroup. A pod that the scheduler bound counts in the queue of its record.
+func (c *completion) groupName(i manifest.Item, p *corev1.Pod) {
+	place, name := manifest.Deepest(i.Value, "metadata", "annotations"), objects.GroupOf(p)
+	bound, recorded := p.Spec.NodeName != "", p.Annotations[model.RecordAnnotation] != ""
+	group, there := c.find("PodGroup", p.Namespace, name).(*schedulingv1beta1.PodGroup)
+	switch {
+	case !there && !bound:
+		c.warn(place.Issuef("", "%s is of PodGroup %q, which is not there: it is not placed", i.ID(), name))
+	case !there && recorded:
+		c.warn(place.Issuef("", "%s is of PodGroup %q, which is not there: it uses resources of its node", i.ID(), name))
+	case !there:
+		c.warn(place.Issuef("", "%s is of PodGroup %q, which is not there: it uses resources of its node, and of no queue", i.ID(), name))
+	case bound && !recorded && c.find("Queue", "", group.Spec.Queue) == nil:
+		c.warn(place.Issuef(c.near("Queue", group.Spec.Queue),
+			"%s is in queue %q, which is not there: it uses resources of its node, and of no queue", i.ID(), group.Spec.Queue))
 	}
 }
 

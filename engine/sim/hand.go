@@ -62,7 +62,7 @@ func (w *World) Delete(pod string) error {
 	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
 		wait = time.Duration(*s) * time.Second
 	}
-	if life := manifest.LifeOf(p); life.Terminate > 0 {
+	if life := w.lifeOf(p); life.Terminate > 0 {
 		wait = min(wait, life.Terminate)
 	}
 	p = p.DeepCopy()

@@ -239,7 +239,7 @@ func controllersCause(w *World, job string) string {
 	if why := c.knownClasses().Refused(j, exists); why != "" {
 		return why
 	}
-	stuck := objects.StuckContainer(asReported(pods))
+	stuck := objects.StuckContainer(w.asReported(pods))
 	if stuck == "" {
 		return ""
 	}
@@ -252,10 +252,10 @@ func controllersCause(w *World, job string) string {
 
 // asReported returns pods as kubelets would report them: a pod on a node whose annotation celsius.dev/sim states why it waits has a
 // container that waits for this reason.
-func asReported(pods []*corev1.Pod) []*corev1.Pod {
+func (w *World) asReported(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, p := range out {
-		life := manifest.LifeOf(p)
+		life := w.lifeOf(p)
 		if life.Waiting == "" || p.Spec.NodeName == "" || len(p.Status.ContainerStatuses) > 0 || len(p.Spec.Containers) == 0 {
 			continue
 		}

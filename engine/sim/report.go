@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -198,7 +199,7 @@ func erred(rows []model.RuleError) string {
 	for i := range rows {
 		e := &rows[i]
 		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", model.RowName(e.Table, e.Rule), e.Site, times(e.Count),
-			e.Object, e.Text)
+			source.Line(e.Object), source.Line(e.Text))
 	}
 	return out.String()
 }
@@ -206,7 +207,7 @@ func erred(rows []model.RuleError) string {
 func warned(p *model.Plan) string {
 	var out strings.Builder
 	for _, text := range p.Warnings {
-		fmt.Fprintf(&out, "warning  %s\n", text)
+		fmt.Fprintf(&out, "warning  %s\n", source.Line(text))
 	}
 	return out.String()
 }

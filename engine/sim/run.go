@@ -159,7 +159,7 @@ func (t Timeline) rows() [][]string {
 	for _, j := range t.Jobs {
 		waited := "-"
 		if j.Started != nil {
-			waited = lasted(j.Started.Sub(j.Submitted))
+			waited = lasted(max(j.Started.Sub(j.Submitted), 0))
 		}
 		row := []string{j.Job, j.Queue, fmt.Sprint(j.Pods), since(&j.Submitted), since(j.Started), since(j.Finished), waited}
 		if evictions {

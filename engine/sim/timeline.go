@@ -117,6 +117,8 @@ func (w *World) remember(p *corev1.Pod) {
 		s.Bound = &w.now
 		if at := scheduledAt(p); at != nil {
 			s.Bound = at
+		} else if start := p.Status.StartTime; start != nil && !start.IsZero() {
+			s.Bound = &start.Time
 		}
 		s.Bound = copied(s.Bound)
 	}

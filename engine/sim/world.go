@@ -40,6 +40,9 @@ type Options struct {
 	Volumes model.VolumeLibrary
 	// MaxObjects is manifest.Options.MaxObjects of what Load reads.
 	MaxObjects int
+	// ObeySimAnnotations applies the annotation celsius.dev/sim of objects that were read from a cluster. Every user of a cluster can write
+	// it, and so could hide resources that are in use.
+	ObeySimAnnotations bool
 }
 
 // World is a cluster made of objects, with a clock. It plays the part of all that
@@ -52,6 +55,7 @@ type World struct {
 	began, now time.Time
 	schedulers []string
 	maxObjects int
+	obeySim    bool       // lives of pods of a cluster are played
 	shuffle    *rand.Rand // nil: objects go in by name
 	cluster    *model.Cluster
 	store
@@ -83,6 +87,7 @@ func NewWorld(o Options) *World {
 		now:        o.Now,
 		schedulers: manifest.OurSchedulers(o.SchedulerNames),
 		maxObjects: o.MaxObjects,
+		obeySim:    o.ObeySimAnnotations,
 		cluster: model.NewCluster(model.Options{
 			Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames), Volumes: o.Volumes,
 		}),

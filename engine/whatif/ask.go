@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/policy/join"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -206,13 +207,13 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 		return nil, "", err
 	}
 	if o.Starts == Later || o.Starts == Never {
-		return o, head + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
+		return o, source.Line(head) + "\n" + strings.TrimPrefix(told.Text, "job "+o.Job+"\n"), nil
 	}
 	refused, line := in.refused[o.Job], ""
 	if refused.pods > 0 {
-		line = "  the API server refuses " + explain.Count(refused.pods, "pod") + ": " + refused.why + "\n"
+		line = "  the API server refuses " + explain.Count(refused.pods, "pod") + ": " + source.Line(refused.why) + "\n"
 	}
-	return o, fmt.Sprintf("%s: %s of %d\n%s%s%s", head, explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks)+refused.pods,
+	return o, fmt.Sprintf("%s: %s of %d\n%s%s%s", source.Line(head), explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks)+refused.pods,
 		line, places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
 }
 

@@ -68,6 +68,26 @@ func Escape(text string) string {
 	return out.String()
 }
 
+// Line is Escape for a text that is part of one line, such as a cell of a table. It also escapes line breaks. Otherwise, a text that a user
+// writes could look like other lines of the output.
+func Line(text string) string {
+	if !strings.ContainsFunc(text, breaksLine) {
+		return Escape(text)
+	}
+	var out strings.Builder
+	for _, c := range text {
+		if breaksLine(c) {
+			out.WriteString(visible(c))
+		} else {
+			out.WriteRune(c)
+		}
+	}
+	return Escape(out.String())
+}
+
+// breaksLine reports whether a character ends a line, for a terminal or for a reader of Unicode text.
+func breaksLine(c rune) bool { return c == '\n' || c == '\u2028' || c == '\u2029' }
+
 // EscapeJSON is Escape for all strings of a compact JSON text.
 func EscapeJSON(text []byte) []byte {
 	var out bytes.Buffer

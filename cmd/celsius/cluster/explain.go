@@ -22,6 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -73,7 +74,7 @@ and pods. Of namespaces in which one may not ask no names are told.`,
 				cause, phase = t.jobCause(c.Context(), r, key)
 			}
 			if cause != "" && output == "" {
-				say(c.OutOrStdout(), "job %s\n  phase  %s\n  cause  %s\n\n", key, phase, cause)
+				say(c.OutOrStdout(), "job %s\n  phase  %s\n  cause  %s\n\n", key, source.Line(phase), source.Line(cause))
 			}
 			text, err := r.Raw(c.Context(), questions.Path(kind, namespace, name), accept, nil)
 			switch {

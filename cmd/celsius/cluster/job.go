@@ -19,6 +19,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -251,7 +252,9 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	if err := r.Get(ctx, name, job); err != nil {
 		return err
 	}
-	line := func(key, format string, args ...any) { say(out, "%-18s%s\n", key+":", fmt.Sprintf(format, args...)) }
+	line := func(key, format string, args ...any) {
+		say(out, "%-18s%s\n", source.Line(key)+":", source.Line(fmt.Sprintf(format, args...)))
+	}
 	if why := causeOf(ctx, r, job, t.Now()); why != "" {
 		line("Cause", "%s", why)
 	}

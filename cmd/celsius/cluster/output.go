@@ -22,6 +22,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // HelpColumns is how wide help is.
@@ -59,6 +61,7 @@ func newGrid(out io.Writer, env func(string) string) *grid {
 
 // print prints rows; the last column is not filled up.
 func (g *grid) print(rows [][]string) {
+	rows = escaped(rows)
 	for _, row := range rows {
 		for i, cell := range row {
 			if i == len(g.widths) {
@@ -81,6 +84,18 @@ func (g *grid) print(rows [][]string) {
 		}
 		say(g.out, "%s\n", b.String())
 	}
+}
+
+// escaped returns rows with visible control characters and line breaks: users write names that a terminal could obey, or that look like
+// other rows.
+func escaped(rows [][]string) [][]string {
+	out := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			out[i] = append(out[i], source.Line(cell))
+		}
+	}
+	return out
 }
 
 // painted gives phases and states a colour: those that ended badly red, that wait yellow, that are well green.

@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Server is the part of the core client that takes events.
@@ -125,7 +127,7 @@ func (w *Writer) event(e Event) *corev1.Event {
 			Name:        strings.TrimRight(of, "-.") + suffix,            // a name may not be cut behind these
 			Annotations: e.Annotations,
 		},
-		InvolvedObject: e.On, Reason: e.Reason, Message: Short(e.Message, longestMessage), Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
+		InvolvedObject: e.On, Reason: e.Reason, Message: Short(source.Line(e.Message), longestMessage), Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source: corev1.EventSource{Component: w.component}, ReportingController: w.component,
 	}

@@ -28,9 +28,7 @@ func (l *loader) content(v source.Value, object metav1.Object) {
 	case *schedulingv1beta1.PodGroup:
 		l.oneOf(At(v, "status", "phase"), string(o.Status.Phase), GroupPhases())
 		l.notNegative(At(v, "spec", "minMember"), int64(o.Spec.MinMember))
-		for role, n := range o.Spec.MinTaskMember {
-			l.notNegative(At(v, "spec", "minTaskMember", role), int64(n))
-		}
+		l.noneNegative(At(v, "spec", "minTaskMember"), o.Spec.MinTaskMember)
 	case *schedulingv1beta1.Queue:
 		l.oneOf(At(v, "status", "state"), string(o.Status.State), queueStates())
 		l.notNegative(At(v, "spec", "weight"), int64(o.Spec.Weight))
@@ -151,6 +149,15 @@ func (l *loader) oneOf(v source.Value, word string, words []string) {
 func (l *loader) notNegative(v source.Value, n int64) {
 	if n < 0 {
 		l.report(v.Issuef("", "must not be negative, found %d", n))
+	}
+}
+
+// noneNegative checks numbers by name. It goes through the names in the order of the source: a look-up of each name costs a search among
+// all of them, and a user can write any number of names.
+func (l *loader) noneNegative(v source.Value, numbers map[string]int32) {
+	var ignored source.Issues
+	for _, f := range v.Fields(nil, &ignored) {
+		l.notNegative(f.Value, int64(numbers[f.Name]))
 	}
 }
 
