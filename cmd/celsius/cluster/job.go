@@ -260,8 +260,7 @@ func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.
 	}
 	line("Name", "%s", job.Name)
 	line("Namespace", "%s", job.Namespace)
-	line("Labels", "%s", wordsOf(job.Labels))
-	line("Annotations", "%s", wordsOf(job.Annotations))
+	say(out, "%-18s%s\n%-18s%s\n", "Labels:", wordsOf(job.Labels), "Annotations:", wordsOf(job.Annotations))
 	line("Created", "%s (%s ago)", job.CreationTimestamp.UTC().Format("2006-01-02 15:04:05 MST"), age(t.Now(), job.CreationTimestamp))
 	line("Queue", "%s", queueOf(job))
 	line("Scheduler", "%s", job.Spec.SchedulerName)
@@ -322,7 +321,7 @@ func wordsOf(of map[string]string) string {
 	var out []string
 	for key, value := range of {
 		if key != corev1.LastAppliedConfigAnnotation {
-			out = append(out, key+"="+value)
+			out = append(out, source.Line(key+"="+value))
 		}
 	}
 	slices.Sort(out)
