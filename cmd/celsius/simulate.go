@@ -120,8 +120,9 @@ func newSimulateCommand() *cobra.Command {
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
 	f.BoolVar(&s.verify, "verify", false, "check each eviction after it was decided: that the room is there, that nobody goes in vain, and "+
 		"that the rows permit it")
-	f.BoolVar(&s.obeySim, "obey-sim-annotations", false, "apply the annotation celsius.dev/sim of objects that were read from a cluster, too; "+
-		"every user of the cluster can write it")
+	f.BoolVar(&s.obeySim, "obey-sim-annotations", false,
+		"apply the annotation celsius.dev/sim of objects that were read from a cluster, too; "+
+			"every user of the cluster can write it")
 	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
 	c.AddCommand(newTraceCommand(), newConformanceCommand())
 	return c

@@ -239,8 +239,9 @@ func jobFields() []*rules.Member {
 			"tasks that were not made, until it ends; of another PodGroup the part of minResources "+
 			"that belongs to the pods that minMember lacks, until it has run",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Expected, &j.expected, j.World }),
-		amountField("next", FromState, rules.ByStep, "what it requests next: with the pods that each role lacks and that minMember lacks, or with "+
-			"one more pod if it has started; pods that do not exist yet count as in expected",
+		amountField("next", FromState, rules.ByStep,
+			"what it requests next: with the pods that each role lacks and that minMember lacks, or with "+
+				"one more pod if it has started; pods that do not exist yet count as in expected",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Next(), nil, j.World }),
 		amountField("gatedRequest", FromState, rules.ByStep,
 			"sum of request over gated tasks, and what tasks on nodes ask for and no kubelet grants",
@@ -311,8 +312,9 @@ func queueFields() []*rules.Member {
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Occupied, &q.occupied, q.World }),
 		amountField("request", FromState, rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Request, &q.request, q.World }),
-		field("exceededAt", cel.TimestampType, FromState, rules.ByObject, "the last cycle in which a step with the gate beyondShare started pods of "+
-			"its jobs; the beginning of 1970 if none did, or since the scheduler started",
+		field("exceededAt", cel.TimestampType, FromState, rules.ByObject,
+			"the last cycle in which a step with the gate beyondShare started pods of "+
+				"its jobs; the beginning of 1970 if none did, or since the scheduler started",
 			func(q v) ref.Val { return types.Timestamp{Time: q.World.c.ExceededAt(q.Of)} }),
 		answersField(func(q v) *World { return q.World }),
 	}, nodeGroupFields()...)

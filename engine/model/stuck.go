@@ -40,8 +40,8 @@ func (c *Cluster) ExceededAt(q *Queue) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// NextRequest is what a job requests next, with pods that wait, in their order: those that each role lacks, then as many as the job lacks to
-// start, or the first pod if the job has started. It adds what is expected of pods that do not exist yet if there are too few.
+// NextRequest is what a job requests next, with pods that wait, in their order: those that each role lacks, then as many as the job lacks
+// to start, or the first pod if the job has started. It adds what is expected of pods that do not exist yet if there are too few.
 func (j *Job) NextRequest(tasks []*Task) Resources {
 	lacks := max(0, j.MinMember-j.Ready())
 	var left map[*Role]int64

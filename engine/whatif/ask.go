@@ -213,7 +213,8 @@ func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bo
 	if refused.pods > 0 {
 		line = "  the API server refuses " + explain.Count(refused.pods, "pod") + ": " + source.Line(refused.why) + "\n"
 	}
-	return o, fmt.Sprintf("%s: %s of %d\n%s%s%s", source.Line(head), explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks)+refused.pods,
+	return o, fmt.Sprintf("%s: %s of %d\n%s%s%s",
+		source.Line(head), explain.Count(len(o.Binds)+len(o.Promised), "pod"), len(j.Tasks)+refused.pods,
 		line, places(slices.Concat(o.Binds, o.Promised)), victims(o.Evicts)), nil
 }
 

@@ -127,7 +127,8 @@ func (w *Writer) event(e Event) *corev1.Event {
 			Name:        strings.TrimRight(of, "-.") + suffix,            // a name may not be cut behind these
 			Annotations: e.Annotations,
 		},
-		InvolvedObject: e.On, Reason: e.Reason, Message: Short(source.Line(e.Message), longestMessage), Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
+		InvolvedObject: e.On, Reason: e.Reason, Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
+		Message:        Short(source.Line(e.Message), longestMessage),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source: corev1.EventSource{Component: w.component}, ReportingController: w.component,
 	}
