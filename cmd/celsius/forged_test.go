@@ -86,8 +86,17 @@ func TestForgedLines(t *testing.T) {
 	dir := files(t, map[string]string{"snapshot.yaml": forged, "more.yaml": forged})
 	snapshot, more := filepath.Join(dir, "snapshot.yaml"), filepath.Join(dir, "more.yaml")
 	for _, flags := range [][]string{
-		{}, {"-o", "wide"}, {"--explain", "all"}, {"--explain", "evil/j1"}, {"--explain", "evil/j2"}, {"--explain", "evil/j3"},
-		{"--explain", "evil/p1"}, {"--explain", "evil/p2"}, {"--explain", "evil/p3"}, {"--what-if", more}, {"--until", "1h"},
+		{},
+		{"-o", "wide"},
+		{"--explain", "all"},
+		{"--explain", "evil/j1"},
+		{"--explain", "evil/j2"},
+		{"--explain", "evil/j3"},
+		{"--explain", "evil/p1"},
+		{"--explain", "evil/p2"},
+		{"--explain", "evil/p3"},
+		{"--what-if", more},
+		{"--until", "1h"},
 	} {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"simulate", snapshot}, flags...), nil, &out, &errs)

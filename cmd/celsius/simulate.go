@@ -200,8 +200,10 @@ func (s *simulation) decide(where string) engine.DecideFunc {
 
 // world is what the flags say of the world that is simulated from now on; what --verify finds there is told of where.
 func (s *simulation) world(now time.Time, where string) sim.Options {
-	return sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(where), Volumes: volume.New,
-		ObeySimAnnotations: s.obeySim}
+	return sim.Options{
+		Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(where), Volumes: volume.New,
+		ObeySimAnnotations: s.obeySim,
+	}
 }
 
 // proven is an error where something was found by --verify.

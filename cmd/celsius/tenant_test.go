@@ -55,7 +55,8 @@ func TestSimAnnotationsOfACluster(t *testing.T) {
 		{[]string{"--obey-sim-annotations", "--cycles", "9"}, []string{"bind      good/victim-t-0  n1"}, []string{"warning"}},
 		{
 			[]string{"--obey-sim-annotations", "--until", "idle"},
-			[]string{"evil/x0      default  1     -1h        -1h      1s        0s"}, []string{"2562047h"},
+			[]string{"evil/x0      default  1     -1h        -1h      1s        0s"},
+			[]string{"2562047h"},
 		},
 	} {
 		var out, errs bytes.Buffer

@@ -204,26 +204,31 @@ func (x *Trial) End() {
 	for t, node := range x.nominated {
 		c.Nominate(t, node)
 	}
-	if !c.Past.Rivals.SameTakers(&x.past.Rivals) {
-		touchJobs(c, append(c.Past.Rivals.Losers(), x.past.Rivals.Losers()...))
+	c.touchPast(&x.past)
+	c.books.terms.held = false
+	c.Past = x.past
+	c.CloseCycle()
+}
+
+// touchPast says that what rows read of earlier cycles changes to was.
+func (c *Cluster) touchPast(was *Past) {
+	if !c.Past.Rivals.SameTakers(&was.Rivals) {
+		touchJobs(c, append(c.Past.Rivals.Losers(), was.Rivals.Losers()...))
 	}
-	for _, stuck := range []map[string]bool{c.Past.Stuck, x.past.Stuck} {
+	for _, stuck := range []map[string]bool{c.Past.Stuck, was.Stuck} {
 		for key := range stuck {
-			if c.Past.Stuck[key] != x.past.Stuck[key] {
+			if c.Past.Stuck[key] != was.Stuck[key] {
 				touchJobs(c, []string{key})
 			}
 		}
 	}
-	for _, exceeded := range []map[string]time.Time{c.Past.Exceeded, x.past.Exceeded} {
+	for _, exceeded := range []map[string]time.Time{c.Past.Exceeded, was.Exceeded} {
 		for name := range exceeded {
-			if q := c.Queues[name]; q != nil && !c.Past.Exceeded[name].Equal(x.past.Exceeded[name]) {
+			if q := c.Queues[name]; q != nil && !c.Past.Exceeded[name].Equal(was.Exceeded[name]) {
 				c.touchQueue(q)
 			}
 		}
 	}
-	c.books.terms.held = false
-	c.Past = x.past
-	c.CloseCycle()
 }
 
 // restore has a job again that left, as it was then.

@@ -51,6 +51,7 @@ func oneTable() map[string][2]string {
 		"askedAt":                     {accounting, "that answer"},
 		"strategyFit":                 {accounting, "a mean over the resources that a pod asks for, by names and patterns"},
 		"takes":                       {accounting, "room on a device, as it is counted there"},
+		"max":                         {general, "the larger amount in each dimension"},
 		"memoryFor":                   {accounting, "what is counted on a device for a task"},
 		"binpack":                     {accounting, "a mean over the resources that a pod asks for, which an expression cannot list"},
 		"firstUntolerated":            {kubernetes, "the taint that the filter TaintToleration names"},

@@ -114,13 +114,7 @@ func (w *World) remember(p *corev1.Pod) {
 	}
 	if p.Spec.NodeName != "" && s.Bound == nil {
 		s.Node, s.GPUs, s.Outcome = p.Spec.NodeName, p.Annotations[model.GPUsAnnotation], OutcomeRunning
-		s.Bound = &w.now
-		if at := scheduledAt(p); at != nil {
-			s.Bound = at
-		} else if start := p.Status.StartTime; start != nil && !start.IsZero() {
-			s.Bound = &start.Time
-		}
-		s.Bound = copied(s.Bound)
+		s.Bound = copied(boundAt(p, &w.now))
 	}
 	if phase := p.Status.Phase; s.Ended == nil && (phase == corev1.PodSucceeded || phase == corev1.PodFailed) {
 		s.Outcome, s.Ended = string(phase), copied(&w.now)
@@ -130,6 +124,17 @@ func (w *World) remember(p *corev1.Pod) {
 			}
 		}
 	}
+}
+
+// boundAt is when a pod got its node, as far as its status states it, else now.
+func boundAt(p *corev1.Pod, now *time.Time) *time.Time {
+	if at := scheduledAt(p); at != nil {
+		return at
+	}
+	if start := p.Status.StartTime; start != nil && !start.IsZero() {
+		return &start.Time
+	}
+	return now
 }
 
 // measured notes what a pod requests, once the cluster knows it.
