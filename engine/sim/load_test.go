@@ -332,7 +332,8 @@ pods:
 		"web":         `Running, role "" -1, foreign true, gated false, priority 0, ports 0, gpus 0x0 []`,
 		"going":       `Releasing, role "" -1, foreign false, gated false, priority 0, ports 0, gpus 0x0 []`,
 		"nodes":       "g n09 n10",
-		"g":           "ready false, cpu 8, memory 32Gi, pods 110, example.com/x 3, nvidia.com/gpu 4, 4 devices of A100 with 42949672960 bytes",
+		"g": "ready false, cpu 8, memory 32Gi, pods 110, celsius.dev/gpu-memory 160Gi, example.com/x 3, nvidia.com/gpu 4, " +
+			"4 devices of A100 with 42949672960 bytes",
 		"queues":      "default q root",
 		"q":           "weight 3, open false, reclaimable false",
 	}
