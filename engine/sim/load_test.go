@@ -334,8 +334,8 @@ pods:
 		"nodes":       "g n09 n10",
 		"g": "ready false, cpu 8, memory 32Gi, pods 110, celsius.dev/gpu-memory 160Gi, example.com/x 3, nvidia.com/gpu 4, " +
 			"4 devices of A100 with 42949672960 bytes",
-		"queues":      "default q root",
-		"q":           "weight 3, open false, reclaimable false",
+		"queues": "default q root",
+		"q":      "weight 3, open false, reclaimable false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the world (-want +got)\n%s", diff)
