@@ -26,13 +26,14 @@ type Cycle struct {
 	text    []byte           // reused
 	verbs   []verb
 	without []*model.Task // a place in this turn
-	stuck   stuckJobs
+	lasting lasting
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
 
-// stuckJobs are the jobs that this cycle found stuck and earlier ones did not, or the reverse.
-type stuckJobs struct {
+// lasting is what this cycle notes for the cycles that follow.
+type lasting struct {
+	// changed are the jobs that this cycle found stuck and earlier cycles did not, or the reverse.
 	changed []*model.Job
 	room    *report.Room // nil: no row reads which jobs are stuck
 	// exceeded are the queues that exceeded their shares in steps with the gate beyondShare.
@@ -100,7 +101,7 @@ func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
 	}
 	if p := s.Policy(); len(p.Rules(policy.BeyondShare)) > 0 {
-		x.stuck.room = &report.Room{
+		x.lasting.room = &report.Room{
 			Lacked: p.LacksRoom, NeverFits: func(t *model.Task) bool { return s.NeverFits(t) != "" },
 			NeverStarts: func(j *model.Job) bool { return s.NeverStarts(j) != "" },
 		}
@@ -177,11 +178,11 @@ func (x *Cycle) Close() {
 	for _, n := range nominated {
 		x.c.Nominate(n.task, n.node) // after what is undone, as what the cluster contains is another then
 	}
-	for _, j := range x.stuck.changed {
+	for _, j := range x.lasting.changed {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
 		x.plan.DecideBy(x.plan.Now) // rows read it
 	}
-	for _, q := range x.stuck.exceeded {
+	for _, q := range x.lasting.exceeded {
 		x.c.SetExceeded(q, x.plan.Now)
 	}
 	report.Unheeded(x.c, x.plan)
@@ -219,8 +220,8 @@ func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 // listWaits lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
 func (x *Cycle) listWaits(j *model.Job, place int) []model.Wait {
 	waits := x.waits.List(j, place, x.s.SortTasks)
-	if x.stuck.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.stuck.room) != x.c.IsStuck(j) {
-		x.stuck.changed = append(x.stuck.changed, j)
+	if x.lasting.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.lasting.room) != x.c.IsStuck(j) {
+		x.lasting.changed = append(x.lasting.changed, j)
 	}
 	return waits
 }

@@ -69,7 +69,7 @@ func (x *placing) take(j *model.Job) (again bool) {
 	before := len(x.plan.Binds)
 	again = x.turn(x.step, j, todo)
 	if len(x.plan.Binds) > before && x.step.Gate(policy.BeyondShare) {
-		x.stuck.exceeded = append(x.stuck.exceeded, j.Queue)
+		x.lasting.exceeded = append(x.lasting.exceeded, j.Queue)
 	}
 	if again && todo == &x.room {
 		x.left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves, further: true}
