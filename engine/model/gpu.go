@@ -226,7 +226,8 @@ type share struct {
 	hasCount, hasMilli   bool
 }
 
-// readShare reads the annotations that ask for devices. Those of another scheduler's pod do not count, because no scheduler gave the pod a device.
+// readShare reads the annotations that ask for devices. Those of another scheduler's pod do not count, because no scheduler gave the pod a
+// device.
 func readShare(t *Task, m *mistakes) (s share) {
 	if !t.Foreign && asksForDevices(t.Annotations) {
 		s.count, s.hasCount = readInt(t.Annotations, GPUCountAnnotation, intRange{0, maxNodeGPUs}, m)

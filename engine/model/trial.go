@@ -204,14 +204,14 @@ func (x *Trial) End() {
 	for t, node := range x.nominated {
 		c.Nominate(t, node)
 	}
-	c.touchPast(&x.past)
+	touchPast(c, &x.past)
 	c.books.terms.held = false
 	c.Past = x.past
 	c.CloseCycle()
 }
 
 // touchPast says that what rows read of earlier cycles changes to was.
-func (c *Cluster) touchPast(was *Past) {
+func touchPast(c *Cluster, was *Past) {
 	if !c.Past.Rivals.SameTakers(&was.Rivals) {
 		touchJobs(c, append(c.Past.Rivals.Losers(), was.Rivals.Losers()...))
 	}
