@@ -37,7 +37,7 @@ func (x nominations) renew() {
 	ahead.LookBack()
 	for i, p := range renewed {
 		before := x.txn.Mark()
-		if now, found := x.find(p.task); found && p.task.Status == model.Allocated {
+		if now, found := x.find(nil, p.task); found && p.task.Status == model.Allocated {
 			renewed[i] = now
 		} else {
 			x.txn.Rollback(before)

@@ -203,25 +203,25 @@ func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task) bool {
 
 // find finds a node for a task and puts it there. One that was promised a node before gives that up first, and has it again if none is
 // found.
-func (x *Cycle) find(t *model.Task) (p placed, found bool) {
+func (x *Cycle) find(step *policy.Step, t *model.Task) (p placed, found bool) {
 	if a := x.s.Feasible(t); !a.Yes {
 		x.taskWait(t, a.Reason(), nil)
 		return placed{}, false
 	}
 	if t.Status != model.Pipelined {
-		return x.choose(t)
+		return x.choose(step, t)
 	}
 	x.result.open = true // what nodes say rests on the promise being given up
 	before := x.txn.Mark()
 	x.txn.Unplace(t)
-	if p, found = x.choose(t); !found {
+	if p, found = x.choose(step, t); !found {
 		x.txn.Rollback(before)
 	}
 	return p, found
 }
 
-// choose puts a task on the best node that takes it.
-func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
+// choose puts a task on the best node that takes it. An idle node takes it only if its queue may bind it now.
+func (x *Cycle) choose(step *policy.Step, t *model.Task) (p placed, found bool) {
 	class := x.s.Class(t)
 	choice, found := class.Choose()
 	x.result.open = x.result.open || found
@@ -230,6 +230,12 @@ func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 		nodes := class.Rejections()
 		x.taskWait(t, report.NoNode(policy.Predicates, nodes), nodes)
 		return placed{}, false
+	}
+	if !choice.Later {
+		if a := x.s.BindableIn(step, t); !a.Yes {
+			x.taskWait(t, a.Reason(), nil)
+			return placed{}, false
+		}
 	}
 	volumes, err := x.s.Bindings(t, choice.Row)
 	if err != nil {
@@ -248,8 +254,7 @@ func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 	return x.put(t, choice, volumes), true
 }
 
-// put moves a task to the chosen node. The task is allocated if it fits now and its queue may bind it now. Otherwise
-// it is pipelined. volumes are the volumes that must be bound before the pod.
+// put moves a task to the chosen node. The task is allocated if it fits now. Otherwise it is pipelined. volumes are the volumes that must be bound before the pod.
 func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind) placed {
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{
@@ -264,13 +269,7 @@ func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind
 		b.Reason.Text = x.memory.texts.New(x.text)
 	}
 	b.GPUs = x.s.Devices(t, ch.Row, ch.Later)
-	later := ch.Later
-	if !later {
-		if a := x.s.Bindable(t); !a.Yes {
-			later, b.Reason = true, a.Reason()
-		}
-	}
-	if later {
+	if ch.Later {
 		x.txn.Pipeline(t, ch.Row, b.GPUs)
 	} else {
 		x.txn.Allocate(t, ch.Row, b.GPUs)

@@ -122,7 +122,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			x.withoutPlace(t)
 			continue
 		}
-		p, found := x.find(t)
+		p, found := x.find(step, t)
 		if !found {
 			x.withoutPlace(t)
 			if !slices.Contains(failed, t.Role) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -31,7 +32,11 @@ func (x *Cycle) queue(q *model.Queue) string {
 	if jobs := phases(q.Phases); jobs != "" {
 		rows = append(rows, []string{"jobs", jobs})
 	}
-	rows = append(rows, []string{"allocated", x.amounts(q.Allocated)}, []string{"asked for", x.amounts(q.Request)})
+	rows = append(rows, []string{"allocated", x.amounts(q.Allocated)})
+	if text := x.terminating(q); text != "" {
+		rows = append(rows, []string{"terminating", text})
+	}
+	rows = append(rows, []string{"asked for", x.amounts(q.Request)})
 	for _, of := range []struct {
 		name string
 		r    model.Resources
@@ -48,6 +53,39 @@ func (x *Cycle) queue(q *model.Queue) string {
 	}
 	out.WriteString(x.line(q))
 	return out.String()
+}
+
+// terminating states what the pods of a queue that are terminating still hold, and when the last of their grace periods ends.
+func (x *Cycle) terminating(q *model.Queue) string {
+	var sum model.Resources
+	var last time.Time
+	pods := 0
+	for _, j := range x.cluster.JobsByKey() {
+		if j.Queue != q || j.Counts[model.Releasing]+j.Counts[model.Gone] == 0 {
+			continue
+		}
+		for _, t := range j.Tasks {
+			if t.Status != model.Releasing && t.Status != model.Gone {
+				continue
+			}
+			pods++
+			sum = sum.Add(t.Request)
+			if at := t.Object.DeletionTimestamp; at != nil && at.After(last) {
+				last = at.Time
+			}
+		}
+	}
+	if pods == 0 {
+		return ""
+	}
+	text := Count(pods, "pod") + " still hold " + x.amounts(sum)
+	if pods == 1 {
+		text = "1 pod still holds " + x.amounts(sum)
+	}
+	if last.After(x.Plan.Now) {
+		text += "; grace periods end within " + last.Sub(x.Plan.Now).Round(time.Second).String()
+	}
+	return text
 }
 
 // computed are fields that the policy computes of an object; "" of none.

@@ -83,7 +83,7 @@ func beyondShare(site string) string { return site + " beyond the share" }
 // RulesIn returns the rows of a site that a step asks; nil: all. A step that lets jobs exceed the share of their queue asks only those that
 // do not protect the share.
 func (p *Policy) RulesIn(step *Step, site string) []*Rule {
-	if step != nil && step.Gate(BeyondShare) && (site == Allocatable || site == Overused) {
+	if step != nil && step.Gate(BeyondShare) && (site == Allocatable || site == Overused || site == Bindable) {
 		return p.rules[beyondShare(site)]
 	}
 	return p.rules[site]
@@ -104,7 +104,7 @@ func (p *Policy) LacksRoom(why model.Reason) bool {
 	case r.Site.Name == JobEnqueueable:
 		return r.Rests.Moving || r.Rests.Cluster
 	}
-	return r.Site.Name == DevicePredicates || r.Site.Name == BeyondShare || r.Share
+	return r.Site.Name == DevicePredicates || r.Site.Name == BeyondShare || r.Site.Name == Bindable || r.Share
 }
 
 // RefusesShare reports whether a reason is of a row that protects the shares of queues.

@@ -92,8 +92,9 @@ func Sites() []Site {
 			"`share: true`.", share, "queue", "job", "task"),
 		say(BeyondShare, "deny", "May the job start, although its queue then holds more than its share? Any. `request` is that of the pods that "+
 			"it lacks to start, or of one pod if it has started.", nil, "queue", "job", "request"),
-		say(Bindable, "deny", "May the task be bound now? All. If not, it is only promised its node, and waits for resources that its queue has "+
-			"not released yet.", nil, "queue", "job", "task"),
+		say(Bindable, "deny", "May the task be bound now? All. If not, it gets no idle node: it waits until its queue has released resources. "+
+			"It can still be promised a node on which it waits for pods that are terminating. A step whose gates name `beyondShare` does not "+
+			"ask the rows with `share: true`.", share, "queue", "job", "task"),
 		say(Preemptive, "deny", "May the queue take by force? All.", nil, "queue", "job", "request"),
 		say(TaskFeasible, "deny", "Can the task be placed anywhere at all? All.", nil, "task", "job"),
 		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row: the first that says no, of those that read "+

@@ -27,7 +27,7 @@ func (x *cycle) renew() {
 	ahead.LookBack()
 	for i, p := range renewed {
 		before := x.txn.Mark()
-		if now, found := x.try(p.task); found && p.task.Status == model.Allocated {
+		if now, found := x.try(nil, p.task); found && p.task.Status == model.Allocated {
 			renewed[i] = now
 		} else {
 			x.txn.Rollback(before)

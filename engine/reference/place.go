@@ -155,7 +155,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, furth
 			continue
 		}
 		promised := x.txn.Mark()
-		p, found := x.try(t)
+		p, found := x.try(step, t)
 		if !found {
 			x.txn.Rollback(promised)
 			x.c.SetVain(t, t.BestEffort)
@@ -226,7 +226,7 @@ func (x *cycle) fitsNowhere(t *model.Task) string {
 }
 
 // try finds a node for a task and puts it there. One that was promised a node before gives that up first.
-func (x *cycle) try(t *model.Task) (p placed, found bool) {
+func (x *cycle) try(step *policy.Step, t *model.Task) (p placed, found bool) {
 	if why, ok := x.feasible(t); !ok {
 		x.taskWait(t, why, nil)
 		return placed{}, false
@@ -237,6 +237,10 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	best, found, refused := x.Choose(t)
 	if !found {
 		x.taskWait(t, report.NoNode(policy.Predicates, refused), refused)
+		return placed{}, false
+	}
+	if a := x.AllOf(x.p.RulesIn(step, policy.Bindable), x.Frame().OfTask(t)); !best.Later && !a.Yes {
+		x.taskWait(t, a.Reason(), nil)
 		return placed{}, false
 	}
 	volumes, err := x.World().Bindings(t, best.Row)
@@ -252,11 +256,7 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	b := best.Bind
 	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.waits.Action
 	b.GPUs, b.Volumes = x.Devices(t, best), volumes
-	later := best.Later
-	if a := x.All(policy.Bindable, x.Frame().OfTask(t)); !later && !a.Yes {
-		later, b.Reason = true, a.Reason()
-	}
-	if later {
+	if best.Later {
 		x.txn.Pipeline(t, best.Row, b.GPUs)
 	} else {
 		x.txn.Allocate(t, best.Row, b.GPUs)

@@ -172,11 +172,11 @@ func (s *answers) MayAllocate(t *model.Task) bool {
 	return s.agreed(policy.Allocatable, f)
 }
 
-// Bindable asks whether a task may be bound now, or only be promised its node.
-func (s *answers) Bindable(t *model.Task) policy.Answer {
+// BindableIn asks, by the rows that a step heeds, whether a task may be bound now.
+func (s *answers) BindableIn(step *policy.Step, t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
-	return s.all(policy.Bindable, f)
+	return s.allOf(s.p.RulesIn(step, policy.Bindable), f)
 }
 
 // Preemptive asks whether a job's queue may take request by force.

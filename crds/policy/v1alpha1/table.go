@@ -97,7 +97,7 @@ type InlineTable struct {
 	BeyondShare []Row `json:"beyondShare,omitempty"`
 
 	// Over queue, job, task: what must hold for the task to be bound now. A task
-	// that is refused is only promised its node.
+	// that is refused gets no idle node.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -509,7 +509,7 @@ type Row struct {
 	// +optional
 	Curable *runtime.RawExtension `json:"curable,omitempty"`
 
-	// In allocatable: true states that the row protects the shares of queues. A step whose
+	// In overused, allocatable and bindable: true states that the row protects the shares of queues. A step whose
 	// gates name beyondShare does not ask it.
 	// +optional
 	Share *bool `json:"share,omitempty"`
