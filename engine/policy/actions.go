@@ -6,6 +6,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -39,6 +40,7 @@ func (c *compiler) pipeline(spec source.Value) {
 		}
 	}
 	c.p.Layout.Pipeline = language.StringList(c.p.Pipeline)
+	c.p.readsStuck = slices.ContainsFunc(c.p.Expressions(), func(e *eval.Expr) bool { return slices.ContainsFunc(e.Reads.All, stuckJobs) })
 }
 
 func suggestList(words []string) string {

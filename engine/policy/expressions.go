@@ -21,6 +21,14 @@ func (p *Policy) ReadsMeasures() bool {
 
 func ofMeasures(read rules.Read) bool { return AnyOf(read, language.FromMeasures) }
 
+// ReadsStuck reports whether anything in the policy reads the field stuck of jobs.
+func (p *Policy) ReadsStuck() bool { return p.readsStuck }
+
+// stuckJobs reports whether a read includes the field stuck of a job.
+func stuckJobs(read rules.Read) bool {
+	return slices.ContainsFunc(read.Steps, func(s rules.Step) bool { return s.Member.Name == "stuck" && s.Member.Origin.Any(language.FromState) })
+}
+
 // Expressions are all of the policy's.
 func (p *Policy) Expressions() []*eval.Expr {
 	var out []*eval.Expr
