@@ -164,9 +164,9 @@ func Objects() []*rules.Object {
 		}},
 		{Name: "Change", Type: changeType(), Doc: "What happened to an object.", Members: []*rules.Member{
 			truth("added", "Whether the object is new.", func(c *Change) bool { return c.Kind == Added }),
-			truth("updated", "Whether the object was there before, and is still.", func(c *Change) bool { return c.Kind == Updated }),
-			truth("deleted", "Whether the object is gone.", func(c *Change) bool { return c.Kind == Deleted }),
-			text("action", "What a Command asks for.", func(c *Change) string { return c.Action }),
+			truth("updated", "Whether the object existed before and still exists.", func(c *Change) bool { return c.Kind == Updated }),
+			truth("deleted", "Whether the object no longer exists.", func(c *Change) bool { return c.Kind == Deleted }),
+			text("action", "The action that a Command requests.", func(c *Change) string { return c.Action }),
 		}},
 	}
 }

@@ -109,7 +109,7 @@ func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName
 // inMilli is an amount in thousandths of what people write.
 func inMilli(x, unit float64) int64 { return WholeOf(x * (1000 / unit)) }
 
-// WholeOf is a number without its fraction; what is beyond an int64 is the int64 next to it.
+// WholeOf truncates x toward zero. It clamps a value outside the range of int64 to the nearest int64.
 func WholeOf(x float64) int64 {
 	const beyond = 1 << 63
 	switch {

@@ -65,8 +65,8 @@ type Cluster struct {
 	Used Resources
 	// UsedElsewhere is the sum of node use over nodes that are not ready, now.
 	UsedElsewhere Resources
-	// Usable is the sum of Allocatable over nodes that accept pods (ready and not cordoned), and of what pods used on all other nodes at the
-	// last Apply, up to what these offer.
+	// Usable is the sum of Allocatable over nodes that accept pods (ready and not cordoned), and of what pods used on all other nodes at
+	// the last Apply, up to what these offer.
 	Usable Resources
 	// ReadyNodes counts the nodes that are ready.
 	ReadyNodes int
@@ -102,7 +102,8 @@ type Past struct {
 	Unread unread.Book // the mistakes of the objects, from when they were last applied
 	// Stuck contains the keys of the jobs that would not start even if other pods ended or were evicted; see Cluster.SetStuck.
 	Stuck map[string]bool
-	// Exceeded is when a job of a queue last started in a step with the gate beyondShare, by the name of the queue; see Cluster.SetExceeded.
+	// Exceeded is when a job of a queue last started in a step with the gate beyondShare, by the name of the queue; see
+	// Cluster.SetExceeded.
 	Exceeded map[string]time.Time
 }
 
@@ -242,8 +243,9 @@ type Task struct {
 	Devices
 	Pinned
 
-	// Unadmitted is true if the pod names a node without proof (see unproven) and the kubelet would not admit it now. The pod counts on its
-	// node. In its queue it counts as requested, but not as allocated. Its status is Unknown, or Releasing if the pod is being deleted.
+	// Unadmitted is true if nothing proves that the pod was placed on its node (see unproven) and the kubelet would not admit it now. Its
+	// resources count as used on the node. In the queue they count as requested, but not as allocated. Its status is Unknown, or Releasing
+	// if the pod is being deleted.
 	Unadmitted bool
 
 	*Template // what its pod has in common with others; never nil

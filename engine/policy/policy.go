@@ -202,7 +202,7 @@ type Scaling struct {
 	Fold      string
 }
 
-// Reading is what the guard and the expression of a row read together, and what follows from it.
+// Reading lists the values that the guard and the expression of a row read (Reads), and the dependency that follows from them (Rests).
 type Reading struct {
 	Reads *rules.Reads
 	Rests Dependency

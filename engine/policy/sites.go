@@ -151,7 +151,7 @@ type Root struct {
 	Everywhere bool
 }
 
-// Roots lists every root, besides params and variables, whose fields are the table's own.
+// Roots lists every root except params and variables, because each table defines the fields of those two.
 func Roots() []Root {
 	str := cel.StringType
 	return []Root{

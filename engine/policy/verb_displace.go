@@ -104,8 +104,8 @@ func displaceVerb() Verb {
 				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +
 				"ready as it is. Then come jobs as a whole, in the same order; of those that no row tells apart the last that was made. All " +
 				"pods that such a job runs must be candidates and be let go by the rows, and it must not have been promised room itself; else " +
-				"none goes. With `byCost`, of pods that can be spared, and then of jobs, those go first of which it costs least by the rows of " +
-				"`victimCost` that they go, each asked as if it went alone; what costs the same goes in that order.",
+				"none goes. With `byCost`, the least expensive units are evicted first: pods that their jobs can spare, then whole jobs. The rows of " +
+				"`victimCost` compute the cost of each unit as if no other unit were evicted. Units of equal cost keep the order above.",
 			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
 				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
 				"was promised on their nodes stays there, or moves to where there is room. Of a job that would go as a whole only those go who " +

@@ -22,8 +22,9 @@ type branching struct {
 	shares *policy.Attribute
 }
 
-// branchingOf finds the row of queueOrder that is one, if it is the only one that reads more than the queue, of what moves with steps;
-// nil: there is none.
+// branchingOf returns the branching row of queueOrder. Only reads of values that can change within a cycle matter. It returns nil if no
+// row, or more than one row, reads such values beyond the queue itself, and if that row is not a branching row or does not always have an
+// opinion.
 func (s *orders) branchingOf() *branching {
 	var found *branching
 	for i, r := range s.p.Rules(policy.QueueOrder) {

@@ -17,9 +17,9 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// contradictions reports what no single object shows: names that lead nowhere.
-// What a live cluster can hold as well (a PodGroup whose queue is not there) is a
-// warning at most; the plan gives it as the reason of a wait.
+// contradictions reports mistakes that no single object shows, such as references to objects that do not exist. A mistake that can also
+// occur in a live cluster, such as a PodGroup whose queue does not exist, is at most a warning: the plan states it as the reason why the
+// job waits.
 func (c *completion) contradictions() {
 	foreign := map[string]int{}
 	for _, i := range c.items {

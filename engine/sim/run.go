@@ -54,9 +54,9 @@ func (w *World) Run(cycles int) (*Report, error) {
 
 // RunFor runs cycles and reports on them.
 //
-// With a clock, the next cycle starts one second after a cycle that decided something, as in a cluster. The same applies when a job began
-// or ended and may free resources for a waiting job. After a cycle that decided nothing, the next cycle starts at the next event: a pod
-// ends, is gone or arrives.
+// If Idle or Until is set, the run follows the simulated clock. The next cycle starts one second after a cycle that admitted, bound or
+// evicted, and after a cycle in which a PodGroup changed its phase while a job waits. Otherwise the next cycle starts at the next event,
+// such as the arrival, the end or the removal of a pod.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{
 		APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero(),

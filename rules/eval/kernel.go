@@ -155,7 +155,7 @@ type kerneler struct {
 
 type loopNames struct{ accu, iter, iter2 string }
 
-// kernelOf compiles an expression; the error says what in it is left to cel-go.
+// kernelOf compiles an expression. If a part cannot be compiled, the error states why, and cel-go evaluates the whole expression.
 func kernelOf(s *rules.Scope, a *ast.AST, counted bool) (kernel, error) {
 	k := &kerneler{scope: s, ast: a, metered: counted}
 	return k.compile(a.Expr())

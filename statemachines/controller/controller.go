@@ -439,8 +439,8 @@ func (p *parts) priorityOf(ctx context.Context) func(string) int32 {
 	}
 }
 
-// applyStatus writes these fields of an object's status, and nothing else of it, under the name of a manager; of an object that has a
-// version, only if it still has that. It gives the version that the object has then.
+// applyStatus applies fields of the status of an object with forced server-side apply, with manager as the field manager. If the object has
+// a resource version, the write fails unless the stored object still has that version. applyStatus returns the new resource version.
 func (p *parts) applyStatus(ctx context.Context, of client.Object, manager client.FieldOwner, status map[string]any) (string, error) {
 	kind, err := p.client.GroupVersionKindFor(of)
 	if err != nil {

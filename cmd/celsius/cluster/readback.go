@@ -110,7 +110,8 @@ func (r *Reach) give(ctx context.Context, o order, patience time.Duration) (stri
 	for end := time.Now().Add(patience); ; {
 		state, reached, err := o.state(ctx)
 		if err != nil {
-			return "", fmt.Errorf("%s of %s was requested, but its state cannot be read back: %w", o.action, o.target.Name, err)
+			return "", fmt.Errorf("%s of %s %s was requested, but the state of the %[2]s cannot be read back: %[4]w", o.action, o.target.Kind,
+				o.target.Name, err)
 		}
 		if reached {
 			return "is " + state, nil

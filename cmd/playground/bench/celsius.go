@@ -18,7 +18,7 @@ func (b *bench) startScheduler(ctx context.Context) (*program, error) {
 	return s, b.startCelsius(ctx, s)
 }
 
-// startControllers starts the product's controllers in the same way.
+// startControllers starts the controllers of Celsius. They end with ctx at the latest.
 func (b *bench) startControllers(ctx context.Context) (*program, error) {
 	s := &program{name: "controllers", ready: `] "Starting workers" logger="controllers" controller="job"`}
 	return s, b.startCelsius(ctx, s)

@@ -135,7 +135,8 @@ func isMark(c corev1.PodCondition) bool {
 		(c.Reason == corev1.PodReasonPreemptionByScheduler || c.Reason == "EvictionByEvictionAPI")
 }
 
-// KeepMarks has a transformation of an informer, which takes conditions of pods away, leave those by which it is told who was evicted.
+// KeepMarks wraps strip, a transform of an informer that removes conditions of pods. The returned transform keeps the conditions that mark
+// a pod as evicted (see isMark).
 func KeepMarks(strip func(any) (any, error)) func(any) (any, error) {
 	return func(o any) (any, error) {
 		pod, ok := o.(*corev1.Pod)

@@ -78,7 +78,9 @@ func (out *QueueReads) add(p *policy.Policy, read rules.Read) bool {
 	return true
 }
 
-// addOfQueue adds a read of a queue, which ends at a computed field x, or where that is nil at another, by what it moves with.
+// addOfQueue adds a read of a queue to Near, Listed or Far, depending on which changes can alter the value. It also adds the quota trees
+// and accounts that the value depends on. x is the computed field at the end of the read, or nil if the read ends at a field of the
+// language.
 func (out *QueueReads) addOfQueue(p *policy.Policy, read rules.Read, x *policy.Attribute) {
 	switch {
 	case nearQueue(p, read):

@@ -196,7 +196,7 @@ func (x *Answers) VolumePlaces(t *model.Task) string { return x.World().VolumePl
 // VolumeDefect states which claim of a pod no node can use; "" if there is none.
 func (x *Answers) VolumeDefect(t *model.Task) string { return x.World().VolumeDefect(t) }
 
-// ReadsOpen reports whether the row of a reason depends on whether the queue is open.
+// ReadsOpen reports whether the row that a reason names reads queue.open.
 func (x *Answers) ReadsOpen(why model.Reason) bool { return x.p.Row(why).ReadsOpen() }
 
 // Rooms are the devices of a node that a task may have: they have room, and no row of devicePredicates refuses them.

@@ -43,7 +43,7 @@ type Runner struct {
 	stubs      map[string]string         // tables that only the recorded tests have, by name
 }
 
-// NewRunner asks the policy package which tables and actions there are.
+// NewRunner returns a Runner with the shipped tables and actions, and with the stub tables of this package.
 func NewRunner() (*Runner, error) {
 	tables, issues := policy.Shipped()
 	if err := issues.Err(); err != nil {
