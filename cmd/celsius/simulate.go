@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -89,6 +90,7 @@ type simulation struct {
 	verify   bool
 	obeySim  bool
 	unproven []string // what was found by verify
+	spool    *os.File // the text of the cycles of the last run; nil: memory holds it
 }
 
 func newSimulateCommand() *cobra.Command {
@@ -155,6 +157,7 @@ func (s *simulation) run(c *cobra.Command, args []string) error {
 
 // simulate runs cycles over files and prints the report.
 func (s *simulation) simulate(c *cobra.Command, args []string) error {
+	defer s.dropSpool()
 	now := time.Now().UTC() // the only place where the clock is read
 	if s.now != "" {
 		var err error
@@ -237,8 +240,37 @@ func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.
 	if err != nil {
 		return nil, choose.Chosen{}, err
 	}
+	if o.Recorder, err = s.recorder(); err != nil {
+		return nil, choose.Chosen{}, err
+	}
 	report, err := w.RunFor(o)
 	return report, chosen, err
+}
+
+// recorder returns what records the cycles of a run. The text of many cycles is in a temporary file, if one can be created, because it can
+// be larger than the memory of the machine.
+func (s *simulation) recorder() (sim.Recorder, error) {
+	s.dropSpool()
+	if s.explain != "" || s.whatIf != "" {
+		return sim.Discard(), nil
+	}
+	if s.until != "" || s.cycles > 1 {
+		if file, err := os.CreateTemp("", "celsius-simulate-"); err == nil {
+			s.spool = file
+			_ = os.Remove(file.Name())             // a program that is stopped leaves no file; systems that do not allow this remove the file later
+			return sim.NewRecorder(s.output, file) //nolint:wrapcheck // it names the format
+		}
+	}
+	return sim.NewRecorder(s.output, nil) //nolint:wrapcheck // it names the format
+}
+
+// dropSpool removes the temporary file of the last run.
+func (s *simulation) dropSpool() {
+	if s.spool != nil {
+		_ = s.spool.Close()
+		_ = os.Remove(s.spool.Name())
+		s.spool = nil
+	}
 }
 
 // span is how long the run is that the flags ask for.
@@ -278,33 +310,42 @@ func (s *simulation) print(out io.Writer, report *sim.Report, chosen choose.Chos
 		return err
 	}
 	if s.to == "" {
-		_, err = out.Write(text)
-		return err
+		return s.write(out, text, report)
 	}
-	if err := os.WriteFile(s.to, text, 0o644); err != nil {
+	file, err := os.OpenFile(s.to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err == nil {
+		err = errors.Join(s.write(file, text, report), file.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-func (s *simulation) text(report *sim.Report, chosen choose.Chosen) ([]byte, error) {
-	if s.explain != "" {
-		text, err := report.Explain(s.explain)
-		return []byte(text), err
+// write writes a text, and the report unless the text is the answer to a question.
+func (s *simulation) write(out io.Writer, text string, report *sim.Report) error {
+	_, err := io.WriteString(out, text)
+	if err == nil && s.explain == "" && s.whatIf == "" {
+		err = report.WriteRecorded(out)
 	}
-	if s.whatIf != "" {
+	return err
+}
+
+// text is the answer to a question, or what stands before the report.
+func (s *simulation) text(report *sim.Report, chosen choose.Chosen) (string, error) {
+	switch {
+	case s.explain != "":
+		return report.Explain(s.explain)
+	case s.whatIf != "":
 		sources, err := manifest.Read(nil, s.whatIf)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
-		text, err := report.WhatIf(sources...)
-		return []byte(text), err
+		return report.WhatIf(sources...)
+	case s.output == "table" || s.output == "wide":
+		return chosen.Text(), nil
 	}
-	text, err := report.Write(s.output)
-	if err != nil || s.output != "table" && s.output != "wide" {
-		return text, err
-	}
-	return append([]byte(chosen.Text()), text...), nil
+	return "", nil
 }
 
 // choose finds the policy that --policy means: one among the files by its name, the embedded default, or a file; without the flag as

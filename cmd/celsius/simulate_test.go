@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/try"
 )
 
@@ -432,6 +433,31 @@ jobs:
 		got := strings.Join(heads.FindAllString(out.String(), -1), ", ") + strings.TrimSpace(errs.String())
 		if got != want && (out.Len() > 0 || !strings.Contains(got, want)) {
 			t.Errorf("--explain %s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestSimulateSpool checks that a long run leaves no temporary file, and that it needs none.
+func TestSimulateSpool(t *testing.T) {
+	t.Chdir(files(t, map[string]string{
+		"world.yaml": "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n, cpu: 1}]\njobs:\n" +
+			"- {name: a, cpu: 1, run: 1s}\n- {name: b, cpu: 1, run: 1s}\n",
+	}))
+	folder := t.TempDir()
+	for _, format := range sim.Formats() {
+		args := []string{"simulate", "--until", "idle", "--now", "2026-01-01T00:00:00Z", "-o", format, "world.yaml"}
+		t.Setenv("TMPDIR", folder)
+		got := printed(t, exitOK, args...)
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v, %v", format, left, err)
+		}
+		printed(t, exitOK, append(args, "--to", "report")...)
+		if written, err := os.ReadFile("report"); err != nil || string(written) != got {
+			t.Errorf("%s: the file differs: %v", format, err)
+		}
+		t.Setenv("TMPDIR", filepath.Join(folder, "none"))
+		if want := printed(t, exitOK, args...); got != want || got == "" {
+			t.Errorf("%s: a run without a temporary file printed\n%s\nnot\n%s", format, want, got)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // policyChoice is what --policy asks for.
@@ -39,7 +39,7 @@ func readPolicy(arg string) (policyChoice, error) {
 		}
 		return policyChoice{name: arg}, nil
 	}
-	object, err := yaml.YAMLToJSONStrict(text)
+	object, err := source.FirstToJSON(text)
 	if err != nil {
 		return policyChoice{}, fmt.Errorf("--policy %s: %s", arg, yamlMessage(err))
 	}
@@ -78,5 +78,5 @@ func yamlMessage(err error) string {
 	if at := strings.LastIndex(text, "yaml: "); at >= 0 {
 		return text[at+len("yaml: "):]
 	}
-	return text
+	return strings.TrimPrefix(text, "document 1: ")
 }

@@ -42,6 +42,7 @@ func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sour
 			return nil, issues, nil
 		}
 		w.Policy = p
+		o.Recorder = sim.Discard() // plans has them
 		if _, err := w.RunFor(o); err != nil {
 			return nil, issues, fmt.Errorf("simulate by policy %s: %w", p.Name, err)
 		}

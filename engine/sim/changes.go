@@ -37,11 +37,9 @@ func (r *Report) Changes(before *Report) string {
 // outcomes is what has become of every pod, and why jobs wait, by title.
 func (r *Report) outcomes() map[string]string {
 	out := map[string]string{}
-	if last := len(r.cycles) - 1; last >= 0 {
-		for _, d := range r.cycles[last].lines {
-			if d.verb == "wait" || d.verb == "pipeline" || d.verb == "hold" {
-				out[d.what] = strings.TrimSpace(d.verb + " " + d.node + " " + d.why)
-			}
+	for _, d := range r.latestLines {
+		if d.verb == "wait" || d.verb == "pipeline" || d.verb == "hold" {
+			out[d.what] = strings.TrimSpace(d.verb + " " + d.node + " " + d.why)
 		}
 	}
 	for _, run := range r.Timeline.Pods {

@@ -15,10 +15,10 @@ const cycleLength = time.Second
 // alone; KIND/NAME is only those of a kind. A job goes by the name of its PodGroup, or of the Job or the pod that the PodGroup was created
 // for. "all" explains every job that the cycle had to do with.
 func (r *Report) Explain(name string) (string, error) {
-	if len(r.Plans) == 0 {
+	plan := r.latest
+	if plan == nil {
 		return "", errors.New("nothing was decided yet")
 	}
-	plan := r.Plans[len(r.Plans)-1]
 	s := session.New(r.world.cluster, r.world.Policy)
 	s.Begin(plan.Now)
 	x := explain.New(s, plan)

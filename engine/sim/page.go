@@ -1,12 +1,12 @@
 package sim
 
 import (
-	"bytes"
 	"cmp"
 	_ "embed" // the page's template and script
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -86,27 +86,72 @@ type pageMore struct {
 	Scores [][]any `json:"scores,omitempty"`
 }
 
-// html is the report as one page that loads nothing.
-func (r *Report) html() ([]byte, error) {
+// pageRecorder records the lines of a page.
+type pageRecorder struct {
+	cycles []pageCycle
+	lines  []*pageLine
+	open   map[[2]string]*pageLine // the last one of a verb and of a pod or job
+}
+
+func newPageRecorder() *pageRecorder { return &pageRecorder{open: map[[2]string]*pageLine{}} }
+
+// record adds each decision. A wait is shown once for as long as the same row causes it, with the text of the last cycle. Otherwise a
+// report in which thousands of pods wait for hours would repeat the same lines.
+func (p *pageRecorder) record(_ *Report, _ *model.Plan, c *cycle) error {
+	i := len(p.cycles)
+	p.cycles = append(p.cycles, pageCycle{c.number, c.after.Seconds()})
+	for _, x := range c.lines {
+		x = x.alone()
+		key := [2]string{x.verb, x.what}
+		if l := p.open[key]; l != nil && l.last == i-1 && sameRow(l.decision, x) {
+			l.decision, l.last = x, i
+			continue
+		}
+		l := &pageLine{x, i, i}
+		p.lines = append(p.lines, l)
+		p.open[key] = l
+	}
+	return nil
+}
+
+// alone copies what a line points to, so that the line does not keep the plan of its cycle in memory.
+func (d decision) alone() decision {
+	if d.bind != nil {
+		bind := *d.bind
+		d.bind = &bind
+	}
+	if d.evict != nil {
+		evict := *d.evict
+		d.evict = &evict
+	}
+	if d.wait != nil {
+		wait := *d.wait
+		wait.Tried = nil
+		d.wait = &wait
+	}
+	return d
+}
+
+// write writes the report as one page that loads nothing.
+func (p *pageRecorder) write(r *Report, out io.Writer) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
-		return nil, fmt.Errorf("the page's template: %w", err)
+		return fmt.Errorf("the page's template: %w", err)
 	}
-	d := r.pageData()
+	d := r.pageData(p)
 	data, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("write the page's data: %w", err)
+		return fmt.Errorf("write the page's data: %w", err)
 	}
-	var out bytes.Buffer
-	err = t.Execute(&out, map[string]any{
+	err = t.Execute(out, map[string]any{
 		"Policy": source.Escape(d.Policy), "Data": json.RawMessage(source.EscapeJSON(data)), "Style": template.CSS(page.Style()),
 		"Components": template.JS(page.Components()), "Script": template.JS(pageScript),
 		"Head": r.heading(), "Problems": slices.Collect(strings.Lines(source.Escape(r.complaints()))),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("write the page: %w", err)
+		return fmt.Errorf("write the page: %w", err)
 	}
-	return out.Bytes(), nil
+	return nil
 }
 
 // heading says from when, for how long and in how many cycles the run was.
@@ -122,18 +167,13 @@ func (r *Report) heading() string {
 	return text
 }
 
-func (r *Report) pageData() *pageData {
+func (r *Report) pageData(p *pageRecorder) *pageData {
 	d := &pageData{
+		Policy: r.policy, Cycles: p.cycles,
 		From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
 		texts: map[string]int{}, moreText: map[string]int{}, Figures: r.figures(),
 	}
-	if len(r.Plans) > 0 {
-		d.Policy = r.Plans[0].Policy
-	}
 	d.text("") // is 0
-	for i, c := range r.cycles {
-		d.Cycles = append(d.Cycles, pageCycle{c.number, r.Plans[i].Now.Sub(r.Timeline.From).Seconds()})
-	}
 	colours := 0
 	for _, q := range r.Summary.Queues {
 		p := pageQueue{
@@ -156,7 +196,7 @@ func (r *Report) pageData() *pageData {
 	for i := range r.Timeline.Pods {
 		d.Pods = append(d.Pods, d.podRow(&r.Timeline.Pods[i], r.Timeline.From))
 	}
-	d.lines(r.cycles)
+	d.lines(p.lines)
 	return d
 }
 
@@ -228,17 +268,12 @@ func (d *pageData) podRow(run *PodRun, from time.Time) []any {
 
 func (r *Report) figures() []pageFigure {
 	c := r.Summary.Cluster
-	bound, evicted := 0, 0
-	for _, p := range r.Plans {
-		bound += len(p.Binds)
-		evicted += len(p.Evicts)
-	}
 	out := []pageFigure{
-		{"Pods bound", strconv.Itoa(bound), ""},
+		{"Pods bound", strconv.Itoa(r.bound), ""},
 		{"Pods waiting", strconv.Itoa(c.Waiting), "of " + explain.Count(c.WaitingJobs, "job")},
 	}
-	if evicted > 0 {
-		out = append(out, pageFigure{"Pods evicted", strconv.Itoa(evicted), ""})
+	if r.evicted > 0 {
+		out = append(out, pageFigure{"Pods evicted", strconv.Itoa(r.evicted), ""})
 	}
 	if r.timed {
 		out = append(out, r.outcomeFigures()...)
@@ -293,23 +328,8 @@ type pageLine struct {
 	first, last int
 }
 
-// lines adds each decision. A wait is shown once for as long as the same row causes it, with the text of the last cycle. Otherwise a report
-// in which thousands of pods wait for hours would repeat the same lines.
-func (d *pageData) lines(cycles []cycle) {
-	var all []*pageLine
-	open := map[[2]string]*pageLine{}
-	for i, c := range cycles {
-		for _, x := range c.lines {
-			key := [2]string{x.verb, x.what}
-			if l := open[key]; l != nil && l.last == i-1 && sameRow(l.decision, x) {
-				l.decision, l.last = x, i
-				continue
-			}
-			l := &pageLine{x, i, i}
-			all = append(all, l)
-			open[key] = l
-		}
-	}
+// lines adds the lines, in the order of their first cycles.
+func (d *pageData) lines(all []*pageLine) {
 	var before []any
 	for _, l := range all {
 		row := d.lineRow(l)

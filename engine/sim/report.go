@@ -2,13 +2,12 @@ package sim
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -23,16 +22,27 @@ func Formats() []string { return []string{"table", "wide", "json", "yaml", "html
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Plans are what the cycles decided, one a cycle; of a run by the clock only those that say something new.
+	// Plans are what the cycles decided, one a cycle; of a run by the clock only those that say something new. A run with a Recorder
+	// keeps none.
 	Plans    []*model.Plan `json:"plans"`
 	Summary  Summary       `json:"summary"`
 	Timeline Timeline      `json:"timeline"`
 
-	world  *World
-	cycles []cycle           // as Plans
-	erred  []model.RuleError // in all cycles
-	timed  bool              // the run was by the clock
-	gauges gauges            // of a run by the clock
+	world    *World
+	recorder Recorder          // nil: Plans and cycles keep all
+	failed   error             // of the recorder
+	cycles   []cycle           // as Plans
+	erred    []model.RuleError // in all cycles
+	warned   []string          // what warned returns for the plans, each text once
+	timed    bool              // the run was by the clock
+	several  bool              // the run may have more than one cycle
+	gauges   gauges            // of a run by the clock
+
+	// Of the cycles that are recorded: the last one, the policy of the first one, and how many pods all of them bind and evict.
+	latest         *model.Plan
+	latestLines    []decision
+	policy         string
+	bound, evicted int
 }
 
 // cycle is what is kept of one, while its world was as it decided on it.
@@ -58,8 +68,20 @@ func (r *Report) add(plan *model.Plan) {
 		wait := &model.Wait{Job: refused.Job, Queue: refused.Queue, Reason: model.Reason{Reason: objects.FailedCreate, Text: refused.Cause}}
 		c.lines = append(c.lines, decision{verb: "wait", what: refused.Job, queue: refused.Queue, why: refused.Cause, wait: wait})
 	}
-	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {
+	if r.timed && r.latest != nil && !news(plan, c.lines, r.latestLines) {
 		return // who waits did so before, for the same reason
+	}
+	if r.latest == nil {
+		r.policy = plan.Policy
+	}
+	r.latest, r.latestLines = plan, c.lines
+	r.bound, r.evicted = r.bound+len(plan.Binds), r.evicted+len(plan.Evicts)
+	if text := warned(plan); !slices.Contains(r.warned, text) {
+		r.warned = append(r.warned, text)
+	}
+	if r.recorder != nil {
+		r.failed = r.recorder.record(r, plan, &c)
+		return
 	}
 	r.Plans = append(r.Plans, plan)
 	r.cycles = append(r.cycles, c)
@@ -83,53 +105,34 @@ func (r *Report) finish(last *model.Plan) {
 // yaml are the plans as they are, the timeline and the summary. html is a page for a
 // browser, which loads nothing.
 func (r *Report) Write(format string) ([]byte, error) {
-	switch format {
-	case "table", "wide":
-		return []byte(r.Text(format == "wide")), nil
-	case "json":
-		var out bytes.Buffer
-		e := json.NewEncoder(&out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		if err := e.Encode(r); err != nil {
-			return nil, fmt.Errorf("write the report as JSON: %w", err)
-		}
-		return out.Bytes(), nil
-	case "yaml":
-		out, err := yaml.Marshal(r)
-		if err != nil {
-			return nil, fmt.Errorf("write the report as YAML: %w", err)
-		}
-		return out, nil
-	case "html":
-		return r.html()
+	recorder, err := NewRecorder(format, nil)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%q is no format; there are %s", format, strings.Join(Formats(), ", "))
+	var out bytes.Buffer
+	err = r.writeBy(recorder, &out)
+	return out.Bytes(), err
 }
 
 // Text gives the report as table or wide. Who has no use for the other formats calls this: it leaves their templates out of a program.
 func (r *Report) Text(wide bool) string {
 	var out strings.Builder
-	for _, c := range r.cycles {
-		switch {
-		case r.timed && len(c.lines) == 0:
-			continue
-		case r.timed:
-			fmt.Fprintf(&out, "cycle %d, after %s\n", c.number, lasted(c.after))
-		case r.Timeline.Cycles > 1:
-			fmt.Fprintf(&out, "cycle %d\n", c.number)
-		}
-		out.WriteString(table(c.lines, wide) + "\n")
-	}
-	if r.timed {
-		out.WriteString(r.Timeline.text() + "\n")
-	}
-	out.WriteString(r.Summary.text(r.Timeline.Use))
-	if text := r.complaints(); text != "" {
-		out.WriteString("\n" + text)
-	}
+	_ = r.writeBy(&textRecorder{spool: &memory{}, wide: wide}, &out) // memory does not fail
 	return out.String()
 }
+
+// writeBy writes a report that keeps all its cycles.
+func (r *Report) writeBy(recorder Recorder, out io.Writer) error {
+	for i := range r.cycles {
+		if err := recorder.record(r, r.Plans[i], &r.cycles[i]); err != nil {
+			return err
+		}
+	}
+	return recorder.write(r, out)
+}
+
+// WriteRecorded writes the report of a run with a Recorder, in the format of the Recorder.
+func (r *Report) WriteRecorded(out io.Writer) error { return r.recorder.write(r, out) }
 
 // table lays decisions out for people.
 func table(lines []decision, wide bool) string {
@@ -183,8 +186,8 @@ func (r *Report) Erred() string { return erred(r.erred) }
 // complaints are the rows that erred and the warnings, those of all cycles.
 func (r *Report) complaints() string {
 	all := erred(r.erred)
-	for _, p := range r.Plans {
-		if text := warned(p); !strings.Contains(all, text) {
+	for _, text := range r.warned {
+		if !strings.Contains(all, text) {
 			all += text
 		}
 	}

@@ -24,6 +24,8 @@ type RunOptions struct {
 	// Every is the most time between two cycles while something waits and Until is not
 	// reached; 0: a minute where the policy reads the time, else only events matter.
 	Every time.Duration
+	// Recorder takes the cycles for Report.WriteRecorded; nil: the report keeps all plans.
+	Recorder Recorder
 }
 
 // SetUntil has the clock run from now on: for a duration, as 8h, to a time, as 2026-01-31T12:00:00Z, or until nothing happens any more,
@@ -60,12 +62,13 @@ func (w *World) Run(cycles int) (*Report, error) {
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{
 		APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero(),
-		gauges: gauges{of: map[[2]string]*UseOverTime{}},
+		gauges: gauges{of: map[[2]string]*UseOverTime{}}, recorder: o.Recorder,
 	}
 	most := cmp.Or(o.Cycles, 1)
 	if r.timed {
 		most = cmp.Or(o.Cycles, maxCycles)
 	}
+	r.several = most > 1
 	if o.Every == 0 && w.Policy != nil && w.Policy.ReadsTime() {
 		o.Every = time.Minute
 	}
@@ -74,7 +77,9 @@ func (w *World) RunFor(o RunOptions) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.add(plan)
+		if r.add(plan); r.failed != nil {
+			return nil, r.failed
+		}
 		step, more := cycleLength, true
 		if r.timed {
 			step, more = w.step(plan, o)

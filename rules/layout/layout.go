@@ -1,15 +1,14 @@
 package layout
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Width is how long a line with an expression, or a mapping on one line, may become.
@@ -27,9 +26,9 @@ type Keys struct {
 // may be replaced.
 func Format(data []byte, keys Keys) ([]byte, error) {
 	data = []byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)))
-	before, err := documents(data)
+	before, err := source.Nodes(data)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it cannot be read: %w", err)
 	}
 	w := &writer{keys: keys, lines: strings.Split(string(data), "\n")}
 	for i, doc := range before {
@@ -39,31 +38,11 @@ func Format(data []byte, keys Keys) ([]byte, error) {
 		w.document(doc)
 	}
 	out := []byte(strings.TrimLeft(w.out.String(), "\n"))
-	after, err := documents(out)
+	after, err := source.Nodes(out)
 	if err != nil {
 		return nil, fmt.Errorf("it cannot be written in one form: %w", err)
 	}
 	return out, kept(data, out, before, after)
-}
-
-// documents reads the documents of a file.
-func documents(data []byte) (out []*yaml.Node, err error) {
-	defer func() {
-		if failure := recover(); failure != nil { // the library panics on some input
-			err = fmt.Errorf("it cannot be read: %v", failure)
-		}
-	}()
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		n := &yaml.Node{}
-		switch err := d.Decode(n); {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, err //nolint:wrapcheck // it says yaml: line 3: ...
-		}
-		out = append(out, n)
-	}
 }
 
 // writer writes nodes.

@@ -7,5 +7,11 @@
 //
 //	Issues: all mistakes at once, as file:line:column, with the line and a caret under the place
 //
+// Other programs read text as one of these, so that all of them read JSON as JSON:
+//
+//	ToJSON  the objects as JSON, for an API server; YAML is read as kubectl reads it
+//	Nodes   the nodes with their comments, for a program that writes the file again
+//	Parses  whether the text can be read
+//
 // It knows nothing of rules: lifecycles, admission and scenarios are read by it too.
 package source

@@ -17,6 +17,8 @@ import (
 type jsonPart struct {
 	start, end int
 	values     []*yaml.Node
+	texts      []span // of the values
+	comment    string // before the first value
 }
 
 // jsonMistake is the place at which text is no longer JSON.
@@ -25,8 +27,11 @@ type jsonMistake struct {
 	message, hint string
 }
 
+// notJSON begins the message of a jsonMistake.
+const notJSON = "is not JSON: "
+
 func (m *jsonMistake) issue(s *source) Issue {
-	return s.issue(m.offset, 1, "is not JSON: "+m.message, m.hint)
+	return s.issue(m.offset, 1, notJSON+m.message, m.hint)
 }
 
 // jsonParts finds the JSON documents of a file, which may be between YAML documents. mistakes has, for each document that begins as JSON
@@ -37,7 +42,7 @@ func (s *source) jsonParts() (parts []jsonPart, mistakes []*jsonMistake) {
 		begins, mistake := r.documents()
 		switch {
 		case begins && mistake == nil && !s.afterDirective(start):
-			parts = append(parts, jsonPart{start, r.pos, r.values})
+			parts = append(parts, jsonPart{start, r.pos, r.values, r.texts, r.comment})
 			start = r.pos
 			continue
 		case begins && mistake != nil:
@@ -89,6 +94,9 @@ type jsonReader struct {
 	starts []int  // where the first of them are, at most maxDepth+1
 	nodes  []*yaml.Node
 	values []*yaml.Node
+	texts  []span // of values
+
+	comment string // before the first value
 }
 
 // documents reads all values up to the mark of a new document or the end. begins reports whether there is an object or a list.
@@ -102,9 +110,11 @@ func (r *jsonReader) documents() (begins bool, mistake *jsonMistake) {
 			return begins, r.wrong("an object or a list is expected here", "")
 		}
 		begins = true
+		start := r.pos
 		if mistake := r.value(); mistake != nil {
 			return begins, mistake
 		}
+		r.texts = append(r.texts, span{start, r.pos})
 	}
 }
 
@@ -115,11 +125,15 @@ func (r *jsonReader) end() bool {
 	return r.pos == len(s.runes) || r.peek() == '-' && r.pos > 0 && (s.runes[r.pos-1] == '\n' || s.runes[r.pos-1] == '\r') && s.isMark(r.pos)
 }
 
-// comments skips comments of YAML before the first value.
+// comments reads comments of YAML before the first value.
 func (r *jsonReader) comments() {
+	var lines []string
 	for r.white(); r.peek() == '#'; r.white() {
+		start := r.pos
 		r.pos = r.source.lineEnd(r.pos)
+		lines = append(lines, string(r.source.runes[start:r.pos]))
 	}
+	r.comment = strings.Join(lines, "\n")
 }
 
 // peek returns the next character, 0 at the end.

@@ -92,12 +92,18 @@ func (s *source) place(offset int) (line, column int) {
 	return line, offset - s.lines[line-1] + 1
 }
 
-// lineEnd gives the offset at which the line of offset ends, before its line break.
+// lineEnd gives the offset at which the line of offset ends, before its line break. It does not read the line: a file of JSON can be one
+// line with thousands of mistakes.
 func (s *source) lineEnd(offset int) int {
-	for offset < len(s.runes) && s.runes[offset] != '\n' && s.runes[offset] != '\r' {
-		offset++
+	line, _ := s.place(offset)
+	if line == len(s.lines) {
+		return len(s.runes)
 	}
-	return offset
+	end := s.lines[line] - 1
+	if end > offset && s.runes[end] == '\n' && s.runes[end-1] == '\r' {
+		end--
+	}
+	return end
 }
 
 // issue makes an error at an offset; what of width goes past the end of the line is cut.
@@ -297,7 +303,7 @@ const leftOutTag = "too deep"
 // extent is how large a node is with its aliases expanded.
 type extent struct{ size, height int }
 
-// vetting checks what the YAML parser lets pass, once for each node written.
+// vetting checks what the YAML parser lets pass, once for each node written. seen and open contain only nodes with an anchor.
 type vetting struct {
 	doc     *Document
 	issues  Issues
@@ -344,7 +350,9 @@ func (c *vetting) node(n *yaml.Node) extent {
 		return c.leaveOut(n)
 	}
 	c.tag(n)
-	c.open[n] = true
+	if n.Anchor != "" { // an alias can name it
+		c.open[n] = true
+	}
 	total := extent{size: 1}
 	add := func(child extent) {
 		total = extent{total.size + child.size, max(total.height, child.height+1)}
@@ -358,8 +366,10 @@ func (c *vetting) node(n *yaml.Node) extent {
 			c.path = c.path[:len(c.path)-1]
 		}
 	}
-	delete(c.open, n)
-	c.seen[n] = total
+	if n.Anchor != "" {
+		delete(c.open, n)
+		c.seen[n] = total
+	}
 	return total
 }
 

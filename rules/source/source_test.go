@@ -66,3 +66,19 @@ func TestDocumentsAreCounted(t *testing.T) {
 		t.Errorf("the last document is at %d:%d", line, col)
 	}
 }
+
+// TestManyMistakesOnOneLine checks that the work for a mistake does not depend on the length of its line. JSON is often one line.
+func TestManyMistakesOnOneLine(t *testing.T) {
+	t.Parallel()
+	s, _ := newSource("a.json", []byte("\n"+strings.Repeat("x", 1000)+"\r\n"+strings.Repeat("x", 1000)))
+	for offset, want := range map[int]int{0: 0, 1: 1001, 500: 1001, 1001: 1001, 1002: 1002, 1003: 2003, 2003: 2003} {
+		if got := s.lineEnd(offset); got != want {
+			t.Errorf("lineEnd(%d) = %d, want %d", offset, got, want)
+		}
+	}
+	// With a search for the end of the line, this takes more time than a test may take.
+	s, _ = newSource("a.json", []byte(strings.Repeat("x", 10_000_000)))
+	for offset := range 400_000 {
+		_ = s.issue(offset, 1, "", "")
+	}
+}

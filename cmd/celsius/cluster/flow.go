@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -16,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // flowKind is JobFlow or JobTemplate: the same can be done with both.
@@ -152,28 +150,24 @@ func readDocuments(c *cobra.Command, file string, kinds ...string) ([]document, 
 	if err != nil {
 		return nil, err
 	}
+	docs, err := source.ToJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s, %w", file, err)
+	}
 	var out []document
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for number := 1; ; number++ {
-		text, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s, document %d: %w", file, number, err)
-		}
+	for _, d := range docs {
 		o := map[string]any{}
-		if err := yaml.UnmarshalStrict(text, &o); err != nil {
-			return nil, fmt.Errorf("%s, document %d: %w", file, number, err)
+		if err := json.Unmarshal(d.JSON, &o); err != nil {
+			return nil, fmt.Errorf("%s, document %d: %w", file, d.Number, err)
 		}
 		if len(o) == 0 {
 			continue
 		}
 		u := &unstructured.Unstructured{Object: o}
 		if !slices.Contains(kinds, u.GetKind()) {
-			return nil, fmt.Errorf("%s, document %d: it is of kind %q, want %s", file, number, u.GetKind(), kind)
+			return nil, fmt.Errorf("%s, document %d: it is of kind %q, want %s", file, d.Number, u.GetKind(), kind)
 		}
-		out = append(out, document{number, u})
+		out = append(out, document{d.Number, u})
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: there is no %s in it", file, kind)

@@ -14,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/celsius-scheduler/celsius/engine/explain"
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 	"github.com/celsius-scheduler/celsius/engine/whatif"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // whatIfFlags say what is to be otherwise.
@@ -188,7 +188,7 @@ func policyOf(file string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}
-	out, err := yaml.YAMLToJSONStrict(data)
+	out, err := source.FirstToJSON(data)
 	if err != nil {
 		return nil, fmt.Errorf("--policy %s: %w", file, err)
 	}

@@ -29,6 +29,14 @@ func TestHover(t *testing.T) {
 			"idle",
 			[]string{"**node.idle** `Resources`", "Changes with every step"},
 		},
+		"a field in JSON with an emoji as two escapes": {
+			"{\"kind\": \"SchedulingPolicy\", \"apiVersion\": \"scheduling.celsius.dev/v1alpha1\",\n" +
+				"\t\"metadata\": {\"name\": \"p\", \"annotations\": {\"a\": \"\\ud83d\\ude00\"}},\n" +
+				"\t\"spec\": {\"tiers\": [{\"name\": \"t\", \"tables\": [{\"name\": \"x\", \"inline\": {\n" +
+				"\t\t\"predicates\": [{\"name\": \"fits\", \"expression\": \"node.id¦le.cpu > 1.0\"}]}}]}]}}",
+			"idle",
+			[]string{"**node.idle** `Resources`"},
+		},
 		"a field of a field": {row("task.job.minMem¦ber > 1"), "minMember", []string{"**task.job.minMember** `int`"}},
 		"its end":            {row("node.idle¦.cpu > 1.0"), "idle", []string{"**node.idle**"}},
 		"a computed field": {

@@ -224,6 +224,11 @@ func TestComplete(t *testing.T) {
 			policyHead + "  actions: [{name: a, steps: [{verb: place, jobs: job.¦}]}]\n",
 			"starving phase", "", nil,
 		},
+		"a key of JSON with an emoji as two escapes": {
+			"{\"kind\": \"SchedulingPolicy\", \"apiVersion\": \"scheduling.celsius.dev/v1alpha1\",\n" +
+				"\t\"metadata\": {\"name\": \"p\", \"annotations\": {\"a\": \"\\ud83d\\ude00\"}},\n\t\"spec\": {\"mo¦\"}}",
+			"mode tiers", "kind", nil,
+		},
 		"a table's row":               {tableHead + "scores:\n- name: s\n  expression: node.¦\n", "idle", "", nil},
 		"text beyond the first plane": {row("\"node.name != '😀ü' && node.¦\""), "idle", "", []string{"", "idle"}},
 	} {

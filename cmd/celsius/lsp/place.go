@@ -1,15 +1,10 @@
 package lsp
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -71,7 +66,7 @@ func (c *Core) written(text string, at int) (place, bool) {
 		before + placeholder,
 		before + placeholder + ":",
 	} {
-		if !parses(way) {
+		if way = noPairs(way); !source.Parses([]byte(way)) {
 			continue
 		}
 		if found, ok := c.placed(way, len(before)); ok && strings.Contains(found.spot.Text().Value, placeholder) {
@@ -96,7 +91,7 @@ func (c *Core) standing(text string, at int) (place, bool) {
 
 // placed reads a document and finds the scalar at a byte of it.
 func (c *Core) placed(text string, at int) (place, bool) {
-	if !strings.Contains(text, "kind") || !parses(text) {
+	if !strings.Contains(text, "kind") || !source.Parses([]byte(text)) {
 		return place{}, false
 	}
 	docs, _ := source.Parse("", []byte(text))
@@ -114,21 +109,11 @@ func (c *Core) placed(text string, at int) (place, bool) {
 	return place{doc: docs[0], kind: kind, spot: spot}, ok
 }
 
-// parses says whether a text is YAML, without looking for where it is not.
-func parses(text string) (ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
-	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	for {
-		var n yaml.Node
-		if err := d.Decode(&n); err != nil {
-			return errors.Is(err, io.EOF)
-		}
-	}
-}
+var pair = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+
+// noPairs replaces the pairs of escapes with which JSON writes an emoji, and which YAML does not have. A text with a placeholder is often
+// not JSON. The text keeps its length, so that all places stay the same.
+func noPairs(text string) string { return pair.ReplaceAllString(text, `\ufffd\ufffd`) }
 
 // closers are the brackets that the last line of a text leaves open, closed.
 func closers(text string) string {

@@ -9,7 +9,7 @@ import (
 // Symbols is the outline of a text: its documents of ours, and in each what has a name, by where it lies.
 func (c *Core) Symbols(t *Text) []Symbol {
 	out := []Symbol{}
-	if !strings.Contains(t.text, "kind") || !parses(t.text) {
+	if !strings.Contains(t.text, "kind") || !source.Parses([]byte(t.text)) {
 		return out
 	}
 	docs, _ := source.Parse("", []byte(t.text))

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -75,7 +75,11 @@ func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 		mistakes = append(mistakes, fmt.Errorf(LifeAnnotation+": "+format, args...))
 	}
 	var given map[string]any
-	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+	object, err := source.FirstToJSON([]byte(text))
+	if err == nil {
+		err = json.Unmarshal(object, &given)
+	}
+	if err != nil {
 		return l, []error{fmt.Errorf("%s is no YAML map: %s; write it as {run: 30s}", LifeAnnotation, yamlMessage(err))}
 	}
 	keys := lifeKeys()
@@ -178,5 +182,5 @@ func yamlMessage(err error) string {
 	if at := strings.LastIndex(text, "yaml: "); at >= 0 {
 		return text[at+len("yaml: "):]
 	}
-	return strings.TrimPrefix(text, "error unmarshaling JSON: while decoding JSON: json: ")
+	return strings.TrimPrefix(strings.TrimPrefix(text, "document 1: "), "json: ")
 }
