@@ -61,11 +61,11 @@ func (x *Cycle) terminating(q *model.Queue) string {
 	var last time.Time
 	pods := 0
 	for _, j := range x.cluster.JobsByKey() {
-		if j.Queue != q || j.Counts[model.Releasing]+j.Counts[model.Gone] == 0 {
+		if j.Queue != q || j.Counts[model.Releasing]+j.Counts[model.Gone]+j.Counts[model.Unknown] == 0 {
 			continue
 		}
 		for _, t := range j.Tasks {
-			if t.Status != model.Releasing && t.Status != model.Gone {
+			if t.Status != model.Releasing && t.Status != model.Gone && (t.Status != model.Unknown || t.Object.DeletionTimestamp == nil) {
 				continue
 			}
 			pods++

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 	"strconv"
 	"strings"
 
@@ -85,6 +86,8 @@ func podStatus(o *corev1.Pod) Status {
 		return Failed
 	case corev1.PodRunning, corev1.PodPending, "":
 		switch {
+		case lingers(o):
+			return Unknown
 		case o.DeletionTimestamp != nil:
 			return Releasing
 		case o.Status.Phase == corev1.PodRunning:
@@ -96,6 +99,20 @@ func podStatus(o *corev1.Pod) Status {
 	case corev1.PodUnknown:
 	}
 	return Unknown
+}
+
+// longGrace is the grace period above which nothing waits for the resources of a pod that its owner deleted.
+const longGrace = 5 * time.Minute
+
+// lingers reports whether a pod was deleted, but not by an eviction, with a grace period above longGrace. Nothing is promised its resources,
+// because a tenant could then keep other pods, and the idle nodes that their gangs hold, waiting for as long as it likes.
+func lingers(o *corev1.Pod) bool {
+	if o.DeletionTimestamp == nil || o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds <= int64(longGrace/time.Second) {
+		return false
+	}
+	return !slices.ContainsFunc(o.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
 }
 
 // namedGroup is the name of the PodGroup that a pod names, "" if it names none.

@@ -59,7 +59,7 @@ func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
 // never a victim, because its eviction frees no resources.
 func (t *Task) MayGo() bool {
 	holds := t.Status == Binding || t.Status == Bound || t.Status == Running || t.Status == Unknown
-	return holds && !t.Foreign && !t.Unadmitted && t.Job.Queue != nil
+	return holds && !t.Foreign && !t.Unadmitted && t.Job.Queue != nil && t.Object.DeletionTimestamp == nil
 }
 
 // Spare notes until when nobody is to evict a task, because that was refused; later versions of its pod keep it. It goes before the Apply
