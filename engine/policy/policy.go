@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/cel-go/common/types/ref"
@@ -231,6 +232,26 @@ func (r *Rule) Everywhere() string {
 		return ""
 	}
 	return cmp.Or(r.Reason, ReasonDenied)
+}
+
+// Filters reports whether the policy refuses each node for which a function of the pod and the node is false. implied are fields that are
+// true of each pod of which the caller asks: the guard of the row may read them. It is false of a row with any other guard, because such a
+// row may permit later what it refuses now.
+func (p *Policy) Filters(function string, implied ...string) bool {
+	return slices.ContainsFunc(p.Rules(Predicates), func(r *Rule) bool {
+		name, paths, ok := r.Expression.Call()
+		if !ok || name != function || !slices.Equal(paths, []string{"task", "node"}) {
+			return false
+		}
+		if r.When == nil {
+			return true
+		}
+		// A parameter in the guard is true, because a row with a guard that is always false is not compiled.
+		paths, ok = r.When.Conjuncts()
+		return ok && !slices.ContainsFunc(paths, func(path string) bool {
+			return !strings.HasPrefix(path, "params.") && !slices.Contains(implied, path)
+		})
+	})
 }
 
 // Message is a text with {{CEL}} parts.

@@ -20,6 +20,10 @@ type Sizes struct {
 	// Shapes are the amounts of the largest nodes: no other node has at least as much of every resource. It is nil if there are more than
 	// mostShapes.
 	Shapes []model.Resources
+	// Kinds are the nodes by what they allocate. They are nil if there are too many kinds: see Kinds.
+	Kinds []NodeKind
+	// Apart states by which rules of the policy two pods cannot share a node.
+	Apart Apart
 }
 
 // mostShapes limits the number of shapes that a pod is compared with. Most clusters have few shapes.
@@ -73,7 +77,8 @@ type alikePods struct {
 
 // NeverStarts states why a job could never start on the nodes of the cluster, even if all of them were empty. It also states what would
 // change that. It returns "" for any other job. It first checks for a resource that no node offers. Then it checks for a pod that is larger
-// than every node, in one resource or in several together. Then it checks for a gang that is larger than all nodes together.
+// than every node, in one resource or in several together. Then it checks for a gang that is larger than all nodes together. Then it checks
+// for a gang of which the nodes together hold too few pods.
 func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""
@@ -93,7 +98,7 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 			return text
 		}
 	}
-	return gangTooLarge(c, j, pods, sizes)
+	return cmp.Or(gangTooLarge(c, j, pods, sizes), tooFewPlaces(c, j, sizes))
 }
 
 // waitingPods are the pods of a job that have no node, and those that do not exist yet, by role and request.
@@ -190,11 +195,17 @@ func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int) (name string,
 
 // fitsNoShape states that each resource that pods request fits some node, but all of them together fit no node.
 func fitsNoShape(c *model.Cluster, p *alikePods, sizes Sizes) string {
-	if len(sizes.Shapes) < 2 {
+	shapes := sizes.Shapes
+	if shapes == nil {
+		for _, kind := range sizes.Kinds {
+			shapes = append(shapes, kind.Allocatable)
+		}
+	}
+	if len(shapes) < 2 {
 		return ""
 	}
 	lacking := map[int]bool{}
-	for _, shape := range sizes.Shapes {
+	for _, shape := range shapes {
 		fits := true
 		for _, dim := range c.Nodes.Dims() {
 			if p.Request.Has(dim) && p.Request[dim] > shape.Get(dim)+model.Slack {
@@ -209,9 +220,8 @@ func fitsNoShape(c *model.Cluster, p *alikePods, sizes Sizes) string {
 	for _, dim := range slices.Sorted(maps.Keys(lacking)) {
 		amounts = append(amounts, c.Dims.Name(dim)+" "+c.Dims.AmountText(dim, p.Request[dim]))
 	}
-	last := len(amounts) - 1
-	return fmt.Sprintf("%s requests %s and %s, but no node has all of that: it can never start; request less, or add a larger node", p.name(),
-		strings.Join(amounts[:last], ", "), amounts[last])
+	return fmt.Sprintf("%s requests %s, but no node has all of that: it can never start; request less, or add a larger node", p.name(),
+		listed(amounts))
 }
 
 // gangTooLarge states that the pods that must start together request more of a dimension than all nodes together allocate.

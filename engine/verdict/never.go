@@ -14,7 +14,10 @@ type sizes struct {
 	sum    model.Resources // of all nodes
 	shapes []model.Resources
 	number uint64 // changes whenever most changes
-	sums   uint64 // changes whenever most, sum or shapes changes
+	sums   uint64 // changes whenever most, sum, shapes or kinds changes
+
+	kinds   []report.NodeKind
+	kindsAt uint64 // the sum of Nodes.Object that kinds are of, plus 1
 }
 
 // largest is the most that any node has of a dimension.
@@ -41,14 +44,30 @@ func (v *Verdicts) sizes() uint64 {
 			x.sum.Set(dim, sum)
 		}
 		x.shapes = report.Shapes(n)
+		otherKinds := x.sortNodes(n)
 		if !slices.Equal(was, x.most) {
 			x.number++
 			x.sums++
-		} else if !slices.Equal(wasSum, x.sum) || !slices.EqualFunc(wasShapes, x.shapes, model.Resources.Equal) {
+		} else if !slices.Equal(wasSum, x.sum) || !slices.EqualFunc(wasShapes, x.shapes, model.Resources.Equal) || otherKinds {
 			x.sums++
 		}
 	}
 	return x.number
+}
+
+// sortNodes brings the kinds of nodes up to date, and reports whether they changed. Other objects than nodes change most often, and the
+// nodes are not read again for these.
+func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
+	at := uint64(1)
+	for _, version := range n.Object {
+		at += version // no version ever falls
+	}
+	if x.kindsAt == at {
+		return false
+	}
+	was := x.kinds
+	x.kindsAt, x.kinds = at, report.Kinds(n)
+	return !slices.EqualFunc(was, x.kinds, report.NodeKind.Equal)
 }
 
 // NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
@@ -78,5 +97,8 @@ func (v *Verdicts) NodeSizes() uint64 {
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (v *Verdicts) NeverStarts(j *model.Job) string {
 	v.sizes()
-	return report.NeverStarts(v.c, j, report.Sizes{Largest: v.ofNodes.most, Sum: v.ofNodes.sum, Shapes: v.ofNodes.shapes})
+	x := &v.ofNodes
+	return report.NeverStarts(v.c, j, report.Sizes{
+		Largest: x.most, Sum: x.sum, Shapes: x.shapes, Kinds: x.kinds, Apart: v.Plan.apart,
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
@@ -28,6 +29,8 @@ type Plan struct {
 	telling bool
 	// ofVolumes says that some predicate reads volumes, holdVolumes that what they say to a task holds for a while.
 	ofVolumes, holdVolumes bool
+
+	apart report.Apart // see report.Sizes
 }
 
 // classReads are what tells classes apart.
@@ -61,7 +64,7 @@ type Row struct {
 }
 
 func planOf(of *policy.Policy) *Plan {
-	cs := &Plan{}
+	cs := &Plan{apart: report.ApartBy(of.Filters)}
 	all := &rules.Reads{}
 	for _, r := range of.Predicates() {
 		p := cs.plan(r, all)

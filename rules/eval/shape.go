@@ -66,6 +66,29 @@ func comparisons(e ast.Expr) (out []Comparison) {
 	return out
 }
 
+// Conjuncts returns the paths that an expression joins by &&, written queue.path. ok is false if it contains anything else.
+func (e *Expr) Conjuncts() (paths []string, ok bool) {
+	if e.checked == nil {
+		return nil, false
+	}
+	return conjuncts(e.checked.Expr())
+}
+
+func conjuncts(e ast.Expr) (paths []string, ok bool) {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
+		path, ok := pathText(e)
+		return []string{path}, ok
+	}
+	for _, arg := range e.AsCall().Args() {
+		of, ok := conjuncts(arg)
+		if !ok {
+			return nil, false
+		}
+		paths = append(paths, of...)
+	}
+	return paths, true
+}
+
 // pathText is a path of fields as text.
 func pathText(e ast.Expr) (string, bool) {
 	switch e.Kind() {

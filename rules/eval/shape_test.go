@@ -50,3 +50,29 @@ func TestShape(t *testing.T) {
 		})
 	}
 }
+
+// TestConjuncts splits expressions that join paths by &&.
+func TestConjuncts(t *testing.T) {
+	s := testScope(t)
+	for expression, want := range map[string]string{
+		"b":                        "b",
+		"b && order.turn":          "b order.turn",
+		"b && (order.turn && b)":   "b order.turn b",
+		"b || order.turn":          "none",
+		"b && !order.turn":         "none",
+		"b && order.rank > 1":      "none",
+		"b && has(depot.labels.a)": "none",
+	} {
+		e, issues := Compile(s, source.NewText(expression), rules.Anything())
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		got := "none"
+		if paths, ok := e.Conjuncts(); ok {
+			got = strings.Join(paths, " ")
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", expression, got, want)
+		}
+	}
+}

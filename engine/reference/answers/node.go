@@ -177,7 +177,7 @@ func (x *Answers) NeverFits(t *model.Task, dim int) string {
 
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (x *Answers) NeverStarts(j *model.Job) string {
-	sizes := report.Sizes{Shapes: report.Shapes(&x.c.Nodes)}
+	sizes := report.Sizes{Shapes: report.Shapes(&x.c.Nodes), Kinds: report.Kinds(&x.c.Nodes), Apart: report.ApartBy(x.p.Filters)}
 	for dim := range x.c.Dims.Len() {
 		largest, sum := 0.0, 0.0
 		for _, row := range x.c.Nodes.ByOrder() {
