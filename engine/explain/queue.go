@@ -65,7 +65,7 @@ func (x *Cycle) terminating(q *model.Queue) string {
 			continue
 		}
 		for _, t := range j.Tasks {
-			if t.Status != model.Releasing && t.Status != model.Gone && (t.Status != model.Unknown || t.Object.DeletionTimestamp == nil) {
+			if !t.Leaves() && t.Status != model.Gone {
 				continue
 			}
 			pods++

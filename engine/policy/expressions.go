@@ -26,7 +26,9 @@ func (p *Policy) ReadsStuck() bool { return p.readsStuck }
 
 // stuckJobs reports whether a read includes the field stuck of a job.
 func stuckJobs(read rules.Read) bool {
-	return slices.ContainsFunc(read.Steps, func(s rules.Step) bool { return s.Member.Name == "stuck" && s.Member.Origin.Any(language.FromState) })
+	return slices.ContainsFunc(read.Steps, func(s rules.Step) bool {
+		return s.Member.Name == "stuck" && s.Member.Origin.Any(language.FromState)
+	})
 }
 
 // Expressions are all of the policy's.

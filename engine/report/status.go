@@ -106,16 +106,17 @@ func Short(message string) string {
 // leavingOnly says whether a gang that is not whole lacks nothing but members that are on their way out: none is there that
 // could be placed in their stead, so nothing of it is unschedulable, and what was said of it last stands until they are gone.
 func leavingOnly(j *model.Job) bool {
-	return j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Counts[model.Releasing] > 0 && j.Ready()+releasing(j) >= j.MinMember
+	leaving := releasing(j)
+	return j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && leaving > 0 && j.Ready()+leaving >= j.MinMember
 }
 
 // releasing is how many tasks hold a node on their way out.
 func releasing(j *model.Job) (n int64) {
-	if j.Counts[model.Releasing] == 0 {
+	if j.Counts[model.Releasing]+j.Counts[model.Unknown] == 0 {
 		return 0
 	}
 	for _, t := range j.Tasks {
-		if t.Status == model.Releasing && t.NodeName != "" {
+		if t.Leaves() && t.NodeName != "" {
 			n++
 		}
 	}

@@ -62,12 +62,13 @@ func (w *World) Delete(pod string) error {
 	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
 		wait = time.Duration(*s) * time.Second
 	}
+	grace := int64(wait / time.Second)
 	if life := w.lifeOf(p); life.Terminate > 0 {
 		wait = min(wait, life.Terminate)
 	}
 	p = p.DeepCopy()
 	due := w.now.Add(wait)
-	p.DeletionTimestamp = &metav1.Time{Time: due}
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: due}, &grace
 	w.leaving[manifest.IDOf(p)] = due
 	return w.put(p)
 }
