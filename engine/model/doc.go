@@ -34,6 +34,8 @@
 //	Unknown and unadmitted                 used                  request
 //	Succeeded, Failed                      -                     -
 //
+// A pod that its owner deleted with a long grace period (see lingers) is Unknown, so that nothing is promised its resources.
+//
 // Idle is allocatable - used and may be below 0; future idle is idle + releasing - pipelined. Devices (GPU) are held
 // by the tasks that are counted as used. The sums of the cluster do not contain unadmitted tasks (Task.Unadmitted).
 //
