@@ -490,7 +490,8 @@ func (m *metrics) register(into prometheus.Registerer) {
 		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 	}, []string{"path"})
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "celsius_admission_mistakes_total", Help: "Mistakes found in refused objects, by the kind of the object and by the row that found the mistake.",
+		Name: "celsius_admission_mistakes_total",
+		Help: "Mistakes found in refused objects, by the kind of the object and by the row that found the mistake.",
 	}, []string{"kind", "rule"})
 	m.broken = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "celsius_admission_failures_total",

@@ -254,7 +254,8 @@ func (x *Cycle) choose(step *policy.Step, t *model.Task) (p placed, found bool) 
 	return x.put(t, choice, volumes), true
 }
 
-// put moves a task to the chosen node. The task is allocated if it fits now. Otherwise it is pipelined. volumes are the volumes that must be bound before the pod.
+// put moves a task to the chosen node. The task is allocated if it fits now. Otherwise it is pipelined. volumes are the volumes that must
+// be bound before the pod.
 func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind) placed {
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{

@@ -63,7 +63,9 @@ func (t *Task) MayGo() bool {
 }
 
 // Leaves reports whether a pod is terminating, or its eviction is not done.
-func (t *Task) Leaves() bool { return t.Status == Releasing || t.Status == Unknown && t.Object.DeletionTimestamp != nil }
+func (t *Task) Leaves() bool {
+	return t.Status == Releasing || t.Status == Unknown && t.Object.DeletionTimestamp != nil
+}
 
 // Spare notes until when nobody is to evict a task, because that was refused; later versions of its pod keep it. It goes before the Apply
 // that forgets the eviction, which makes the change known.

@@ -10,6 +10,7 @@ package proof
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -111,6 +112,9 @@ type Cycle struct {
 	now   time.Time
 	began []model.Status       // by slot, before the cycle
 	bound map[*model.Task]bool // by the cycle
+	// What earlier cycles noted, which rows read: model.Past has the notes of this cycle afterwards.
+	stuck    map[string]bool
+	exceeded map[string]time.Time
 	txn   *model.Txn
 	wrong []Violation
 	patience
@@ -137,7 +141,7 @@ func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 	}
 	x := &Cycle{
 		c: c, p: p, now: now, bound: map[*model.Task]bool{}, began: make([]model.Status, c.Slots.Tasks.Len()),
-		patience: patience{enough: r.Enough},
+		patience: patience{enough: r.Enough}, stuck: maps.Clone(c.Past.Stuck), exceeded: maps.Clone(c.Past.Exceeded),
 	}
 	for _, t := range c.Tasks {
 		x.began[t.Slot] = t.Status
@@ -178,6 +182,9 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	if x.cut {
 		return nil
 	}
+	stuck, exceeded := x.c.Past.Stuck, x.c.Past.Exceeded
+	x.c.Past.Stuck, x.c.Past.Exceeded = x.stuck, x.exceeded
+	defer func() { x.c.Past.Stuck, x.c.Past.Exceeded = stuck, exceeded }()
 	x.wrong, x.txn = nil, x.c.Begin()
 	victims := x.victims(plan)
 	if len(plan.Evicts) == 0 {
