@@ -115,8 +115,8 @@ type Cycle struct {
 	// What earlier cycles noted, which rows read: model.Past has the notes of this cycle afterwards.
 	stuck    map[string]bool
 	exceeded map[string]time.Time
-	txn   *model.Txn
-	wrong []Violation
+	txn      *model.Txn
+	wrong    []Violation
 	patience
 }
 
