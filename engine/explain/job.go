@@ -315,13 +315,13 @@ func (x *Cycle) eviction(v *model.Evict) string {
 func (x *Cycle) standing(t *model.Task) string {
 	switch {
 	case t.Foreign:
-		return fmt.Sprintf("%s, another scheduler's", t.Status)
+		return fmt.Sprintf("%s, another scheduler's", t.Shown())
 	case t.Node == model.NoNode && t.Status == model.Pending:
 		return "Pending, as its job"
 	case t.Node == model.NoNode:
-		return t.Status.String()
+		return t.Shown().String()
 	}
-	return fmt.Sprintf("%s on %s", t.Status, x.cluster.Nodes.Rows[t.Node].Name)
+	return fmt.Sprintf("%s on %s", t.Shown(), x.cluster.Nodes.Rows[t.Node].Name)
 }
 
 // binding is where a pod went, what else there was, and the score by row.

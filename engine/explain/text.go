@@ -90,9 +90,13 @@ func indented(text string) string {
 // StatusCounts is how many pods of a job are in each status: "1 Pending, 2 Running", in the order of a pod's life.
 func StatusCounts(j *model.Job) string {
 	var parts []string
+	var counts [model.NumStatus]int
+	for _, t := range j.Tasks {
+		counts[t.Shown()]++
+	}
 	for s := range model.NumStatus {
-		if j.Counts[s] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", j.Counts[s], s))
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
 		}
 	}
 	if len(parts) == 0 {

@@ -67,6 +67,14 @@ func (t *Task) Leaves() bool {
 	return t.Status == Releasing || t.Status == Unknown && t.Object.DeletionTimestamp != nil
 }
 
+// Shown is the status that people read: a pod that leaves is Releasing, although nothing is promised its resources if it is Unknown.
+func (t *Task) Shown() Status {
+	if t.Leaves() {
+		return Releasing
+	}
+	return t.Status
+}
+
 // Spare notes until when nobody is to evict a task, because that was refused; later versions of its pod keep it. It goes before the Apply
 // that forgets the eviction, which makes the change known.
 func (t *Task) Spare(until time.Time) { t.Spared = until }

@@ -91,7 +91,7 @@ func podRows(w *World) [][]string {
 		if slices.Contains([]model.Status{model.Succeeded, model.Failed}, t.Status) {
 			node = "-"
 		}
-		rows = append(rows, []string{key, t.Status.String(), node, w.cluster.Dims.Text(shown(t.Request))})
+		rows = append(rows, []string{key, t.Shown().String(), node, w.cluster.Dims.Text(shown(t.Request))})
 	}
 	return rows
 }
