@@ -44,7 +44,7 @@ type tenancy struct {
 	pods   map[string]*corev1.Pod
 	ends   map[string]int // of terminating pods: the cycle in which they are gone
 	names  int
-	// binds counts bindings, waits promises on nodes with idle resources, refused the evictions that were refused.
+	// binds counts bindings, waits pods that no idle node takes before others are gone, refused the evictions that were refused.
 	binds, waits, refused int
 }
 
@@ -226,8 +226,8 @@ func (w *tenancy) play(cycles int) error {
 		if err := w.check(plan); err != nil {
 			return fmt.Errorf("cycle %d: %w", cycle, err)
 		}
-		for _, b := range plan.Pipelines {
-			if b.Reason.Site == policy.Bindable {
+		for i := range plan.Waits {
+			if plan.Waits[i].Reason.Site == policy.Bindable {
 				w.waits++
 			}
 		}

@@ -100,7 +100,7 @@ func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
 	}
-	if p := s.Policy(); p.ReadsStuck() {
+	if p := s.Policy(); p.ReadsWaits() {
 		x.lasting.room = &report.Room{
 			Lacked: p.LacksRoom, NeverFits: func(t *model.Task) bool { return s.NeverFits(t) != "" },
 			NeverStarts: func(j *model.Job) bool { return s.NeverStarts(j) != "" },

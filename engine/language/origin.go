@@ -18,6 +18,7 @@ const (
 	FromHeld                              // of a queue: the sum of what its tasks hold, whichever of them hold it
 	FromAmounts                           // of a node: what its number among those that are alike tells (alike)
 	FromMeasures                          // of a node: what was measured of it, which has an age
+	FromWaits                             // of a job: what the last cycle found about what its pods wait for
 	ToParts                               // leads to parts of it
 	ToMembers                             // leads to what touches it by each of its changes
 
@@ -49,7 +50,7 @@ const (
 const FromAnswers = FromStarving | FromReady
 
 // FromOwn is what an object itself tells of: it is touched where anything of this changes.
-const FromOwn = FromIdentity | FromSpec | FromState | FromHeld | FromAmounts | FromMeasures | FromTerms | ToParts | ToMembers
+const FromOwn = FromIdentity | FromSpec | FromState | FromHeld | FromAmounts | FromMeasures | FromWaits | FromTerms | ToParts | ToMembers
 
 // Undeclared lists what of a vocabulary does not say what it reads: nothing could be remembered of it.
 func Undeclared(v rules.Vocabulary) (out []string) {

@@ -553,8 +553,8 @@ func (t *Task) assume(d *Dims, old *Task) {
 		t.keep(d, old)
 		t.recorded = false // its pod may be bound otherwise
 		t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
-	case (going || old.Status == Releasing && t.Object.DeletionTimestamp != nil) && bound && t.NodeName == old.NodeName:
-		t.Status = Releasing // a pod that was evicted stays so, whatever its grace period
+	case going && bound && t.NodeName == old.NodeName:
+		t.Status = Releasing
 	}
 	t.keepVolumes(old)
 }

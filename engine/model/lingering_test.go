@@ -19,12 +19,8 @@ func deletedWith(grace time.Duration) func(*corev1.Pod) {
 // A pod that its owner deleted with a long grace period is in use on its node until it is gone: nothing is promised its resources, and it is no
 // victim. A pod that was evicted is being released, whatever its grace period.
 func TestLongGracePeriods(t *testing.T) {
-	evicted := func(p *corev1.Pod) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-		})
-	}
-	notAnyMore := func(p *corev1.Pod) { evicted(p); p.Status.Conditions[0].Status = corev1.ConditionFalse }
+	notAnyMore := func(p *corev1.Pod) { marked(p); p.Status.Conditions[0].Status = corev1.ConditionFalse }
+	byAPI := func(p *corev1.Pod) { marked(p); p.Status.Conditions[0].Reason = "EvictionByEvictionAPI" }
 	year := 365 * 24 * time.Hour
 	for _, tt := range []struct {
 		name      string
@@ -37,7 +33,8 @@ func TestLongGracePeriods(t *testing.T) {
 		{"five minutes", []func(*corev1.Pod){deletedWith(5 * time.Minute)}, Releasing, 2},
 		{"more than five minutes", []func(*corev1.Pod){deletedWith(5*time.Minute + time.Second)}, Unknown, 0},
 		{"a year", []func(*corev1.Pod){deletedWith(year)}, Unknown, 0},
-		{"a year, evicted", []func(*corev1.Pod){deletedWith(year), evicted}, Releasing, 2},
+		{"a year, evicted", []func(*corev1.Pod){deletedWith(year), marked}, Releasing, 2},
+		{"a year, evicted through the Eviction API", []func(*corev1.Pod){deletedWith(year), byAPI}, Releasing, 2},
 		{"a year, an eviction that was refused", []func(*corev1.Pod){deletedWith(year), notAnyMore}, Unknown, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,18 +55,23 @@ func TestLongGracePeriods(t *testing.T) {
 	}
 }
 
-// A pod that a cycle evicted stays Releasing when its deletion shows, and after each later version.
+// A pod that a cycle evicted stays Releasing when its deletion shows: the scheduler marks it before the eviction.
 func TestEvictedPodsStayReleasing(t *testing.T) {
 	c := cluster(t, node("n1", "cpu=4 pods=9"), pod("train-0", "cpu=1", on("n1")))
 	x := c.Begin()
 	x.Evict(c.Tasks["a/train-0"])
 	x.Commit()
-	for version := range 3 {
-		p := pod("train-0", "cpu=1", on("n1"), deletedWith(time.Hour))
-		p.Labels = map[string]string{"version": string(rune('a' + version))}
-		c.Apply(Delta{Object: p})
+	for version, edits := range [][]func(*corev1.Pod){{on("n1"), marked}, {on("n1"), marked, deletedWith(time.Hour)}} {
+		c.Apply(Delta{Object: pod("train-0", "cpu=1", edits...)})
 		if got := c.Tasks["a/train-0"].Status; got != Releasing {
 			t.Fatalf("version %d: the task is %s, want Releasing", version, got)
 		}
 	}
+}
+
+// marked has the condition of a pod that a scheduler evicts.
+func marked(p *corev1.Pod) {
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+	})
 }

@@ -40,7 +40,7 @@ func (c *compiler) pipeline(spec source.Value) {
 		}
 	}
 	c.p.Layout.Pipeline = language.StringList(c.p.Pipeline)
-	c.p.readsStuck = slices.ContainsFunc(c.p.Expressions(), func(e *eval.Expr) bool { return slices.ContainsFunc(e.Reads.All, stuckJobs) })
+	c.p.readsWaits = slices.ContainsFunc(c.p.Expressions(), func(e *eval.Expr) bool { return slices.ContainsFunc(e.Reads.All, ofWaits) })
 }
 
 func suggestList(words []string) string {

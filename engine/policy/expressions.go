@@ -21,15 +21,10 @@ func (p *Policy) ReadsMeasures() bool {
 
 func ofMeasures(read rules.Read) bool { return AnyOf(read, language.FromMeasures) }
 
-// ReadsStuck reports whether anything in the policy reads the field stuck of jobs.
-func (p *Policy) ReadsStuck() bool { return p.readsStuck }
+// ReadsWaits reports whether anything in the policy reads what the last cycle found about what the pods of a job wait for.
+func (p *Policy) ReadsWaits() bool { return p.readsWaits }
 
-// stuckJobs reports whether a read includes the field stuck of a job.
-func stuckJobs(read rules.Read) bool {
-	return slices.ContainsFunc(read.Steps, func(s rules.Step) bool {
-		return s.Member.Name == "stuck" && s.Member.Origin.Any(language.FromState)
-	})
-}
+func ofWaits(read rules.Read) bool { return AnyOf(read, language.FromWaits) }
 
 // Expressions are all of the policy's.
 func (p *Policy) Expressions() []*eval.Expr {

@@ -35,7 +35,7 @@ type Policy struct {
 	Trees      map[*rules.Member]*QuotaTree // by the members that lead along them
 	computed   map[*rules.Member]*Attribute // by the members that read them
 	Layout     language.Layout
-	readsStuck bool
+	readsWaits bool
 	written    source.Value
 }
 

@@ -70,7 +70,7 @@ func (x *cycle) listWaits() (stuck []*model.Job) {
 	for _, j := range report.ByQueue(x.c) {
 		waits := x.waits.List(j, x.places[j], x.SortTasks)
 		x.plan.Waits = append(x.plan.Waits, waits...)
-		if x.p.ReadsStuck() && report.MayWait(j) && report.Stuck(j, waits, x.room()) != x.c.IsStuck(j) {
+		if x.p.ReadsWaits() && report.MayWait(j) && report.Stuck(j, waits, x.room()) != x.c.IsStuck(j) {
 			stuck = append(stuck, j)
 		}
 	}

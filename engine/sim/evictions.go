@@ -92,6 +92,9 @@ func (w *World) evict(e *model.Evict) error {
 		return err
 	}
 	w.history.evicted(manifest.IDOf(p), e, w.now)
+	if p, err = w.marked(p); err != nil {
+		return err
+	}
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner != nil {
 		if job, ok := w.objects[manifest.ID{Kind: "Job", Namespace: p.Namespace, Name: owner.Name}].(*batchv1alpha1.Job); ok {
@@ -100,6 +103,15 @@ func (w *World) evict(e *model.Evict) error {
 	}
 	w.again[manifest.IDOf(p)] = w.written[manifest.IDOf(p)] != nil
 	return w.Delete(e.Task)
+}
+
+// marked writes the condition of a pod that is evicted, as the scheduler does before it asks for the eviction.
+func (w *World) marked(p *corev1.Pod) (*corev1.Pod, error) {
+	p = p.DeepCopy()
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+	})
+	return p, w.put(p)
 }
 
 // evicted does what follows upon the eviction of a pod of the Job.

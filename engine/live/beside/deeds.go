@@ -145,7 +145,7 @@ func KeepMarks(strip func(any) (any, error)) func(any) (any, error) {
 		}
 		var marks []corev1.PodCondition
 		for _, c := range pod.Status.Conditions {
-			if isMark(c) {
+			if isMark(c) && c.Type != corev1.DisruptionTarget { // strip keeps these
 				marks = append(marks, c)
 			}
 		}

@@ -187,7 +187,7 @@ func stripPod(p *corev1.Pod) {
 		Phase: p.Status.Phase, Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources,
 		NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
 		Conditions: filter(p.Status.Conditions, func(c *corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending
+			return c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending || c.Type == corev1.DisruptionTarget
 		}),
 		ContainerStatuses:     resized(p.Status.ContainerStatuses, p.Spec.Containers),
 		InitContainerStatuses: resized(p.Status.InitContainerStatuses, p.Spec.InitContainers),
