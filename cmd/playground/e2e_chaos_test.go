@@ -426,7 +426,9 @@ func TestKilledAtRandom(t *testing.T) {
 	}
 	h := witness.Report()
 	h.Check(w)
-	if most := h.most[corev1.ResourceCPU]; most != full.MilliValue() {
+	// A gang takes no place before terminating pods of its queue have left room for all of it, so less than one gang can stay free.
+	const gang = 10_000 // of 10 pods, in thousandths of a core
+	if most := h.most[corev1.ResourceCPU]; most <= full.MilliValue()-gang {
 		t.Errorf("the pods of the queue held at most %dm of cpu; the jobs request more than the %s that it may hold", most, full.String())
 	}
 	if n := h.bound(); n < bindings {
