@@ -193,8 +193,8 @@ func jobFields() []*rules.Member {
 		field("admittedAt", cel.TimestampType, FromState, rules.ByAdmit,
 			"when it was let in; creation of the PodGroup, where the scheduler that runs did not let it in",
 			func(j v) ref.Val { return types.Timestamp{Time: admittedAt(j.Of)} }),
-		boolField("stuck", FromState|FromWaits, rules.ByObject, "the last cycle found that none of its pods waits for room, so the job would not start if "+
-			"other pods left: no node accepts them for another reason, its queue or a gate holds them, or its gang lacks pods",
+		boolField("stuck", FromState|FromWaits, rules.ByObject, "the last cycle found that none of its pods waits for room, so the job would "+
+			"not start if other pods left: no node accepts them for another reason, its queue or a gate holds them, or its gang lacks pods",
 			func(j v) bool { return j.World.c.IsStuck(j.Of) }),
 		boolField("admittedNow", FromState, rules.ByAdmit, "let in by admit in this cycle", func(j v) bool { return j.Of.AdmittedNow }),
 		field("labels", stringMapType(), FromSpec, rules.ByObject, "labels of the PodGroup",

@@ -16,8 +16,8 @@ func deletedWith(grace time.Duration) func(*corev1.Pod) {
 	}
 }
 
-// A pod that its owner deleted with a long grace period is in use on its node until it is gone: nothing is promised its resources, and it is no
-// victim. A pod that was evicted is being released, whatever its grace period.
+// A pod that its owner deleted with a long grace period is in use on its node until it is gone: nothing is promised its resources, and it
+// is no victim. A pod that was evicted is being released, whatever its grace period.
 func TestLongGracePeriods(t *testing.T) {
 	notAnyMore := func(p *corev1.Pod) { marked(p); p.Status.Conditions[0].Status = corev1.ConditionFalse }
 	byAPI := func(p *corev1.Pod) { marked(p); p.Status.Conditions[0].Reason = "EvictionByEvictionAPI" }
