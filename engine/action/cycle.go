@@ -103,7 +103,7 @@ func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	if p := s.Policy(); p.ReadsWaits() {
 		x.lasting.room = &report.Room{
 			Lacked: p.LacksRoom, NeverFits: func(t *model.Task) bool { return s.NeverFits(t) != "" },
-			NeverStarts: func(j *model.Job) bool { return s.NeverStarts(j) != "" },
+			NeverStarts: s.GangNeverStarts,
 		}
 	}
 	m.jobs.begin(x)

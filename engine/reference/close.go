@@ -81,7 +81,7 @@ func (x *cycle) listWaits() (stuck []*model.Job) {
 func (x *cycle) room() *report.Room {
 	return &report.Room{
 		Lacked: x.p.LacksRoom, NeverFits: func(t *model.Task) bool { return x.fitsNowhere(t) != "" },
-		NeverStarts: func(j *model.Job) bool { return x.NeverStarts(j) != "" },
+		NeverStarts: x.GangNeverStarts,
 	}
 }
 

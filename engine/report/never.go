@@ -84,10 +84,46 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 		return ""
 	}
 	pods := waitingPods(c, j)
-	for _, why := range []func(*model.Cluster, *model.Job, *alikePods, int, Sizes) string{notOffered, tooLarge} {
+	return cmp.Or(fitsNoNode(c, pods, sizes), gangTooLarge(c, j, pods, sizes), tooFewPlaces(c, j, sizes))
+}
+
+// GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
+// not needed for that keeps no job from starting, however large it is.
+func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
+	if j.Orphan || len(c.Nodes.Index) == 0 {
+		return false
+	}
+	pods := waitingPods(c, j)
+	var small []alikePods
+	for i := range pods {
+		if fitsNoNode(c, pods[i:i+1], sizes) == "" {
+			small = append(small, pods[i])
+		}
+	}
+	missing, roles := missingPods(j)
+	lacks := func(missing int64, role string) bool { // the pods that fit a node are fewer than must start together, but those known are not
+		return missing > 0 && countOf(pods, role) >= missing && countOf(small, role) < missing
+	}
+	return lacks(missing, "") || slices.ContainsFunc(roles, func(r missingRole) bool { return lacks(r.missing, r.Name) }) ||
+		gangTooLarge(c, j, small, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+}
+
+// countOf counts pods of a role; "" is every role.
+func countOf(pods []alikePods, role string) (count int64) {
+	for i := range pods {
+		if role == "" || pods[i].Role == role {
+			count += pods[i].count
+		}
+	}
+	return count
+}
+
+// fitsNoNode states why the first of some pods that fits no node does not, even if the nodes were empty; "" if each of them fits one.
+func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
+	for _, why := range []func(*model.Cluster, *alikePods, int, Sizes) string{notOffered, tooLarge} {
 		for i := range pods {
 			for _, dim := range c.Nodes.Dims() {
-				if text := why(c, j, &pods[i], dim, sizes); text != "" {
+				if text := why(c, &pods[i], dim, sizes); text != "" {
 					return text
 				}
 			}
@@ -98,7 +134,7 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 			return text
 		}
 	}
-	return cmp.Or(gangTooLarge(c, j, pods, sizes), tooFewPlaces(c, j, sizes))
+	return ""
 }
 
 // waitingPods are the pods of a job that have no node, and those that do not exist yet, by role and request.
@@ -137,7 +173,7 @@ func (p *alikePods) name() string {
 }
 
 // notOffered states that pods request a resource that no node offers.
-func notOffered(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes) string {
+func notOffered(c *model.Cluster, p *alikePods, dim int, sizes Sizes) string {
 	if !p.Request.Has(dim) || p.Request[dim] <= model.Slack || sizes.Largest.Get(dim) > 0 {
 		return ""
 	}
@@ -161,7 +197,7 @@ func NotOffered(dims *model.Dims, dim int, largest model.Resources) string {
 }
 
 // tooLarge states that pods request more of a dimension than the largest node allocates, and through which init container.
-func tooLarge(c *model.Cluster, _ *model.Job, p *alikePods, dim int, sizes Sizes) string {
+func tooLarge(c *model.Cluster, p *alikePods, dim int, sizes Sizes) string {
 	if !p.Request.Has(dim) || p.Request[dim] <= sizes.Largest.Get(dim)+model.Slack {
 		return ""
 	}
@@ -230,9 +266,10 @@ func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes)
 	if dim < 0 {
 		return ""
 	}
+	missing, _ := missingPods(j)
 	request, all := c.Dims.AmountTexts(dim, sum, sizes.Sum.Get(dim))
 	return fmt.Sprintf("the %s that must start together request %s %s, but all nodes together have %s: the job can never start; "+
-		"request less, lower minAvailable, or add nodes", counted(j.MinMember-j.Ready(), "pod"), c.Dims.Name(dim), request, all)
+		"request less, lower minAvailable, or add nodes", counted(missing, "pod"), c.Dims.Name(dim), request, all)
 }
 
 // gangExceeds returns the first dimension of which the pods that must start together request more than a limit, and how much they request;
@@ -240,7 +277,7 @@ func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes)
 func gangExceeds(
 	c *model.Cluster, j *model.Job, pods []alikePods, limit func(dim int) (most float64, limited bool),
 ) (dim int, sum float64) {
-	missing := j.MinMember - j.Ready()
+	missing, _ := missingPods(j)
 	if missing < 1 {
 		return -1, 0
 	}
@@ -271,7 +308,7 @@ func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 		return ""
 	}
 	who := "the pod requests"
-	if missing := j.MinMember - j.Ready(); missing > 1 {
+	if missing, _ := missingPods(j); missing > 1 {
 		who = fmt.Sprintf("the %s that must start together request", counted(missing, "pod"))
 	}
 	request, most := c.Dims.AmountTexts(dim, sum, q.Capability.Get(dim))

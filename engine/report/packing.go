@@ -120,16 +120,9 @@ type apart struct {
 // tooFewPlaces states that the nodes of the cluster can hold too few of the pods that must start together, all of a job or of a role, even
 // if all nodes were empty. It only considers how many of these pods each node can hold, so that it never names a gang that could start.
 func tooFewPlaces(c *model.Cluster, j *model.Job, sizes Sizes) string {
-	unknown := j.Counts[model.Unknown] // they may run again
-	missing := j.MinMember - j.Ready() - unknown
-	missingOf := func(r *model.Role) int64 { return r.Min - r.Holding() - r.Counts[model.Succeeded] - unknown }
-	var roles []*model.Role
-	for _, r := range j.Roles {
-		if j.MinMember >= j.RoleMinTotal && missingOf(r) > 1 { // the minimums of roles count only if minAvailable covers them
-			roles = append(roles, r)
-		}
-	}
-	if sizes.Kinds == nil || missing < 2 && len(roles) == 0 { // each pod fits some node: NeverStarts has checked that
+	missing, roles := missingPods(j)
+	roles = slices.DeleteFunc(roles, func(r missingRole) bool { return r.missing < 2 })
+	if sizes.Kinds == nil || missing < 2 && len(roles) == 0 { // the callers have checked whether each pod fits some node
 		return ""
 	}
 	gang := packing{dims: c.Dims, kinds: sizes.Kinds, pods: gangPods(c, j, sizes.Apart)}
@@ -139,11 +132,29 @@ func tooFewPlaces(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	for _, r := range roles {
 		one := gang
 		one.pods = slices.DeleteFunc(slices.Clone(gang.pods), func(p similarPods) bool { return p.role != r.Name })
-		if text := one.tooFew(missingOf(r), "pods of task "+r.Name, "minAvailable of task "+r.Name); text != "" {
+		if text := one.tooFew(r.missing, "pods of task "+r.Name, "minAvailable of task "+r.Name); text != "" {
 			return text
 		}
 	}
 	return ""
+}
+
+// missingRole is a role of which pods must start together, and how many of them.
+type missingRole struct {
+	*model.Role
+	missing int64
+}
+
+// missingPods returns how many pods of a job must start together, of all roles and of each that needs any.
+func missingPods(j *model.Job) (missing int64, roles []missingRole) {
+	unknown := j.Counts[model.Unknown] // they may run again
+	for _, r := range j.Roles {
+		n := r.Min - r.Holding() - r.Counts[model.Succeeded] - unknown
+		if j.MinMember >= j.RoleMinTotal && n > 0 { // the minimums of roles count only if minAvailable covers them
+			roles = append(roles, missingRole{r, n})
+		}
+	}
+	return j.MinMember - j.Ready() - unknown, roles
 }
 
 // gangPods are the pods of a job that have no node, and those that do not exist yet, by role. Ports and terms of the latter are

@@ -372,14 +372,14 @@ func TestNodeKinds(t *testing.T) {
 	}
 }
 
-// TestGangThatFitsIsNeverNamed compares NeverStarts with every way to place a small gang on a small cluster.
+// TestGangThatFitsIsNeverNamed compares NeverStarts and GangNeverStarts with every way to place a small gang on a small cluster.
 func TestGangThatFitsIsNeverNamed(t *testing.T) {
 	t.Parallel()
-	named, fitting := 0, 0
+	named, fitting, larger, never := 0, 0, 0, 0
 	try := func(t *rapid.T) {
 		c, j := clusterOf(t, drawGang(t)...)
 		apart := report.Apart{HostPorts: rapid.Bool().Draw(t, "ports are read"), PodAffinity: rapid.Bool().Draw(t, "terms are read")}
-		why := report.NeverStarts(c, j, sizesOf(c, apart))
+		why, gang := report.NeverStarts(c, j, sizesOf(c, apart)), report.GangNeverStarts(c, j, sizesOf(c, apart))
 		x := &placer{c: c, j: j, apart: apart, on: map[*model.Task]int32{}}
 		for _, task := range j.Tasks {
 			if task.Waits() {
@@ -387,8 +387,16 @@ func TestGangThatFitsIsNeverNamed(t *testing.T) {
 			}
 		}
 		starts := x.starts(0)
-		if starts {
+		switch {
+		case starts && gang:
+			t.Fatalf("it never starts, but it can be placed: %v", x.text())
+		case starts:
 			fitting++
+			if why != "" { // of a pod that it does not need
+				larger++
+			}
+		case gang:
+			never++
 		}
 		if strings.HasPrefix(why, "the nodes can hold") {
 			named++
@@ -402,9 +410,11 @@ func TestGangThatFitsIsNeverNamed(t *testing.T) {
 			try(t)
 		}
 	})
-	t.Logf("%d gangs are named, %d can start", named, fitting)
-	if named == 0 || fitting == 0 {
-		t.Errorf("%d gangs are named, %d can start: want some of both", named, fitting)
+	counts := fmt.Sprintf("%d gangs are named, %d never start, %d can start, %d of them with a pod larger than every node", named, never,
+		fitting, larger)
+	t.Log(counts)
+	if named == 0 || never == 0 || larger == 0 || fitting == larger {
+		t.Errorf("%s: want some of each", counts)
 	}
 }
 
@@ -419,7 +429,8 @@ func drawGang(t *rapid.T) (objects []any) {
 	pods := 0
 	for range rapid.IntRange(1, 3).Draw(t, "kinds of pods") {
 		task, edits := draw("task", "master", "worker"), drawPodEdits(draw)
-		requests := draw("requests", "", "cpu=1", "cpu=2 memory=1", "memory=3", "memory=3", "cpu=2 memory=3")
+		requests := draw("requests", "", "cpu=1", "cpu=2 memory=1", "memory=3", "memory=3", "cpu=2 memory=3", "cpu=9",
+			"memory=6")
 		for range rapid.IntRange(1, 3).Draw(t, "pods") {
 			name := fmt.Sprintf("nccl-%d", pods)
 			status := draw("status", "Pending", "Pending", "Pending", "Pending", "Pending", "Succeeded", "Unknown")

@@ -11,7 +11,7 @@ import (
 type Room struct {
 	// Lacked reports whether a row, or the scheduler itself, refuses for want of room.
 	Lacked func(why model.Reason) bool
-	// NeverFits reports whether a task asks for more than any node has, and NeverStarts whether a job does for all nodes together.
+	// NeverFits reports whether a task asks for more than any node has, and NeverStarts what GangNeverStarts does of a job.
 	NeverFits   func(*model.Task) bool
 	NeverStarts func(*model.Job) bool
 }

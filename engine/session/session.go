@@ -231,6 +231,9 @@ func (s *Session) NodeSizes() uint64 { return s.verdicts.NodeSizes() }
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStarts(j) }
 
+// GangNeverStarts reports whether the pods of a job that must start together can never start on the nodes that the cluster has.
+func (s *Session) GangNeverStarts(j *model.Job) bool { return s.verdicts.GangNeverStarts(j) }
+
 // ReadsOpen reports whether the row of a reason depends on whether the queue is open.
 func (s *Session) ReadsOpen(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() }
 

@@ -96,9 +96,16 @@ func (v *Verdicts) NodeSizes() uint64 {
 
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
 func (v *Verdicts) NeverStarts(j *model.Job) string {
+	return report.NeverStarts(v.c, j, v.reportSizes())
+}
+
+// GangNeverStarts reports whether the pods of a job that must start together can never start on the nodes that the cluster has.
+func (v *Verdicts) GangNeverStarts(j *model.Job) bool {
+	return report.GangNeverStarts(v.c, j, v.reportSizes())
+}
+
+func (v *Verdicts) reportSizes() report.Sizes {
 	v.sizes()
 	x := &v.ofNodes
-	return report.NeverStarts(v.c, j, report.Sizes{
-		Largest: x.most, Sum: x.sum, Shapes: x.shapes, Kinds: x.kinds, Apart: v.Plan.apart,
-	})
+	return report.Sizes{Largest: x.most, Sum: x.sum, Shapes: x.shapes, Kinds: x.kinds, Apart: v.Plan.apart}
 }

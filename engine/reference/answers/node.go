@@ -176,7 +176,14 @@ func (x *Answers) NeverFits(t *model.Task, dim int) string {
 }
 
 // NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
-func (x *Answers) NeverStarts(j *model.Job) string {
+func (x *Answers) NeverStarts(j *model.Job) string { return report.NeverStarts(x.c, j, x.sizes()) }
+
+// GangNeverStarts reports whether the pods of a job that must start together can never start on the nodes that the cluster has.
+func (x *Answers) GangNeverStarts(j *model.Job) bool {
+	return report.GangNeverStarts(x.c, j, x.sizes())
+}
+
+func (x *Answers) sizes() report.Sizes {
 	sizes := report.Sizes{Shapes: report.Shapes(&x.c.Nodes), Kinds: report.Kinds(&x.c.Nodes), Apart: report.ApartBy(x.p.Filters)}
 	for dim := range x.c.Dims.Len() {
 		largest, sum := 0.0, 0.0
@@ -187,7 +194,7 @@ func (x *Answers) NeverStarts(j *model.Job) string {
 		sizes.Largest.Set(dim, largest)
 		sizes.Sum.Set(dim, sum)
 	}
-	return report.NeverStarts(x.c, j, sizes)
+	return sizes
 }
 
 // VolumePlaces states where the volumes of a pod are; "" if every node reaches them.
