@@ -3,6 +3,7 @@ package action
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/eviction"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -20,13 +21,14 @@ func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 			return false
 		}
 		x.s.SortTasks(todo.tasks)
-		if x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, sumOf(todo.tasks)).Yes {
+		tasks := x.mayTake(j, todo.tasks)
+		if len(tasks) == 0 {
 			return false
 		}
 		before := x.txn.Mark()
-		n, found := x.gangs.StableRoom(j, todo.tasks)
+		n, found := x.gangs.StableRoom(j, tasks)
 		x.gangs.TellInVain(j, found || some)
-		if !found || n.Placing() {
+		if !found || n.Placing() || !x.mayTakeRoom(j, tasks, &n) {
 			x.txn.Rollback(before)
 			return false
 		}
@@ -44,6 +46,34 @@ func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 	}
 	todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return t.Status != model.Pending })
 	return !todo.empty() && x.jobPasses(x.step, policy.KeyJobs, j)
+}
+
+// mayTake returns the tasks, in their order, for which their queue may take room by force together. It leaves out the others.
+func (x *force) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
+	if !x.step.Gate(policy.Preemptive) || x.s.Preemptive(j, sumOf(tasks)).Yes {
+		return tasks
+	}
+	var sum, refused model.Resources
+	for _, t := range tasks {
+		if refused != nil && t.Request.Equal(refused) {
+			continue // as the one before
+		}
+		if with := sum.Add(t.Request); x.s.Preemptive(j, with).Yes {
+			out, sum, refused = append(out, t), with, nil
+		} else {
+			refused = t.Request
+		}
+	}
+	return out
+}
+
+// mayTakeRoom asks the gate again if only some of the tasks that it was asked about have room.
+func (x *force) mayTakeRoom(j *model.Job, tasks []*model.Task, n *eviction.Need) (may bool) {
+	if !x.step.Gate(policy.Preemptive) || len(n.Rooms) == len(tasks) {
+		return true
+	}
+	x.gangs.Before(n, func() { may = x.s.Preemptive(j, sumOf(n.Tasks())).Yes })
+	return may
 }
 
 // sumOf is what some tasks ask for.

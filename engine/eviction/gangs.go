@@ -29,6 +29,14 @@ func (n *Need) Placing() bool {
 	return !slices.ContainsFunc(n.Rooms, func(r Room) bool { return !r.Placing })
 }
 
+// Tasks are those that it has places for.
+func (n *Need) Tasks() (out []*model.Task) {
+	for _, r := range n.Rooms {
+		out = append(out, r.Task)
+	}
+	return out
+}
+
 // Victims are those who go for it.
 func (n *Need) Victims() []*model.Task { return victimsOf(n.Units) }
 
@@ -205,6 +213,19 @@ func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
 	can := len(spareable(j, victimsOf(units))) == len(units)
 	x.Txn.Rollback(before)
 	return can
+}
+
+// Before asks a question as things were before a need was found.
+func (x *Gangs) Before(n *Need, ask func()) {
+	before := x.Txn.Mark()
+	defer x.Txn.Rollback(before)
+	for _, r := range n.Rooms {
+		x.Txn.Unplace(r.Task)
+	}
+	for i := range n.Units {
+		x.stays(&n.Units[i])
+	}
+	ask()
 }
 
 // goes treats the pods of a unit as evicted.

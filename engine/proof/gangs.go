@@ -160,11 +160,6 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 			x.txn.Unplace(p.task)
 		}
 		var asked [][]*model.Task
-		var tasks []*model.Task
-		for _, p := range need {
-			tasks = append(tasks, p.task)
-		}
-		measured{x}.due(step, tasks...)
 		for i, v := range victims {
 			x.giveBack(v)
 			if i == 0 || !v.evict.Whole || !victims[i-1].evict.Whole || victims[i-1].task.Job != v.task.Job {
@@ -172,6 +167,7 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 			}
 			asked[len(asked)-1] = append(asked[len(asked)-1], v.task)
 		}
+		measured{x}.due(step, need...)
 		for _, v := range victims {
 			if !x.Condition(step.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, v.task, scope), "") || v.task.Spared.After(x.now) {
 				x.violated(Candidate, t.Key, v.task.Key, "the step is not about it")

@@ -60,18 +60,36 @@ func comparesBy(let, order *policy.Rule) bool {
 	return false
 }
 
-// due checks that the queue of tasks that are promised room may take by force what they ask for, where the step heeds that.
-func (x measured) due(step *policy.Step, tasks ...*model.Task) {
+// due checks that the queue of tasks that are promised room may take by force what they ask for, where the step heeds that. A job can have
+// several turns, so it may take some first, and others once these have their places.
+func (x measured) due(step *policy.Step, need ...*promise) {
 	if !step.Gate(policy.Preemptive) {
 		return
 	}
-	var asks model.Resources
-	for _, t := range tasks {
-		asks = asks.Add(t.Request)
-	}
-	if a := x.All(policy.Preemptive, x.Frame().OfJob(tasks[0].Job).OfRequest(asks)); !a.Yes {
-		x.violated(Progress, tasks[0].Key, "", "its queue may not take so much by force: %s", said(a))
-	}
+	x.tried(func() {
+		for len(need) > 0 {
+			first, why := 0, policy.Answer{}
+			for n := len(need); n > 0 && first == 0; n-- {
+				var asks model.Resources
+				for _, p := range need[:n] {
+					asks = asks.Add(p.task.Request)
+				}
+				if a := x.All(policy.Preemptive, x.Frame().OfJob(need[0].task.Job).OfRequest(asks)); a.Yes {
+					first = n
+				} else if n == len(need) {
+					why = a
+				}
+			}
+			if first == 0 {
+				x.violated(Progress, need[0].task.Key, "", "its queue may not take so much by force: %s", said(why))
+				return
+			}
+			for _, p := range need[:first] {
+				x.again(p, p.row)
+			}
+			need = need[first:]
+		}
+	})
 }
 
 // beyond is, by each row of beyondDue, how much the queues of both sides together hold beyond what they are due.

@@ -321,7 +321,7 @@ func (x *Cycle) legal(p *promise) {
 			x.giveBack(v)
 			tasks = append(tasks, v.task)
 		}
-		measured{x}.due(p.step, p.task)
+		measured{x}.due(p.step, p)
 		for _, v := range p.victims {
 			switch {
 			case x.Condition(p.step.Condition(policy.KeyCandidates), x.Frame().OfVictim(p.task, v.task, scope), "") && !v.task.Spared.After(x.now):

@@ -41,17 +41,14 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 	for ended := false; !ended; {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
 		x.SortTasks(tasks)
-		var all model.Resources
-		for _, t := range tasks {
-			all = all.Add(t.Request)
-		}
-		if len(tasks) == 0 || x.Step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(all)).Yes {
+		may := x.mayTake(j, tasks)
+		if len(may) == 0 {
 			return needs, nil
 		}
 		before := x.Txn.Mark()
-		n, found := x.stableRoom(j, tasks)
+		n, found := x.stableRoom(j, may)
 		x.tellInVain(j, nil, found || len(needs) > 0)
-		if !found || n.Placing() {
+		if !found || n.Placing() || len(n.Rooms) < len(may) && !x.mayTakeRoom(j, n) {
 			x.Txn.Rollback(before)
 			return needs, nil
 		}
@@ -62,6 +59,43 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 		return needs, nil
 	}
 	return needs, slices.DeleteFunc(tasks, func(t *model.Task) bool { return t.Status != model.Pending })
+}
+
+// permitted asks whether the queue of a job may take an amount by force.
+func (x *Gangs) permitted(j *model.Job, amount model.Resources) bool {
+	return !x.Step.Gate(policy.Preemptive) || x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(amount)).Yes
+}
+
+// mayTake returns the tasks, in their order, for which the queue may take room by force together. It leaves out the others.
+func (x *Gangs) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
+	var all, sum model.Resources
+	for _, t := range tasks {
+		all = all.Add(t.Request)
+	}
+	if x.permitted(j, all) {
+		return tasks
+	}
+	for _, t := range tasks {
+		if x.permitted(j, sum.Add(t.Request)) {
+			out, sum = append(out, t), sum.Add(t.Request)
+		}
+	}
+	return out
+}
+
+// mayTakeRoom asks whether the queue may take what a need has places for, as things were before it was found.
+func (x *Gangs) mayTakeRoom(j *model.Job, n Need) bool {
+	before := x.Txn.Mark()
+	defer x.Txn.Rollback(before)
+	var sum model.Resources
+	for _, r := range n.Rooms {
+		sum = sum.Add(r.Task.Request)
+		x.Txn.Unplace(r.Task)
+	}
+	for _, u := range n.Units {
+		x.stay(u)
+	}
+	return x.permitted(j, sum)
 }
 
 // stableRoom finds room for a gang that nobody takes back.
