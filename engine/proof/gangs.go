@@ -96,7 +96,7 @@ func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 		return
 	}
 	x.World().Run(need[0].by())
-	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.certifiedGang(all, need) }))...)
+	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.asOf(all, need[0].by(), func() { x.certifiedGang(all, need) }) }))...)
 	for _, unit := range units(goingFor(need)) {
 		if x.stops() {
 			return

@@ -8,42 +8,92 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// named checks those who go for no other's sake, as rows of a step that evicts name them, and gives the others. What is wrong of one where
-// others go, too, or have places, may have been right when it was named.
-func (x *Cycle) named(plan *model.Plan, victims []victim) (others []victim) {
-	var tasks []*model.Task
-	var named []victim
+// named checks those who go for no other's sake, as rows of a step that evicts name them, and gives the others. It asks the rows as things
+// were when the step named them.
+func (x *Cycle) named(victims []victim) (others []victim) {
+	of := map[string][]victim{}
 	for _, v := range victims {
 		if v.evict.For == "" && x.names(v.evict.Action) {
-			named, tasks = append(named, v), append(tasks, v.task)
+			of[v.evict.Action] = append(of[v.evict.Action], v)
 			continue
 		}
 		others = append(others, v)
 	}
-	kind := Legal
-	if len(others)+len(plan.Binds)+len(plan.Pipelines) > 0 {
-		kind = AtEnd
+	rests := x.resting
+	for _, action := range x.p.Pipeline {
+		if !x.names(action) {
+			continue
+		}
+		if named := of[action]; len(named) > 0 {
+			x.tried(func() {
+				x.undoFrom(victims, action)
+				x.namedBy(named, rests)
+			})
+		}
+		rests = func(r *policy.Rule) bool { return x.resting(r) || r.Every > 0 } // this action has asked it
 	}
-	x.tried(func() {
-		for _, v := range named {
-			x.c.Handle(v.task)
+	return others
+}
+
+// namedBy checks those whom one action names.
+func (x *Cycle) namedBy(named []victim, rests func(*policy.Rule) bool) {
+	var tasks []*model.Task
+	for _, v := range named {
+		tasks = append(tasks, v.task)
+	}
+	lets := x.Named(answers.Question{Site: policy.Victims, Txn: x.txn}, tasks, rests)
+	for _, v := range named {
+		x.c.Handle(v.task)
+		at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
+		switch {
+		case len(v.evict.Rows) == 0:
+			x.violated(Certificate, "", v.task.Key, "the plan does not say by which rows")
+		case at < 0:
+			x.violated(Legal, "", v.task.Key, "no row of victims names it")
+		case !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == v.evict.Rows[0] }):
+			x.violated(Legal, "", v.task.Key, "%s does not name it", v.evict.Rows[0])
+		}
+	}
+}
+
+// resting says whether a row was asked too short a while before the cycle.
+func (x *Cycle) resting(r *policy.Rule) bool {
+	last, known := x.fired[r.Table+"/"+r.Name]
+	return r.Every > 0 && known && x.now.Before(last.Add(r.Every))
+}
+
+// undoFrom undoes what an action and those after it did, and does again what those before it promised. It is for the state before promises
+// are put back.
+func (x *Cycle) undoFrom(victims []victim, action string) {
+	at := slices.Index(x.p.Pipeline, action)
+	earlier := func(action string) bool { return slices.Index(x.p.Pipeline, action) < at }
+	x.undoPlaces(func(action string) bool { return !earlier(action) })
+	for _, v := range victims {
+		if !earlier(v.evict.Action) {
 			x.giveBack(v)
 		}
-		awake := func(*policy.Rule) bool { return false }
-		lets := x.Named(answers.Question{Site: policy.Victims, Txn: x.txn}, tasks, awake)
-		for _, v := range named {
-			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
-			switch {
-			case len(v.evict.Rows) == 0:
-				x.violated(Certificate, "", v.task.Key, "the plan does not say by which rows")
-			case at < 0:
-				x.violated(kind, "", v.task.Key, "no row of victims names it")
-			case !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == v.evict.Rows[0] }):
-				x.violated(kind, "", v.task.Key, "%s does not name it", v.evict.Rows[0])
-			}
+	}
+	for _, t := range x.c.TasksByKey() {
+		if t.Status == model.Gone {
+			x.txn.Return(t, model.Releasing) // only steps that displace take it for gone
 		}
-	})
-	return others
+	}
+	x.putBack(slices.DeleteFunc(slices.Clone(x.plan.Pipelines), func(b model.Bind) bool { return !earlier(b.Action) }), x.txn.Pipeline)
+}
+
+// undoPlaces has those wait again whom some actions bound or held.
+func (x *Cycle) undoPlaces(by func(action string) bool) {
+	for _, b := range x.plan.Holds {
+		if t := x.c.Tasks[b.Task]; t != nil && t.Status == model.Allocated && by(b.Action) {
+			x.txn.Unplace(t)
+		}
+	}
+	for _, b := range x.plan.Binds {
+		if t := x.c.Tasks[b.Task]; t != nil && x.bound[t] && t.Status == model.Binding && by(b.Action) {
+			x.txn.Leave(t)
+			x.txn.Suppose(t, model.Pending)
+		}
+	}
 }
 
 // names says whether an action has a step that evicts whom rows name.

@@ -28,7 +28,6 @@ type promise struct {
 	action  string
 	step    *policy.Step // that made it; nil: no step that displaces
 	place   int          // of the step in the pipeline
-	late    bool         // a later action placed something, which may have changed what rows say
 }
 
 // promises are those of a plan, in the order in which they were made, with who goes for each.
@@ -58,6 +57,7 @@ func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 			x.violated(Certificate, v.evict.For, v.task.Key, "that is a pod of %s, and promised node %s", p.task.Job.Key, p.bind.Node)
 		}
 		p.victims = append(p.victims, v)
+		p.action = p.victims[0].evict.Action // a later step may have promised it the same once more
 	}
 	inOrder(plan, out)
 	return out
@@ -80,9 +80,6 @@ func inOrder(plan *model.Plan, all []*promise) {
 
 // steps are those that can have made a promise: of its action those that displace and have all in their scope who go for it.
 func (x *Cycle) steps(p *promise) (out []placed) {
-	if len(p.victims) > 0 { // a later step may have promised it the same once more
-		p.action = p.victims[0].evict.Action
-	}
 	outside := func(s *policy.Step) bool {
 		return slices.ContainsFunc(p.victims, func(v victim) bool { return !inScope(s, p.task, v.task) })
 	}
@@ -120,7 +117,7 @@ func inScope(s *policy.Step, t, v *model.Task) bool {
 }
 
 // checkPromises checks each promise, with all of them in place and all who go gone.
-func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
+func (x *Cycle) checkPromises(all []*promise) {
 	wrong := make([][]Violation, len(all))
 	for i, p := range slices.Backward(all) {
 		if x.stops() {
@@ -128,7 +125,6 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 		}
 		x.c.Handle(p.task)
 		steps := x.steps(p)
-		p.late = x.placedAfter(plan, p.action)
 		for n, s := range steps { // of several that can have made it, the one by which the least is wrong
 			was := *p
 			p.step, p.place = s.Step, s.place
@@ -150,7 +146,8 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 			x.checkGang(all, i, wrong[i])
 		case len(p.victims) > 0:
 			x.World().Run(p.action)
-			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.permitted(p) }))...)
+			found := x.found(func() { x.asOf(all, p.action, func() { x.permitted(p) }) })
+			x.wrong = append(x.wrong, atEnd(wrong[i], found)...)
 			for _, v := range p.victims {
 				if !x.stops() {
 					aftermath{x}.certified(all, p, v)
@@ -161,14 +158,6 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 			aftermath{x}.idle(all, i)
 		}
 	}
-}
-
-// placedAfter says whether an action that comes after another bound something, or promised it.
-func (x *Cycle) placedAfter(plan *model.Plan, action string) bool {
-	at := slices.Index(x.p.Pipeline, action)
-	return slices.ContainsFunc(slices.Concat(plan.Binds, plan.Holds, plan.Pipelines), func(b model.Bind) bool {
-		return slices.Index(x.p.Pipeline, b.Action) > at
-	})
 }
 
 // found is what some checks find.
@@ -187,20 +176,32 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	p := all[i]
 	x.World().Run(p.action)
 	x.fits(all, i)
-	found := x.found(func() {
-		x.tried(func() {
-			x.undo(all[i+1:], func(*promise) bool { return true })
-			if p.ofGang() {
-				x.certifiedGang(all[:i+1], x.need(all, i))
-			} else {
-				x.permitted(p)
-			}
-		})
+	x.asOf(all[:i+1], p.action, func() {
+		x.undo(all[i+1:], func(*promise) bool { return true })
+		if p.ofGang() {
+			x.certifiedGang(all[:i+1], x.need(all, i))
+		} else {
+			x.permitted(p)
+		}
 	})
-	if p.late { // a plan does not tell how things stood before that
-		found = atEnd(nil, found)
-	}
-	x.wrong = append(x.wrong, found...)
+}
+
+// asOf runs something as things were at the end of an action: what later actions evicted, promised, bound and held is undone.
+func (x *Cycle) asOf(all []*promise, action string, do func()) {
+	at := slices.Index(x.p.Pipeline, action)
+	later := func(action string) bool { return slices.Index(x.p.Pipeline, action) > at }
+	x.tried(func() {
+		for _, p := range all {
+			if later(p.action) {
+				x.txn.Unplace(p.task)
+				for _, v := range p.victims {
+					x.giveBack(v)
+				}
+			}
+		}
+		x.undoPlaces(later)
+		do()
+	})
 }
 
 // atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes, and through
@@ -208,7 +209,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
 		late := v
-		late.Kind, late.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
+		late.Kind, late.Text = AtEnd, v.Text+" any more at the end of the action ("+string(v.Kind)+")"
 		if v.Kind != Progress && v.Kind != Row && !slices.Contains(known, v) && !slices.Contains(known, late) {
 			out = append(out, late)
 		}
@@ -289,10 +290,10 @@ func (x *Cycle) fits(all []*promise, i int) {
 			x.violated(Fit, p.task.Key, "", "not all of the CPUs %s of node %s are free for it", p.bind.CPUs, p.bind.Node)
 		}
 	})
-	x.tried(func() {
+	x.asOf(nil, p.action, func() {
 		x.undo(all, func(o *promise) bool { return o.place > p.place })
 		x.txn.Unplace(p.task)
-		if why := x.gateRefuses(p); why != "" && !p.late {
+		if why := x.gateRefuses(p); why != "" {
 			x.violated(Fit, p.task.Key, "", "it may not have node %s: %s", p.bind.Node, why)
 		}
 	})

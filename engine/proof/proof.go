@@ -40,7 +40,7 @@ const (
 	Row Kind = "row"
 	// Certificate: the plan does not state for which task, by which rows and why the victim is evicted, or what it states is not true.
 	Certificate Kind = "certificate"
-	// AtEnd: what the plan states about a victim was true when the victim was chosen. Later evictions or placements made it untrue.
+	// AtEnd: what the plan states about a victim was true when the victim was chosen. Later evictions of the same action made it untrue.
 	AtEnd Kind = "atEnd"
 	// Candidate: the step is not about such victims, or the victim is spared for now.
 	Candidate Kind = "candidate"
@@ -115,6 +115,8 @@ type Cycle struct {
 	// What earlier cycles noted, which rows read: model.Past has the notes of this cycle afterwards.
 	stuck    map[string]bool
 	exceeded map[string]time.Time
+	fired    map[string]time.Time
+	plan     *model.Plan
 	txn      *model.Txn
 	wrong    []Violation
 	patience
@@ -142,6 +144,7 @@ func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 	x := &Cycle{
 		c: c, p: p, now: now, bound: map[*model.Task]bool{}, began: make([]model.Status, c.Slots.Tasks.Len()),
 		patience: patience{enough: r.Enough}, stuck: maps.Clone(c.Past.Stuck), exceeded: maps.Clone(c.Past.Exceeded),
+		fired: maps.Clone(c.Past.Fired),
 	}
 	for _, t := range c.Tasks {
 		x.began[t.Slot] = t.Status
@@ -185,7 +188,7 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	stuck, exceeded := x.c.Past.Stuck, x.c.Past.Exceeded
 	x.c.Past.Stuck, x.c.Past.Exceeded = x.stuck, x.exceeded
 	defer func() { x.c.Past.Stuck, x.c.Past.Exceeded = stuck, exceeded }()
-	x.wrong, x.txn = nil, x.c.Begin()
+	x.wrong, x.plan, x.txn = nil, plan, x.c.Begin()
 	victims := x.victims(plan)
 	if len(plan.Evicts) == 0 {
 		return x.wrong
@@ -201,11 +204,11 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 		}
 	}
 	x.putBack(plan.Holds, x.txn.Allocate)
-	victims = x.named(plan, victims)
+	victims = x.named(victims)
 	x.gangs(victims)
 	promises := x.promises(plan, victims)
 	x.putBack(plan.Pipelines, x.txn.Pipeline)
-	x.checkPromises(plan, promises)
+	x.checkPromises(promises)
 	x.txn.Rollback(0)
 	x.c.Turn = nil
 	return x.wrong

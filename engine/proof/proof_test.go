@@ -282,7 +282,7 @@ jobs:
 	h.evict("second-0", "low-1")
 	h.promise("second-0", "n1")
 	if got, want := fmt.Sprint(cycle.Check(h.plan)), "[atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not "+
-		"let it any more at the end of the cycle (legal)]"; got != want {
+		"let it any more at the end of the action (legal)]"; got != want {
 		t.Errorf("found %s, want %s", got, want)
 	}
 }
