@@ -61,6 +61,7 @@ type promises struct {
 	held      []placed
 	pipelined []placed
 	forced    map[*model.Task]bool // others go for it; nil: for nobody
+	promised  map[*model.Job]bool  // room by steps that displace, whether others go for it or not
 	rooms     []eviction.Room      // of steps that displace
 	told      map[string]bool      // who goes for rooms, as the plan has told so far
 	roomy     map[*model.Job]bool  // that the present step has promised room
@@ -72,6 +73,14 @@ func (x *promises) byForce(t *model.Task) {
 		x.forced = map[*model.Task]bool{}
 	}
 	x.forced[t] = true
+}
+
+// keepFor notes that a step that displaces has promised a job room.
+func (x *promises) keepFor(j *model.Job) {
+	if x.promised == nil {
+		x.promised = map[*model.Job]bool{}
+	}
+	x.promised[j] = true
 }
 
 // served are the jobs for which others go, or went and they have yet to get their room.

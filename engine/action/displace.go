@@ -165,6 +165,7 @@ func (x *force) tellEvicts() {
 	for i := range x.rooms {
 		r := &x.rooms[i]
 		x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
+		x.keepFor(r.Task.Job)
 		evicts = append(evicts, r.Evicts())
 		for _, e := range evicts[i] {
 			goes[e.Task] = e

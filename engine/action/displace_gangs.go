@@ -89,6 +89,7 @@ func (x *force) tellNeeds() {
 	for _, n := range x.gangs.Needs() {
 		for _, r := range n.Rooms {
 			x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
+			x.keepFor(r.Task.Job)
 			if len(n.Units) > 0 {
 				x.byForce(r.Task)
 			}

@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/eviction"
@@ -56,8 +57,9 @@ func (x nominations) renew() {
 	x.waits.Action = ""
 }
 
-// jobs returns, in key order, the jobs of tasks for which pods are or were evicted.
-func (x nominations) jobs() (jobs []*model.Job) {
+// jobs returns, in key order, the jobs of tasks for which pods are or were evicted, and others.
+func (x nominations) jobs(others ...*model.Job) []*model.Job {
+	jobs := others
 	for t := range x.forced {
 		jobs = append(jobs, t.Job)
 	}
@@ -71,10 +73,10 @@ type nomination struct {
 	node string
 }
 
-// after finds whose room the cycles that follow are to keep: of those that wait for it, of each job for which others go, or went, as
-// long as the job may start with it.
+// after finds whose room the cycles that follow are to keep: of those that wait for it, of each job for which others go, or went, or that a
+// step that displaces has promised room, as long as the job may start with it.
 func (x nominations) after() (out []nomination) {
-	for _, j := range x.jobs() {
+	for _, j := range x.jobs(slices.Collect(maps.Keys(x.promised))...) {
 		starts := x.starts(j)
 		for _, t := range j.Tasks {
 			switch {

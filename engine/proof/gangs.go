@@ -96,7 +96,8 @@ func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 		return
 	}
 	x.World().Run(need[0].by())
-	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.asOf(all, need[0].by(), func() { x.certifiedGang(all, need) }) }))...)
+	found := x.found(func() { x.asOf(all, need[0].by(), func() { x.certifiedGang(all, need, true) }) })
+	x.wrong = append(x.wrong, atEnd(known, found)...)
 	for _, unit := range units(goingFor(need)) {
 		if x.stops() {
 			return
@@ -113,8 +114,8 @@ func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 }
 
 // certifiedGang checks what the plan states about the victims of a need: which rows permit each eviction, and why a promise would be
-// refused if the pod, or its whole gang, stayed.
-func (x *Cycle) certifiedGang(all, need []*promise) {
+// refused if the pod, or its whole gang, stayed. At the end of the action, other rows than those that the plan names may refuse it.
+func (x *Cycle) certifiedGang(all, need []*promise, end bool) {
 	victims := goingFor(need)
 	if len(victims) == 0 {
 		return
@@ -135,18 +136,39 @@ func (x *Cycle) certifiedGang(all, need []*promise) {
 		if at < 0 {
 			continue // that was promised later: it is asked at the end
 		}
-		p := all[at]
+		if why := first.evict.Needed; !x.isRefused(all[at], need, unit, why, end) {
+			x.violated(Certificate, all[at].task.Key, first.task.Key, "were it spared, %q of %s would not refuse node %s",
+				strings.Trim(why.Table+"/"+why.Rule, "/"), why.Site, all[at].bind.Node)
+		}
+	}
+}
+
+// isRefused says whether a promise of a need would be refused for a reason if a unit were spared, once all or the first of the need are
+// promised: a job can have several turns. At the end, it may be for any reason.
+func (x *Cycle) isRefused(p *promise, need []*promise, unit []victim, why model.Reason, end bool) (is bool) {
+	if why.Text == "" {
+		return false
+	}
+	for first := len(need); first > 0 && !is; first-- {
 		x.tried(func() {
 			x.txn.Unplace(p.task)
 			for _, v := range unit {
 				x.giveBack(v)
 			}
-			if why := first.evict.Needed; why.Text == "" || !x.rowRefuses(p, why) {
-				x.violated(Certificate, p.task.Key, first.task.Key, "were it spared, %q of %s would not refuse node %s",
-					strings.Trim(why.Table+"/"+why.Rule, "/"), why.Site, p.bind.Node)
+			for _, later := range need[first:] {
+				if later != p {
+					x.txn.Unplace(later.task)
+				}
+				for _, v := range later.victims {
+					if v.task.Status == model.Gone {
+						x.giveBack(v)
+					}
+				}
 			}
+			is = x.rowRefuses(p, why) || end && x.refuses(p, p.row) != ""
 		})
 	}
+	return is
 }
 
 // legalForGang asks the rows again whether they permit the victims of a need, in the order of the plan. These victims are the only

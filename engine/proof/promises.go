@@ -179,7 +179,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	x.asOf(all[:i+1], p.action, func() {
 		x.undo(all[i+1:], func(*promise) bool { return true })
 		if p.ofGang() {
-			x.certifiedGang(all[:i+1], x.need(all, i))
+			x.certifiedGang(all[:i+1], x.need(all, i), false)
 		} else {
 			x.permitted(p)
 		}

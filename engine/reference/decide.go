@@ -24,6 +24,7 @@ type cycle struct {
 	held     []placed
 	promised []placed
 	forced   map[*model.Task]bool // others go for it
+	nominees map[*model.Job]bool  // are promised room by steps that displace
 	rooms    []eviction.Room      // promised by steps that displace
 	told     map[string]bool      // who goes for rooms, as the plan has told so far
 	kept     *kept.Places         // by the present step; nil: nothing
@@ -41,7 +42,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	}
 	x := &cycle{
 		c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{},
-		forced: map[*model.Task]bool{}, told: map[string]bool{},
+		forced: map[*model.Task]bool{}, nominees: map[*model.Job]bool{}, told: map[string]bool{},
 	}
 	x.plan = &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	x.Answers = answers.New(c, p, now, r.settled)

@@ -65,6 +65,7 @@ func (x *cycle) displace(step *policy.Step) {
 // promise holds room that was made, by force or not.
 func (x *cycle) promise(r eviction.Room, forced bool) {
 	x.hold([]placed{{r.Task, r.Bind}})
+	x.nominees[r.Task.Job] = true
 	if forced {
 		x.forced[r.Task] = true
 	}
