@@ -28,16 +28,22 @@ func QueueAge(a, b *model.Queue) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// TaskTie is the final order of tasks. The tasks that the minimums of their roles need come first, so that no other task takes their places
-// while their gang cannot start. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must not get
-// other places each time.
-func TaskTie(a, b *model.Task) int {
-	if x, y := neededByRole(a), neededByRole(b); x != y {
-		if x {
-			return -1
-		}
-		return 1
+// NeededFirst is the order of tasks that comes before the rows of taskOrder: the tasks that the minimums of their roles need come first, so
+// that no other task takes their places while their gang cannot start.
+func NeededFirst(a, b *model.Task) int {
+	x, y := neededByRole(a), neededByRole(b)
+	switch {
+	case x == y:
+		return 0
+	case x:
+		return -1
 	}
+	return 1
+}
+
+// TaskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must not
+// get other places each time.
+func TaskTie(a, b *model.Task) int {
 	if a.Index >= 0 && b.Index >= 0 && a.Index != b.Index {
 		return cmp.Compare(a.Index, b.Index)
 	}

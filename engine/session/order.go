@@ -157,13 +157,9 @@ func (s *orders) taskKeys(t *model.Task) []language.Key {
 	return s.keys(policy.TaskOrder, f, nil)
 }
 
-// SortTasks orders tasks by the rows of taskOrder, then by TaskTie.
+// SortTasks orders tasks by NeededFirst, then by the rows of taskOrder, then by TaskTie.
 func (s *orders) SortTasks(tasks []*model.Task) {
-	switch {
-	case len(tasks) < 2:
-		return
-	case len(s.p.Rules(policy.TaskOrder)) == 0:
-		slices.SortFunc(tasks, policy.TaskTie)
+	if len(tasks) < 2 {
 		return
 	}
 	ranked := make([]Ranked[*model.Task], len(tasks))
@@ -171,6 +167,9 @@ func (s *orders) SortTasks(tasks []*model.Task) {
 		ranked[i] = Ranked[*model.Task]{Of: t, keys: s.taskKeys(t)}
 	}
 	slices.SortFunc(ranked, func(a, b Ranked[*model.Task]) int {
+		if c := policy.NeededFirst(a.Of, b.Of); c != 0 {
+			return c
+		}
 		if c := s.compareKeys(policy.TaskOrder, a.keys, b.keys); c != 0 {
 			return c
 		}

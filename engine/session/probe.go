@@ -135,6 +135,9 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *policy.Rule
 	if err != nil {
 		return false, nil, err
 	}
+	if site == policy.TaskOrder && policy.NeededFirst(a.Task, b.Task) != 0 {
+		return policy.NeededFirst(a.Task, b.Task) < 0, nil, nil
+	}
 	for i, r := range s.p.Rules(site) {
 		if c := r.Compare(&x[i], &y[i]); c != 0 {
 			return c < 0, r, nil

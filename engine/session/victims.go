@@ -261,7 +261,8 @@ func (s *orders) SortGangs(q Question, tasks []*model.Task) {
 func (s *orders) inVictimOrder(q Question, tasks []*model.Task) []*candidate {
 	list := s.candidates(q, tasks)
 	slices.SortFunc(list, func(a, b *candidate) int {
-		return cmp.Or(s.compareVictims(a, b), s.compareKeys(policy.TaskOrder, b.keys[3], a.keys[3]), policy.TaskTie(b.task, a.task))
+		return cmp.Or(s.compareVictims(a, b), policy.NeededFirst(b.task, a.task), s.compareKeys(policy.TaskOrder, b.keys[3], a.keys[3]),
+			policy.TaskTie(b.task, a.task))
 	})
 	for i, c := range list {
 		c.unit = i

@@ -166,4 +166,5 @@ func (x *Answers) SortJobs(list []*model.Job) {
 // SortTasks puts tasks of a job in order.
 func (x *Answers) SortTasks(list []*model.Task) {
 	sorted(x, policy.TaskOrder, list, x.Frame().OfTaskAlone, policy.TaskTie)
+	slices.SortStableFunc(list, policy.NeededFirst)
 }

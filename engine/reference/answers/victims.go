@@ -189,7 +189,8 @@ func (x *Answers) fold(q Question, table []*policy.Rule, units [][]*model.Task) 
 func (x *Answers) SortVictims(q Question, list []*model.Task) {
 	compare := x.victimOrder(q, list)
 	slices.SortFunc(list, func(a, b *model.Task) int {
-		return cmp.Or(compare(a, b, policy.VictimOrder, policy.QueueOrder, policy.JobOrder, policy.TaskOrder), policy.TaskTie(b, a))
+		return cmp.Or(compare(a, b, policy.VictimOrder, policy.QueueOrder, policy.JobOrder), policy.NeededFirst(b, a),
+			compare(a, b, policy.TaskOrder), policy.TaskTie(b, a))
 	})
 }
 
