@@ -217,6 +217,22 @@ func TestGangNeedsMorePlaces(t *testing.T) {
 			"the nodes can hold at most 3 of the 4 pods that must start together, because each pod of task worker requests memory 140Gi: " +
 				"the job can never start; request less, " + tail,
 		},
+		"a pod that fits no node": {
+			all(a10, replicas(1, "launcher", "cpu=1"), replicas(1, "worker", "gpu=5")), gangOf(2), false,
+			"the pod of task worker requests nvidia.com/gpu 5, but the largest node has 4: it can never start; request less, or add a larger node",
+		},
+		"a pod that fits no node, and that the gang does not need": {
+			all(a10, replicas(1, "launcher", "cpu=1"), replicas(1, "worker", "gpu=5")), gangOf(1), false, "",
+		},
+		"a pod that fits no node, after the gang has started": {
+			all(a10, replicas(1, "launcher", "cpu=1", running("a10-0")), replicas(1, "worker", "gpu=5")), gangOf(1), false,
+			"the pod of task worker requests nvidia.com/gpu 5, but the largest node has 4: it can never start; request less, or add a larger node",
+		},
+		"pods of two tasks fit no node, and the gang needs one task": {
+			all(a10, replicas(1, "extra", "gpu=9"), replicas(1, "launcher", "cpu=1"), replicas(1, "worker", "gpu=5")),
+			gangOf(2, "launcher=1", "worker=1"), false,
+			"the pod of task worker requests nvidia.com/gpu 5, but the largest node has 4: it can never start; request less, or add a larger node",
+		},
 		"one task of two, but the others are enough": {
 			all(a10, replicas(1, "launcher", "cpu=1 memory=1Gi"), replicas(3, "worker", big)), gangOf(3), false, "",
 		},
@@ -390,9 +406,13 @@ func TestGangThatFitsIsNeverNamed(t *testing.T) {
 		switch {
 		case starts && gang:
 			t.Fatalf("it never starts, but it can be placed: %v", x.text())
+		case starts && why != "" && x.fitting() > 0: // of a pod that it does not need, while it waits for others
+			t.Fatalf("%s\nbut it can be placed: %v", why, x.text())
+		case gang && why == "":
+			t.Fatal("it never starts, but no text states why")
 		case starts:
 			fitting++
-			if why != "" { // of a pod that it does not need
+			if n := x.fitting(); n > 0 && n < len(x.waiting) {
 				larger++
 			}
 		case gang:
@@ -499,6 +519,17 @@ func (x *placer) starts(n int) bool {
 		}
 	}
 	return x.starts(n + 1)
+}
+
+// fitting counts the waiting pods that some node has room for when it is empty.
+func (x *placer) fitting() (n int) {
+	empty := &placer{c: x.c}
+	for _, task := range x.waiting {
+		if slices.ContainsFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return empty.takes(row, task) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // takes reports whether a node has room for one more pod.
