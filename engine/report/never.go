@@ -73,6 +73,9 @@ next:
 type alikePods struct {
 	model.Wanted
 	count int64
+	// gated is true of pods that no node takes before their scheduling gates are removed. It is false of gated pods that request nothing,
+	// because these count as ready before they have a node.
+	gated bool
 }
 
 // NeverStarts states why a job could never start on the nodes of the cluster, even if all of them were empty. It also states what would
@@ -90,15 +93,17 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 }
 
 // GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
-// not needed for that keeps no job from starting, however large it is.
+// not needed for that keeps no job from starting, however large it is. Pods with scheduling gates are known, but they do not count among
+// those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave.
+// NeverStarts states nothing of gates.
 func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return false
 	}
 	pods := waitingPods(c, j)
-	small := fitting(c, pods, sizes)
-	all, roles := lacking(j, pods, small)
-	return all || len(roles) > 0 || gangTooLarge(c, j, small, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.gated })
+	all, roles := lacking(j, pods, able)
+	return all || len(roles) > 0 || gangTooLarge(c, j, able, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
 }
 
 // KeptBackBy returns the roles of the pods that keep a job from starting because they fit no node, even if the nodes were empty. A pod that
@@ -181,12 +186,13 @@ func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	return ""
 }
 
-// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role and request.
+// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role, request and whether they have scheduling
+// gates.
 func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
 	var out []alikePods
 	add := func(p alikePods) {
 		for i := range out {
-			if out[i].Role == p.Role && out[i].Request.Equal(p.Request) {
+			if out[i].Role == p.Role && out[i].gated == p.gated && out[i].Request.Equal(p.Request) {
 				out[i].count += p.count
 				return
 			}
@@ -195,11 +201,12 @@ func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
 	}
 	for _, t := range j.Tasks {
 		if t.Waits() && !t.Foreign {
-			add(alikePods{model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}, 1})
+			of := model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}
+			add(alikePods{Wanted: of, count: 1, gated: t.Gated && !t.BestEffort})
 		}
 	}
 	for wanted, count := range c.Missing(j) {
-		add(alikePods{wanted, count})
+		add(alikePods{Wanted: wanted, count: count})
 	}
 	return out
 }
