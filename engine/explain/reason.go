@@ -36,7 +36,8 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 	if w.Task == "" || !x.shares(w) {
 		out.WriteString(x.values(indent+"  ", w.Reason, j, t, ""))
 	}
-	if t != nil && len(w.Nodes) == 0 {
+	// A pod that its job can start without is no reason of the job.
+	if t != nil && len(w.Nodes) == 0 && (w.Task != "" || slices.Contains(x.Session.KeptBackBy(j), t.Role)) {
 		if never := x.Session.NeverFits(t); never != "" && !strings.Contains(w.Why(), never) {
 			printf(&out, "%s  of its pod %s: %s\n", indent, t.Key, never)
 		}

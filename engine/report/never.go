@@ -73,39 +73,88 @@ next:
 type alikePods struct {
 	model.Wanted
 	count int64
+	// gated is true of pods that no node takes before their scheduling gates are removed. It is false of gated pods that request nothing,
+	// because these count as ready before they have a node.
+	gated bool
 }
 
 // NeverStarts states why a job could never start on the nodes of the cluster, even if all of them were empty. It also states what would
-// change that. It returns "" for any other job. It first checks for a resource that no node offers. Then it checks for a pod that is larger
-// than every node, in one resource or in several together. Then it checks for a gang that is larger than all nodes together. Then it checks
-// for a gang of which the nodes together hold too few pods.
+// change that. It returns "" for any other job. It first checks for pods that fit no node: they request a resource that no node offers, or
+// more than every node has, in one resource or in several together. Such pods are the cause only if the job cannot start without them, or
+// if no pod that waits fits a node. Then it checks for a gang that is larger than all nodes together. Then it checks for a gang of which
+// the nodes together hold too few pods.
 func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""
 	}
 	pods := waitingPods(c, j)
-	return cmp.Or(fitsNoNode(c, pods, sizes), gangTooLarge(c, j, pods, sizes), tooFewPlaces(c, j, sizes))
+	small := fitting(c, pods, sizes)
+	return cmp.Or(fitsNoNode(c, keepingBack(j, pods, small), sizes), gangTooLarge(c, j, small, sizes), tooFewPlaces(c, j, sizes))
 }
 
 // GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
-// not needed for that keeps no job from starting, however large it is.
+// not needed for that keeps no job from starting, however large it is. Pods with scheduling gates are known, but they do not count among
+// those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave.
+// NeverStarts states nothing of gates.
 func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return false
 	}
 	pods := waitingPods(c, j)
-	var small []alikePods
+	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.gated })
+	all, roles := lacking(j, pods, able)
+	return all || len(roles) > 0 || gangTooLarge(c, j, able, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+}
+
+// KeptBackBy returns the roles of the pods that keep a job from starting because they fit no node, even if the nodes were empty. A pod that
+// fits no node is not the cause why its job waits unless its role is among them.
+func KeptBackBy(c *model.Cluster, j *model.Job, sizes Sizes) (roles []string) {
+	if j.Orphan || len(c.Nodes.Index) == 0 {
+		return nil
+	}
+	pods := waitingPods(c, j)
+	for _, p := range keepingBack(j, pods, fitting(c, pods, sizes)) {
+		roles = append(roles, p.Role)
+	}
+	return roles
+}
+
+// fitting returns those of some pods of which each fits a node, if the nodes were empty.
+func fitting(c *model.Cluster, pods []alikePods, sizes Sizes) (small []alikePods) {
 	for i := range pods {
 		if fitsNoNode(c, pods[i:i+1], sizes) == "" {
 			small = append(small, pods[i])
 		}
 	}
-	missing, roles := missingPods(j)
-	lacks := func(missing int64, role string) bool { // the pods that fit a node are fewer than must start together, but those known are not
-		return missing > 0 && countOf(pods, role) >= missing && countOf(small, role) < missing
+	return small
+}
+
+// lacking reports whether a job cannot start because too few of its pods can start, and which of its roles have too few of them. able are
+// the pods that can start. A job whose pods are not all known is not reported, because the others may be able to start.
+func lacking(j *model.Job, pods, able []alikePods) (all bool, roles []string) {
+	lacks := func(missing int64, role string) bool {
+		return missing > 0 && countOf(pods, role) >= missing && countOf(able, role) < missing
 	}
-	return lacks(missing, "") || slices.ContainsFunc(roles, func(r missingRole) bool { return lacks(r.missing, r.Name) }) ||
-		gangTooLarge(c, j, small, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+	missing, least := missingPods(j)
+	for _, r := range least {
+		if lacks(r.missing, r.Name) {
+			roles = append(roles, r.Name)
+		}
+	}
+	return lacks(missing, ""), roles
+}
+
+// keepingBack returns the pods among which are those that keep a job from starting, because they fit no node. small are the pods that fit
+// one. It returns none if the job can start without the pods that fit no node.
+func keepingBack(j *model.Job, pods, small []alikePods) []alikePods {
+	all, roles := lacking(j, pods, small)
+	switch {
+	case len(roles) > 0:
+		return slices.DeleteFunc(slices.Clone(pods), func(p alikePods) bool { return !slices.Contains(roles, p.Role) })
+	case all, len(small) == 0:
+		return pods
+	}
+	return nil
 }
 
 // countOf counts pods of a role; "" is every role.
@@ -137,12 +186,13 @@ func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	return ""
 }
 
-// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role and request.
+// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role, request and whether they have scheduling
+// gates.
 func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
 	var out []alikePods
 	add := func(p alikePods) {
 		for i := range out {
-			if out[i].Role == p.Role && out[i].Request.Equal(p.Request) {
+			if out[i].Role == p.Role && out[i].gated == p.gated && out[i].Request.Equal(p.Request) {
 				out[i].count += p.count
 				return
 			}
@@ -151,11 +201,12 @@ func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
 	}
 	for _, t := range j.Tasks {
 		if t.Waits() && !t.Foreign {
-			add(alikePods{model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}, 1})
+			of := model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}
+			add(alikePods{Wanted: of, count: 1, gated: t.Gated && !t.BestEffort})
 		}
 	}
 	for wanted, count := range c.Missing(j) {
-		add(alikePods{wanted, count})
+		add(alikePods{Wanted: wanted, count: count})
 	}
 	return out
 }

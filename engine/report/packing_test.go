@@ -85,6 +85,11 @@ func labelled(keysAndValues ...string) podEdit {
 	}
 }
 
+// gated gives pods a scheduling gate.
+func gated(p *corev1.Pod) {
+	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/dataset"}}
+}
+
 // numbered gives each pod a label of its own.
 func numbered(p *corev1.Pod) { p.Labels["index"] = p.Name }
 
@@ -216,6 +221,22 @@ func TestGangNeedsMorePlaces(t *testing.T) {
 			all(a10, replicas(1, "launcher", "cpu=1 memory=1Gi"), replicas(3, "worker", big)), gangOf(4), false,
 			"the nodes can hold at most 3 of the 4 pods that must start together, because each pod of task worker requests memory 140Gi: " +
 				"the job can never start; request less, " + tail,
+		},
+		"a pod that fits no node": {
+			all(a10, replicas(1, "launcher", "cpu=1"), replicas(1, "worker", "gpu=5")), gangOf(2), false,
+			"the pod of task worker requests nvidia.com/gpu 5, but the largest node has 4: it can never start; request less, or add a larger node",
+		},
+		"a pod that fits no node, and that the gang does not need": {
+			all(a10, replicas(1, "launcher", "cpu=1"), replicas(1, "worker", "gpu=5")), gangOf(1), false, "",
+		},
+		"a pod that fits no node, after the gang has started": {
+			all(a10, replicas(1, "launcher", "cpu=1", running("a10-0")), replicas(1, "worker", "gpu=5")), gangOf(1), false,
+			"the pod of task worker requests nvidia.com/gpu 5, but the largest node has 4: it can never start; request less, or add a larger node",
+		},
+		"pods of two tasks fit no node, and the gang needs one task": {
+			all(a10, replicas(1, "extra", "gpu=9"), replicas(1, "launcher", "cpu=1"), replicas(1, "worker", "gpu=5")),
+			gangOf(2, "launcher=1", "worker=1"), false,
+			"the pod of task worker requests nvidia.com/gpu 5, but the largest node has 4: it can never start; request less, or add a larger node",
 		},
 		"one task of two, but the others are enough": {
 			all(a10, replicas(1, "launcher", "cpu=1 memory=1Gi"), replicas(3, "worker", big)), gangOf(3), false, "",
@@ -375,46 +396,74 @@ func TestNodeKinds(t *testing.T) {
 // TestGangThatFitsIsNeverNamed compares NeverStarts and GangNeverStarts with every way to place a small gang on a small cluster.
 func TestGangThatFitsIsNeverNamed(t *testing.T) {
 	t.Parallel()
-	named, fitting, larger, never := 0, 0, 0, 0
-	try := func(t *rapid.T) {
-		c, j := clusterOf(t, drawGang(t)...)
-		apart := report.Apart{HostPorts: rapid.Bool().Draw(t, "ports are read"), PodAffinity: rapid.Bool().Draw(t, "terms are read")}
-		why, gang := report.NeverStarts(c, j, sizesOf(c, apart)), report.GangNeverStarts(c, j, sizesOf(c, apart))
-		x := &placer{c: c, j: j, apart: apart, on: map[*model.Task]int32{}}
-		for _, task := range j.Tasks {
-			if task.Waits() {
-				x.waiting = append(x.waiting, task)
-			}
-		}
-		starts := x.starts(0)
-		switch {
-		case starts && gang:
-			t.Fatalf("it never starts, but it can be placed: %v", x.text())
-		case starts:
-			fitting++
-			if why != "" { // of a pod that it does not need
-				larger++
-			}
-		case gang:
-			never++
-		}
-		if strings.HasPrefix(why, "the nodes can hold") {
-			named++
-			if starts {
-				t.Fatalf("%s\nbut it can be placed: %v", why, x.text())
-			}
-		}
-	}
+	named, fitting, larger, never, behindGates := 0, 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		for range 4 {
-			try(t)
+		for range 8 {
+			a := tryGang(t)
+			if fault := a.fault(); fault != "" {
+				t.Fatalf("%s\n%s; it can be placed so: %s", a.why, fault, a.places)
+			}
+			count(&named, strings.HasPrefix(a.why, "the nodes can hold"))
+			count(&fitting, a.startsNow)
+			count(&larger, a.starts && a.someLarge)
+			count(&behindGates, a.starts && a.never)
+			count(&never, !a.starts && a.never)
 		}
 	})
-	counts := fmt.Sprintf("%d gangs are named, %d never start, %d can start, %d of them with a pod larger than every node", named, never,
-		fitting, larger)
+	counts := fmt.Sprintf("%d gangs are named, %d never start, %d do not start before gates are removed, %d can start, %d of them with a pod "+
+		"larger than every node", named, never, behindGates, fitting, larger)
 	t.Log(counts)
-	if named == 0 || never == 0 || larger == 0 || fitting == larger {
+	if slices.Contains([]int{named, never, larger, behindGates, fitting - larger}, 0) {
 		t.Errorf("%s: want some of each", counts)
+	}
+}
+
+// triedGang is what is stated of a gang, and whether it can start.
+type triedGang struct {
+	why      string // what NeverStarts states
+	never    bool   // what GangNeverStarts reports
+	hasGates bool   // some pod has a scheduling gate
+	// starts reports whether the gang can start if gates are removed, and startsNow whether it can start before that.
+	starts, startsNow bool
+	// allLarge reports whether no waiting pod fits a node, and someLarge whether some do not, and others do.
+	allLarge, someLarge bool
+	places              string
+}
+
+func tryGang(t *rapid.T) triedGang {
+	c, j := clusterOf(t, drawGang(t)...)
+	apart := report.Apart{HostPorts: rapid.Bool().Draw(t, "ports are read"), PodAffinity: rapid.Bool().Draw(t, "terms are read")}
+	x := newPlacer(c, j, apart)
+	a := triedGang{why: report.NeverStarts(c, j, sizesOf(c, apart)), never: report.GangNeverStarts(c, j, sizesOf(c, apart))}
+	a.starts, a.hasGates = x.starts(0), slices.ContainsFunc(x.waiting, func(task *model.Task) bool { return task.Gated })
+	if a.startsNow = a.starts; a.starts && a.hasGates {
+		x = newPlacer(c, j, apart)
+		x.gates = true
+		a.startsNow = x.starts(0)
+	}
+	fitting := x.fitting()
+	a.allLarge, a.someLarge, a.places = fitting == 0, 0 < fitting && fitting < len(x.waiting), x.text()
+	return a
+}
+
+// fault states what is wrong in what is stated of a gang; "": nothing.
+func (a *triedGang) fault() string {
+	switch {
+	case a.never && a.startsNow:
+		return "it is reported that it never starts"
+	case a.never && a.why == "" && !a.hasGates:
+		return "it never starts, but no text states why"
+	case a.why != "" && a.starts && !a.allLarge:
+		return "a pod is named that the gang does not need"
+	case a.starts && strings.HasPrefix(a.why, "the nodes can hold"):
+		return "it is stated that it never starts"
+	}
+	return ""
+}
+
+func count(n *int, when bool) {
+	if when {
+		*n++
 	}
 }
 
@@ -456,6 +505,9 @@ func drawGang(t *rapid.T) (objects []any) {
 // drawPodEdits draws what some pods of a gang have in common.
 func drawPodEdits(draw func(what string, of ...string) string) []podEdit {
 	edits := []podEdit{labelled("app", draw("app", "nccl", "nccl", "nemo"))}
+	if draw("gates", "", "", "", "", "gated") != "" {
+		edits = append(edits, gated)
+	}
 	if port := draw("port", "", "", "29500", "29500", "29500", "29500/UDP", "29500/TCP/10.0.0.1"); port != "" {
 		edits = append(edits, hostPort(port))
 	}
@@ -481,6 +533,17 @@ type placer struct {
 	apart   report.Apart
 	waiting []*model.Task
 	on      map[*model.Task]int32
+	gates   bool // pods keep their scheduling gates
+}
+
+func newPlacer(c *model.Cluster, j *model.Job, apart report.Apart) *placer {
+	x := &placer{c: c, j: j, apart: apart, on: map[*model.Task]int32{}}
+	for _, task := range j.Tasks {
+		if task.Waits() {
+			x.waiting = append(x.waiting, task)
+		}
+	}
+	return x
 }
 
 // starts reports whether the gang can start with a place for each of the first n pods, or none, as they are, and any for the others.
@@ -501,8 +564,22 @@ func (x *placer) starts(n int) bool {
 	return x.starts(n + 1)
 }
 
+// fitting counts the waiting pods that some node has room for when it is empty.
+func (x *placer) fitting() (n int) {
+	empty := &placer{c: x.c}
+	for _, task := range x.waiting {
+		if slices.ContainsFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return empty.takes(row, task) }) {
+			n++
+		}
+	}
+	return n
+}
+
 // takes reports whether a node has room for one more pod.
 func (x *placer) takes(row int32, task *model.Task) bool {
+	if x.gates && task.Gated {
+		return false
+	}
 	free := x.c.Nodes.AllocatableOf(row)
 	_, named := x.c.Nodes.Rows[row].Labels[corev1.LabelHostname]
 	for other, at := range x.on {

@@ -234,6 +234,9 @@ func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStar
 // GangNeverStarts reports whether the pods of a job that must start together can never start on the nodes that the cluster has.
 func (s *Session) GangNeverStarts(j *model.Job) bool { return s.verdicts.GangNeverStarts(j) }
 
+// KeptBackBy returns the roles of the pods that keep a job from starting because they fit no node that the cluster has.
+func (s *Session) KeptBackBy(j *model.Job) []string { return s.verdicts.KeptBackBy(j) }
+
 // ReadsOpen reports whether the row of a reason depends on whether the queue is open.
 func (s *Session) ReadsOpen(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() }
 

@@ -104,6 +104,11 @@ func (v *Verdicts) GangNeverStarts(j *model.Job) bool {
 	return report.GangNeverStarts(v.c, j, v.reportSizes())
 }
 
+// KeptBackBy returns the roles of the pods that keep a job from starting because they fit no node that the cluster has.
+func (v *Verdicts) KeptBackBy(j *model.Job) []string {
+	return report.KeptBackBy(v.c, j, v.reportSizes())
+}
+
 func (v *Verdicts) reportSizes() report.Sizes {
 	v.sizes()
 	x := &v.ofNodes

@@ -246,8 +246,8 @@ func (o *Outcome) starts(in *arrival, x *explain.Cycle, j *model.Job) (head stri
 	return head + "would wait", nil
 }
 
-// never says of a job whose pods ask for more than any node has that they do; "" of any other. It is the last that is asked: the pods of a
-// Job that was not let in come in for it.
+// never states that a pod requests more than any node has, if that keeps its job from starting; "" of any other job. It is the last that is
+// asked: the pods of a Job that was not let in come in for it.
 func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 	for _, job := range a.open {
 		if group := objects.GroupName(job); model.Key(job.Namespace, group) == j.Key {
@@ -256,8 +256,12 @@ func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 			}
 		}
 	}
+	roles := s.KeptBackBy(j)
 	for _, t := range j.Tasks {
 		a.c.Breathe()
+		if !slices.Contains(roles, t.Role) {
+			continue
+		}
 		if why := s.NeverFits(t); why != "" {
 			return "its pod " + t.Key + ": " + why, nil
 		}

@@ -42,7 +42,7 @@ func (r *jobs) claims(ctx context.Context, w *world) (*waiting, error) {
 		if named.Spec.Volumes[i].VolumeClaimName != w.job.Spec.Volumes[i].VolumeClaimName {
 			patch := client.MergeFromWithOptions(w.job, client.MergeFromWithOptimisticLock{})
 			if err := r.client.Patch(ctx, named, patch, client.FieldOwner(fieldManager)); err != nil {
-				return nil, fmt.Errorf("write the names of claims into job %s/%s: %w", w.job.Namespace, w.job.Name, err)
+				return nil, fmt.Errorf("write the names of claims into job %s/%s: %w", w.job.Namespace, w.job.Name, ofGone(err))
 			}
 			w.job, w.rec.version = named, named.ResourceVersion
 			break

@@ -48,6 +48,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -439,8 +440,20 @@ func (p *parts) priorityOf(ctx context.Context) func(string) int32 {
 	}
 }
 
+// errGone states that an object was deleted while it was reconciled. The reconcile then ends without an error: nothing is left to do.
+var errGone = errors.New("the object was deleted meanwhile")
+
+// ofGone returns errGone if the API server refused to write an object because it was deleted, else the error of the write.
+func ofGone(err error) error {
+	if flows.IsGone(err) {
+		return errGone
+	}
+	return err
+}
+
 // applyStatus applies fields of the status of an object with forced server-side apply, with manager as the field manager. If the object has
-// a resource version, the write fails unless the stored object still has that version. applyStatus returns the new resource version.
+// a resource version, the write fails unless the stored object still has that version. It fails with errGone if the object was deleted.
+// applyStatus returns the new resource version.
 func (p *parts) applyStatus(ctx context.Context, of client.Object, manager client.FieldOwner, status map[string]any) (string, error) {
 	kind, err := p.client.GroupVersionKindFor(of)
 	if err != nil {
@@ -453,7 +466,7 @@ func (p *parts) applyStatus(ctx context.Context, of client.Object, manager clien
 	apply.SetUID(of.GetUID())
 	apply.SetResourceVersion(of.GetResourceVersion())
 	if err := p.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), manager, client.ForceOwnership); err != nil {
-		return "", fmt.Errorf("write the status of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(of), err)
+		return "", fmt.Errorf("write the status of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(of), ofGone(err))
 	}
 	return apply.GetResourceVersion(), nil
 }

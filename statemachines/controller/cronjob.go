@@ -105,6 +105,9 @@ func (c *cronJobs) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	run := &cronRun{cronJobs: c, of: of, rec: rec, status: *of.Status.DeepCopy()}
 	again, err := run.reconcile(ctx)
 	if written := run.write(ctx); written != nil || err != nil {
+		if errors.Is(written, errGone) {
+			return reconcile.Result{}, nil
+		}
 		if apierrors.IsConflict(written) {
 			return reconcile.Result{RequeueAfter: catchUp}, nil
 		}

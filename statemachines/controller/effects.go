@@ -342,7 +342,7 @@ func (r *jobs) forward(ctx context.Context, w *world) error {
 	job := w.job.DeepCopy()
 	metav1.SetMetaDataAnnotation(&job.ObjectMeta, batchv1alpha1.JobForwardingKey, objects.ForwardedValue)
 	if err := r.client.Patch(ctx, job, client.MergeFrom(w.job), client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("mark job %s/%s for other clusters: %w", job.Namespace, job.Name, err)
+		return fmt.Errorf("mark job %s/%s for other clusters: %w", job.Namespace, job.Name, ofGone(err))
 	}
 	w.job = job
 	w.rec.version = job.ResourceVersion

@@ -221,6 +221,8 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 		wait, err = r.reconcile(ctx, w)
 	}
 	switch {
+	case errors.Is(err, errGone):
+		return reconcile.Result{}, nil
 	case errors.Is(err, errBehind), apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	case isRefusal(err):
@@ -337,7 +339,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !isTooSoon(err) {
 			r.event(old, corev1.EventTypeWarning, string(batchv1alpha1.JobStatusError), "UpdateStatus", "the status could not be written: %s", err)
 		}
-		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, err)
+		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, ofGone(err))
 	}
 	w.rec.version, w.rec.written = job.ResourceVersion, w.now
 	w.job, w.debts, w.causes, w.timeouts = job, debts(&job.Status), nil, timeouts{}

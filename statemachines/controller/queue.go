@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -174,6 +175,9 @@ func (q *queues) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
 	wait, err := q.reconcile(ctx, queue, rec)
+	if errors.Is(err, errGone) {
+		return reconcile.Result{}, nil
+	}
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
@@ -205,7 +209,7 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 		wait, err = q.write(ctx, queue, facts.Queue, out.Phase, rec)
 	}
 	if err != nil {
-		if c.asked && !apierrors.IsConflict(err) && !isTooSoon(err) {
+		if c.asked && !apierrors.IsConflict(err) && !isTooSoon(err) && !errors.Is(err, errGone) {
 			q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s failed, and is tried again: %s", c.action, err)
 		}
 		return 0, err
@@ -250,7 +254,7 @@ func (q *queues) set(ctx context.Context, queue *schedulingv1beta1.Queue, fields
 	}
 	patch := client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})
 	if err := q.client.Patch(ctx, queue, patch, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("write queue %s: %w", queue.Name, err)
+		return fmt.Errorf("write queue %s: %w", queue.Name, ofGone(err))
 	}
 	rec.version = queue.ResourceVersion
 	return nil
@@ -332,8 +336,8 @@ func (q *queues) count(ctx context.Context, queue *schedulingv1beta1.Queue, coun
 	}
 	is := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue.Name}}
 	err = q.client.Status().Patch(ctx, is, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("write the counts of queue %s: %w", queue.Name, err)
+	if err != nil {
+		return "", fmt.Errorf("write the counts of queue %s: %w", queue.Name, ofGone(err))
 	}
 	return is.ResourceVersion, nil
 }

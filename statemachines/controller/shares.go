@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,7 +124,10 @@ func (s *shares) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		}
 		text = tooMuch(queue, parent, siblings)
 	}
-	return reconcile.Result{}, s.mark(ctx, queue, text)
+	if err := s.mark(ctx, queue, text); !errors.Is(err, errGone) {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, nil
 }
 
 // mark writes into the queue's status what of its shares is too much, and that they fit again, and tells of what is new.

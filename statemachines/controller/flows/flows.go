@@ -180,7 +180,13 @@ func (r *Flows) rowError(of *flowv1alpha1.JobFlow, err error) error {
 	return reconcile.TerminalError(err)
 }
 
-// write stores a flow's new status, if it is new.
+// IsGone reports whether the API server refused to write an object because the object was deleted. It is false if the API server does not
+// serve the resource, for which it answers NotFound too.
+func IsGone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// write stores a flow's new status, if it is new and the flow was not deleted meanwhile.
 func (r *Flows) write(ctx context.Context, w *world, status *flowv1alpha1.JobFlowStatus) error {
 	if apiequality.Semantic.DeepEqual(w.of.Status, *status) {
 		return nil
@@ -188,7 +194,10 @@ func (r *Flows) write(ctx context.Context, w *world, status *flowv1alpha1.JobFlo
 	of := w.of.DeepCopy()
 	of.Status = *status
 	patch := client.MergeFromWithOptions(w.of, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Status().Patch(ctx, of, patch, r.Owner); err != nil {
+	switch err := r.Client.Status().Patch(ctx, of, patch, r.Owner); {
+	case IsGone(err):
+		return nil
+	case err != nil:
 		return fmt.Errorf("write the status of jobflow %s/%s: %w", of.Namespace, of.Name, err)
 	}
 	r.Memory.Wrote(of)

@@ -52,7 +52,7 @@ func (r *Templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	old := template.DeepCopy()
 	template.Status.JobDependsOnList = names
 	err := r.Client.Status().Patch(ctx, template, client.MergeFrom(old), r.Owner)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil && !IsGone(err) {
 		return reconcile.Result{}, fmt.Errorf("write the status of jobtemplate %s: %w", req, err)
 	}
 	return reconcile.Result{}, nil
