@@ -217,7 +217,7 @@ func jobFields() []*rules.Member {
 		count("roleMinTotal", "sum of minTaskMember", FromSpec, rules.ByObject, func(j *model.Job) int64 { return j.RoleMinTotal }),
 		count("taskCount", "all tasks", FromState, rules.ByObject, func(j *model.Job) int64 { return int64(len(j.Tasks)) }),
 		count("pendingTasks", "status Pending", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pending] }),
-		count("pendingBestEffort", "status Pending and bestEffort, but for those that found no place in this turn", FromState, rules.ByStep,
+		count("pendingBestEffort", "status Pending and bestEffort, except gated tasks and those that found no place in this turn", FromState, rules.ByStep,
 			func(j *model.Job) int64 { return j.PendingBestEffort }),
 		count("pipelinedTasks", "status Pipelined", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pipelined] }),
 		count("allocatedTasks", "Allocated, Binding, Bound, Running", FromState, rules.ByStep, allocatedTasks),
@@ -273,7 +273,7 @@ func roleFields() []*rules.Member {
 	return []*rules.Member{
 		stringField("name", FromSpec, rules.Static, "task-spec name", func(r v) string { return r.Of.Name }),
 		intField("min", FromSpec, rules.ByObject, "minTaskMember of the role, 0 if none", func(r v) int64 { return r.Of.Min }),
-		intField("ready", FromState, rules.ByStep, "allocated, Succeeded, and Pending bestEffort but for those that found no place in this turn",
+		intField("ready", FromState, rules.ByStep, "allocated, Succeeded, and those that pendingBestEffort counts",
 			func(r v) int64 { return ready(r.Of) + r.Of.PendingBestEffort }),
 		intField("pipelined", FromState, rules.ByStep, "status Pipelined", func(r v) int64 { return r.Of.Counts[model.Pipelined] }),
 		intField("pending", FromState, rules.ByStep, "status Pending", func(r v) int64 { return r.Of.Counts[model.Pending] }),

@@ -58,7 +58,7 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	}
 	j.Counts[t.Status] += sign
 	r.Counts[t.Status] += sign
-	if t.Status == Pending && t.BestEffort && !t.Vain {
+	if t.Status == Pending && t.BestEffort && !t.Gated && !t.Vain {
 		j.PendingBestEffort += sign
 		r.PendingBestEffort += sign
 	}

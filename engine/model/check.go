@@ -318,7 +318,7 @@ func (c *Cluster) checkJob(j *Job) error {
 			request.add(t.Request)
 		case t.Status == Pending:
 			request.add(t.Request)
-			if t.BestEffort && !t.Vain {
+			if t.BestEffort && !t.Gated && !t.Vain {
 				bestEffort++
 				r.PendingBestEffort++
 			}

@@ -41,12 +41,13 @@ func (c *Cluster) ExceededAt(q *Queue) time.Time {
 }
 
 // NextRequest is what a job requests next, with pods that wait, in their order: those that each role lacks, then as many as the job lacks
-// to start, or the first pod if the job has started. It adds what is expected of pods that do not exist yet if there are too few.
+// to start, or the first pod if the job has started. The minimums of roles count only if MinMember covers all of them, as in jobReady. It
+// adds what is expected of pods that do not exist yet if there are too few.
 func (j *Job) NextRequest(tasks []*Task) Resources {
 	lacks := max(0, j.MinMember-j.Ready())
 	var left map[*Role]int64
 	for _, r := range j.Roles {
-		if n := r.Min - r.Ready(); n > 0 {
+		if n := r.Min - r.Ready(); n > 0 && j.MinMember >= j.RoleMinTotal {
 			if left == nil {
 				left = map[*Role]int64{}
 			}
