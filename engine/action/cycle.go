@@ -18,15 +18,16 @@ type Cycle struct {
 	txn  *model.Txn
 	plan *model.Plan
 
-	waits   *report.Waits
-	result  turnResult // of the present turn
-	memory  *Memory
-	others  []model.RowScore // of a runner-up; reused
-	done    []placed         // in this turn; reused
-	text    []byte           // reused
-	verbs   []verb
-	without []*model.Task // a place in this turn
-	lasting lasting
+	waits    *report.Waits
+	result   turnResult // of the present turn
+	memory   *Memory
+	others   []model.RowScore // of a runner-up; reused
+	done     []placed         // in this turn; reused
+	text     []byte           // reused
+	verbs    []verb
+	without  []*model.Task // a place in this turn
+	accepted accepted      // in this turn of a step with the gate beyondShare
+	lasting  lasting
 	promises
 	kept *kept.Places // by the present step; nil: nothing
 }
