@@ -24,7 +24,7 @@ const (
 
 // codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
 func codeLines() map[string]int {
-	return map[string]int{"engine/reference": 809} // it defines a cycle, and is read as a whole; blocked queues are a part of it
+	return map[string]int{"engine/reference": 856} // it defines a cycle, and is read as a whole; blocked queues are a part of it
 }
 
 // exception lets something be over its bound, up to its present figure.
@@ -44,7 +44,7 @@ var exceptions = []exception{
 	{"crds/policy/v1alpha1.InlineTable", "fields", 28, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 17, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 21, "a field is a parameter of a verb in the API"},
-	{"engine/action.Cycle", "methods", 45, "a method is what a verb does with a job or a task, and what it notes"},
+	{"engine/action.Cycle", "methods", 46, "a method is what a verb does with a job or a task, and what it notes"},
 	{"engine/action.backlog", "fields", 17, "a field is what is remembered of jobs from one cycle to the next"},
 	{"engine/eviction.Search", "fields", 16, "a field is what the search remembers of a step, or of the present task"},
 	{"engine/eviction.Search", "methods", 42, "a method is a step of the search for victims"},
@@ -69,11 +69,12 @@ var exceptions = []exception{
 	{"engine/policy.Attribute", "fields", 16, "a field is a property of a computed field, as declared or as compiled"},
 	{"engine/policy.Policy", "fields", 16, "a field is a part of a compiled policy, or what is known of all its expressions"},
 	{"engine/policy.Rule", "fields", 17, "a field is a key of a row"},
-	{"engine/proof.Cycle", "methods", 41, "a method is a question about a cycle, or what it does to be answered"},
-	{"engine/reference.cycle", "methods", 46, "a method is a part of the definition of a cycle"},
-	{"engine/reference/answers.Answers", "methods", 41, "a method is a question about a policy and a cluster"},
+	{"engine/proof.Cycle", "methods", 43, "a method is a question about a cycle, or what it does to be answered"},
+	{"engine/reference.cycle", "fields", 17, "a field is a part of the state of a cycle"},
+	{"engine/reference.cycle", "methods", 48, "a method is a part of the definition of a cycle"},
+	{"engine/reference/answers.Answers", "methods", 43, "a method is a question about a policy and a cluster"},
 	{"engine/reference/eviction.Search", "methods", 42, "as engine/eviction.Search"},
-	{"engine/session.Session", "methods", 43, "a method is a question that a verb, a report or an explanation asks"},
+	{"engine/session.Session", "methods", 45, "a method is a question that a verb, a report or an explanation asks"},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
 	{"engine/topology.Counts", "fields", 17, "a field is an index that follows the objects"},
 	{"engine/topology.Counts", "methods", 47, "a method is a count that terms of affinity and spread need, or how it follows a delta"},

@@ -65,6 +65,7 @@ type promises struct {
 	rooms     []eviction.Room      // of steps that displace
 	told      map[string]bool      // who goes for rooms, as the plan has told so far
 	roomy     map[*model.Job]bool  // that the present step has promised room
+	accepted  accepted             // in this turn of a step with the gate beyondShare
 }
 
 // byForce notes that others go for a task.

@@ -96,25 +96,80 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 	return a.Yes
 }
 
+// accepted is what the rows of beyondShare accepted for the turn of a job, and what the turn placed of it.
+type accepted struct{ request, placed model.Resources }
+
+// covers reports whether the rows accepted a task together with what was placed already.
+func (a *accepted) covers(t *model.Task) bool { return a.placed.Add(t.Request).Fits(a.request) }
+
+func (a *accepted) place(t *model.Task) { a.placed.AddIn(t.Request, 1) }
+
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
+// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue. The
+// turn leaves out tasks in front if the rows refuse them, and the job can start without them.
 func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
-	if a := x.s.BeyondShare(j, j.NextRequest(todo.tasks)); !a.Yes {
-		if a.Text != "" {
-			x.note(j, nil, x.waits.Instead(j, a.Reason()))
-			for _, t := range todo.tasks {
-				if w := x.waits.Of(t); w != nil && x.s.Policy().RefusesShare(w.Reason) {
-					x.taskWait(t, a.Reason(), nil)
-				}
-			}
+	first, all := policy.Answer{}, todo.tasks
+	last := firstOfAlike(all) // with fewer of the tasks behind it, the request is the same
+	for i := range all[:last+1] {
+		request, enough := j.NextRequestWith(all[i:])
+		if i > 0 && !enough {
+			break
 		}
-		return false
+		a := x.s.BeyondShare(j, request)
+		if i == 0 {
+			first = a
+		}
+		if !a.Yes {
+			continue
+		}
+		x.accepted = accepted{request: request}
+		x.note(j, nil, nil)
+		for _, t := range all[i:] {
+			x.note(j, t, nil)
+		}
+		x.keptFromShare(all[:i], first)
+		todo.tasks = all[i:]
+		return true
 	}
-	x.note(j, nil, nil)
-	for _, t := range todo.tasks {
-		x.note(j, t, nil)
+	if first.Text != "" {
+		x.note(j, nil, x.waits.Instead(j, first.Reason()))
+		x.keptFromShare(all, first)
 	}
-	return true
+	return false
+}
+
+// firstOfAlike is the first of the tasks that, as all tasks behind it, have the role and request of the last one.
+func firstOfAlike(tasks []*model.Task) int {
+	i := len(tasks) - 1
+	for i > 0 && tasks[i-1].Role == tasks[i].Role && tasks[i-1].Request.Equal(tasks[i].Request) {
+		i--
+	}
+	return i
+}
+
+// keptFromShare notes the reason of a row of beyondShare for tasks that wait because of the share of their queue.
+func (x *Cycle) keptFromShare(tasks []*model.Task, a policy.Answer) {
+	for _, t := range tasks {
+		if w := x.waits.Of(t); a.Text != "" && w != nil && x.s.Policy().RefusesShare(w.Reason) {
+			x.taskWait(t, a.Reason(), nil)
+		}
+	}
+}
+
+// mayExceed asks the rows of beyondShare about a task if they did not accept it together with what was placed already. This is so if other
+// tasks found no node, or come later in the order although the job needs them. rest are the tasks that follow.
+func (x *Cycle) mayExceed(t *model.Task, rest []*model.Task) bool {
+	if x.accepted.covers(t) {
+		return true
+	}
+	request, _ := t.Job.NextRequestWith(slices.Concat([]*model.Task{t}, rest))
+	a := x.s.BeyondShare(t.Job, request)
+	if a.Yes {
+		x.accepted = accepted{request: request}
+	} else if a.Text != "" {
+		x.taskWait(t, a.Reason(), nil)
+	}
+	return a.Yes
 }
 
 // taskQueue is what of a job is still to be tried, in order.
@@ -185,8 +240,11 @@ func (x *Cycle) endTurn(done []placed) {
 	x.done = done[:0]
 }
 
-// mayAllocate asks the gate allocatable, if the step heeds it.
-func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task) bool {
+// mayAllocate asks the gates allocatable and beyondShare, if the step heeds them. rest are the tasks that follow.
+func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task, rest []*model.Task) bool {
+	if step.Gate(policy.BeyondShare) && !x.mayExceed(t, rest) {
+		return false
+	}
 	if !step.Heeds(policy.Allocatable) {
 		return true
 	}

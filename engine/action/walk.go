@@ -118,7 +118,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			x.withoutPlace(t)
 			continue
 		}
-		if !x.mayAllocate(step, t) {
+		if !x.mayAllocate(step, t, todo.tasks) {
 			x.withoutPlace(t)
 			continue
 		}
@@ -133,6 +133,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			continue
 		}
 		done = slab.Append(done, p)
+		x.accepted.place(t)
 		if step.Word(policy.KeyCommit) == "task" {
 			x.keep(done)
 			done = done[:0]

@@ -217,8 +217,8 @@ func jobFields() []*rules.Member {
 		count("roleMinTotal", "sum of minTaskMember", FromSpec, rules.ByObject, func(j *model.Job) int64 { return j.RoleMinTotal }),
 		count("taskCount", "all tasks", FromState, rules.ByObject, func(j *model.Job) int64 { return int64(len(j.Tasks)) }),
 		count("pendingTasks", "status Pending", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pending] }),
-		count("pendingBestEffort", "status Pending and bestEffort, but for those that found no place in this turn", FromState, rules.ByStep,
-			func(j *model.Job) int64 { return j.PendingBestEffort }),
+		count("pendingBestEffort", "status Pending and bestEffort, except gated tasks and those that found no place in this turn", FromState,
+			rules.ByStep, func(j *model.Job) int64 { return j.PendingBestEffort }),
 		count("pipelinedTasks", "status Pipelined", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pipelined] }),
 		count("allocatedTasks", "Allocated, Binding, Bound, Running", FromState, rules.ByStep, allocatedTasks),
 		count("readyTasks", "allocatedTasks and Succeeded", FromState, rules.ByStep, (*model.Job).Ready),
@@ -241,7 +241,7 @@ func jobFields() []*rules.Member {
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Expected, &j.expected, j.World }),
 		amountField("next", FromState, rules.ByStep,
 			"what it requests next: with the pods that each role lacks and that minMember lacks, or with "+
-				"one more pod if it has started; pods that do not exist yet count as in expected",
+				"one more pod if it has started; without pods that request nothing; pods that do not exist yet count as in expected",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Next(), nil, j.World }),
 		amountField("gatedRequest", FromState, rules.ByStep,
 			"sum of request over gated tasks, and what tasks on nodes ask for and no kubelet grants",
@@ -273,7 +273,7 @@ func roleFields() []*rules.Member {
 	return []*rules.Member{
 		stringField("name", FromSpec, rules.Static, "task-spec name", func(r v) string { return r.Of.Name }),
 		intField("min", FromSpec, rules.ByObject, "minTaskMember of the role, 0 if none", func(r v) int64 { return r.Of.Min }),
-		intField("ready", FromState, rules.ByStep, "allocated, Succeeded, and Pending bestEffort but for those that found no place in this turn",
+		intField("ready", FromState, rules.ByStep, "allocated, Succeeded, and those that pendingBestEffort counts",
 			func(r v) int64 { return ready(r.Of) + r.Of.PendingBestEffort }),
 		intField("pipelined", FromState, rules.ByStep, "status Pipelined", func(r v) int64 { return r.Of.Counts[model.Pipelined] }),
 		intField("pending", FromState, rules.ByStep, "status Pending", func(r v) int64 { return r.Of.Counts[model.Pending] }),

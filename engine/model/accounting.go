@@ -58,7 +58,7 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	}
 	j.Counts[t.Status] += sign
 	r.Counts[t.Status] += sign
-	if t.Status == Pending && t.BestEffort && !t.Vain {
+	if t.readyBestEffort() {
 		j.PendingBestEffort += sign
 		r.PendingBestEffort += sign
 	}
@@ -78,6 +78,11 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	if holds := t.Status.taken(); holds || t.Status == Pending {
 		j.countRequest(t.Request, f, holds)
 	}
+}
+
+// readyBestEffort says whether a task counts in PendingBestEffort: it waits, requests nothing, and is neither gated nor without a place.
+func (t *Task) readyBestEffort() bool {
+	return t.Status == Pending && t.BestEffort && !t.Gated && !t.Vain
 }
 
 // countRequest counts what a task requests in its job and queue, f times, and what it holds if it holds that.

@@ -312,16 +312,16 @@ func (c *Cluster) checkJob(j *Job) error {
 		gated.add(t.withheld())
 		all[t.Status]++
 		r.Counts[t.Status]++
+		if t.readyBestEffort() {
+			bestEffort++
+			r.PendingBestEffort++
+		}
 		switch {
 		case t.Status.taken():
 			allocated.add(t.Request)
 			request.add(t.Request)
 		case t.Status == Pending:
 			request.add(t.Request)
-			if t.BestEffort && !t.Vain {
-				bestEffort++
-				r.PendingBestEffort++
-			}
 			if t.Gated {
 				gated.add(t.Request)
 			}

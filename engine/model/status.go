@@ -113,7 +113,7 @@ func (r *Role) TaskCount() int64 { return (*counts)(&r.Counts).all() }
 // Holding is how many tasks of the role are of the allocated class.
 func (r *Role) Holding() int64 { return (*counts)(&r.Counts).holding() }
 
-// Ready is how many tasks of the role are of the allocated class, Succeeded, or Pending and best-effort.
+// Ready is how many tasks of the role are of the allocated class, Succeeded, or counted in PendingBestEffort.
 func (r *Role) Ready() int64 { return r.Holding() + r.Counts[Succeeded] + r.PendingBestEffort }
 
 // Valid is how many tasks of the role are of the allocated class, Succeeded, Pipelined or Pending.

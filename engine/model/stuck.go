@@ -41,48 +41,85 @@ func (c *Cluster) ExceededAt(q *Queue) time.Time {
 }
 
 // NextRequest is what a job requests next, with pods that wait, in their order: those that each role lacks, then as many as the job lacks
-// to start, or the first pod if the job has started. It adds what is expected of pods that do not exist yet if there are too few.
+// to start, or the first pod if the job has started. The minimums of roles count only if MinMember covers all of them, as in jobReady. It
+// adds what is expected of pods that do not exist yet if there are too few.
 func (j *Job) NextRequest(tasks []*Task) Resources {
-	lacks := max(0, j.MinMember-j.Ready())
-	var left map[*Role]int64
-	for _, r := range j.Roles {
-		if n := r.Min - r.Ready(); n > 0 {
-			if left == nil {
-				left = map[*Role]int64{}
-			}
-			left[r] = n
-		}
-	}
-	if lacks <= 1 && len(left) == 0 && len(tasks) > 0 {
+	next := j.nextPods()
+	if next.lacks <= 1 && len(next.left) == 0 && len(tasks) > 0 {
 		return tasks[0].Request
 	}
-	var sum Resources
+	return next.request(j, tasks)
+}
+
+// NextRequestWith is NextRequest of pods of which the first is among those that the job requests next. enough reports whether the job can
+// start with these pods.
+func (j *Job) NextRequestWith(tasks []*Task) (request Resources, enough bool) {
+	next := j.nextPods()
+	next.pick(tasks[0])
+	request = next.request(j, tasks[1:])
+	return request, next.enough()
+}
+
+// nextPods is what a job lacks to start, and which pods are picked for it.
+type nextPods struct {
+	lacks  int64           // in all
+	left   map[*Role]int64 // of the roles of which it lacks pods; a role of which enough are picked is not in it
+	picked int64
+	sum    Resources
+}
+
+func (j *Job) nextPods() *nextPods {
+	next := &nextPods{lacks: max(0, j.MinMember-j.Ready()-j.PendingBestEffort)}
+	for _, r := range j.Roles {
+		if n := r.Min - r.Ready(); n > 0 && j.MinMember >= j.RoleMinTotal {
+			if next.left == nil {
+				next.left = map[*Role]int64{}
+			}
+			next.left[r] = n
+		}
+	}
+	return next
+}
+
+func (n *nextPods) pick(t *Task) {
+	n.picked++
+	n.sum.AddIn(t.Request, 1)
+	if n.left[t.role] > 1 {
+		n.left[t.role]--
+	} else {
+		delete(n.left, t.role)
+	}
+}
+
+func (n *nextPods) enough() bool { return n.picked >= max(1, n.lacks) && len(n.left) == 0 }
+
+// request picks from pods what is lacking still, and returns what all that are picked request.
+func (n *nextPods) request(j *Job, tasks []*Task) Resources {
 	var others []*Task
-	picked := int64(0)
 	for _, t := range tasks {
-		if left[t.role] > 0 {
-			left[t.role]--
-			picked++
-			sum.AddIn(t.Request, 1)
-		} else if int64(len(others)) < lacks {
+		if n.enough() {
+			break
+		}
+		if n.left[t.role] > 0 {
+			n.pick(t)
+		} else if int64(len(others)) < n.lacks {
 			others = append(others, t)
 		}
 	}
-	for _, t := range others[:max(0, min(int64(len(others)), lacks-picked))] {
-		picked++
-		sum.AddIn(t.Request, 1)
+	for _, t := range others[:max(0, min(int64(len(others)), n.lacks-n.picked))] {
+		n.pick(t)
 	}
-	if picked < max(1, lacks) {
-		sum.AddIn(j.Expected, 1)
+	if n.picked < max(1, n.lacks) {
+		n.sum.AddIn(j.Expected, 1)
 	}
-	return sum
+	return n.sum
 }
 
-// Next is NextRequest of all pods of the job that wait and are not gated, by their keys.
+// Next is NextRequest of all pods of the job that wait, are not gated, and request anything, by their keys.
 func (j *Job) Next() Resources {
 	var tasks []*Task
 	for _, t := range j.Tasks {
-		if t.Status == Pending && !t.Gated && !t.Foreign {
+		if t.Status == Pending && !t.Gated && !t.Foreign && !t.BestEffort {
 			tasks = append(tasks, t)
 		}
 	}

@@ -91,7 +91,9 @@ func Sites() []Site {
 		say(Allocatable, "deny", "May the queue take this task? All. A step whose gates name `beyondShare` does not ask the rows with "+
 			"`share: true`.", share, "queue", "job", "task"),
 		say(BeyondShare, "deny", "May the job start, although its queue then holds more than its share? Any. `request` is that of the pods that "+
-			"it lacks to start, or of one pod if it has started.", nil, "queue", "job", "request"),
+			"it lacks to start, or of one pod if it has started. If the rows refuse, they are asked again without the first pods, as long as "+
+			"the job can start without them. They are also asked again before a turn binds more than they accepted.", nil,
+			"queue", "job", "request"),
 		say(Bindable, "deny", "May the task be bound now? All. If not, it gets no idle node: it waits until its queue has released resources. "+
 			"It can still be promised a node on which it waits for pods that are terminating. A step whose gates name `beyondShare` does not "+
 			"ask the rows with `share: true`.", share, "queue", "job", "task"),

@@ -111,10 +111,9 @@ func displaceVerb() Verb {
 				"was promised on their nodes stays there, or moves to where there is room. Of a job that would go as a whole only those go who " +
 				"are needed, if it can spare these instead of others, which is tried for up to 256 subsets of its pods. The rows of the " +
 				"section are asked about all units in order, of which each goes as a whole or not at all, and again about those that remain.",
-			"With `unit: gang`, `preemptive` is asked about what all waiting tasks of the job request together. If it says no, it is asked task by " +
-				"task, each together with those that it has permitted, and the others are skipped. If only some of the tasks find room, it is " +
-				"asked again about these. `preemptor` is the first task that is not skipped. The job comes back after its turn only while " +
-				"`jobs` holds of it. Nodes are tried by score. Victims may be anywhere: the whole cluster is one domain.",
+			"With `unit: gang`, `preemptive` is asked about all waiting tasks of the job together, then about each together with those that it " +
+				"permitted, and about those that find room. Others are skipped. `preemptor` is the first task that is not skipped. The job comes " +
+				"back only while `jobs` holds of it. Nodes are tried by score. Victims may be anywhere: the whole cluster is one domain.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: " +
 				"each cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may " +
 				"start with it.",

@@ -8,9 +8,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// named checks those who go for no other's sake, as rows of a step that evicts name them, and gives the others. It asks the rows as things
+// naming is the check of steps that evict whom rows name.
+type naming struct{ *Cycle }
+
+// check checks those who go for no other's sake, as rows of a step that evicts name them, and gives the others. It asks the rows as things
 // were when the step named them.
-func (x *Cycle) named(victims []victim) (others []victim) {
+func (x naming) check(victims []victim) (others []victim) {
 	of := map[string][]victim{}
 	for _, v := range victims {
 		if v.evict.For == "" && x.names(v.evict.Action) {
@@ -19,7 +22,7 @@ func (x *Cycle) named(victims []victim) (others []victim) {
 		}
 		others = append(others, v)
 	}
-	rests := x.resting
+	rests := x.rests
 	for _, action := range x.p.Pipeline {
 		if !x.names(action) {
 			continue
@@ -27,16 +30,16 @@ func (x *Cycle) named(victims []victim) (others []victim) {
 		if named := of[action]; len(named) > 0 {
 			x.tried(func() {
 				x.undoFrom(victims, action)
-				x.namedBy(named, rests)
+				x.by(named, rests)
 			})
 		}
-		rests = func(r *policy.Rule) bool { return x.resting(r) || r.Every > 0 } // this action has asked it
+		rests = func(r *policy.Rule) bool { return x.rests(r) || r.Every > 0 } // this action has asked it
 	}
 	return others
 }
 
-// namedBy checks those whom one action names.
-func (x *Cycle) namedBy(named []victim, rests func(*policy.Rule) bool) {
+// by checks those whom one action names.
+func (x naming) by(named []victim, rests func(*policy.Rule) bool) {
 	var tasks []*model.Task
 	for _, v := range named {
 		tasks = append(tasks, v.task)
@@ -56,15 +59,15 @@ func (x *Cycle) namedBy(named []victim, rests func(*policy.Rule) bool) {
 	}
 }
 
-// resting says whether a row was asked too short a while before the cycle.
-func (x *Cycle) resting(r *policy.Rule) bool {
+// rests says whether a row was asked too short a while before the cycle.
+func (x naming) rests(r *policy.Rule) bool {
 	last, known := x.fired[r.Table+"/"+r.Name]
 	return r.Every > 0 && known && x.now.Before(last.Add(r.Every))
 }
 
 // undoFrom undoes what an action and those after it did, and does again what those before it promised. It is for the state before promises
 // are put back.
-func (x *Cycle) undoFrom(victims []victim, action string) {
+func (x naming) undoFrom(victims []victim, action string) {
 	at := slices.Index(x.p.Pipeline, action)
 	earlier := func(action string) bool { return slices.Index(x.p.Pipeline, action) < at }
 	x.undoPlaces(func(action string) bool { return !earlier(action) })

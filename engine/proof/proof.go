@@ -204,7 +204,7 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 		}
 	}
 	x.putBack(plan.Holds, x.txn.Allocate)
-	victims = x.named(victims)
+	victims = naming{x}.check(victims)
 	x.gangs(victims)
 	promises := x.promises(plan, victims)
 	x.putBack(plan.Pipelines, x.txn.Pipeline)

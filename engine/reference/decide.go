@@ -28,7 +28,9 @@ type cycle struct {
 	rooms    []eviction.Room      // promised by steps that displace
 	told     map[string]bool      // who goes for rooms, as the plan has told so far
 	kept     *kept.Places         // by the present step; nil: nothing
-	beyond   []*model.Queue       // that exceeded their shares in steps with the gate beyondShare
+	// accepted is what rows of beyondShare accepted in a turn, and exceeding what the turn placed of it.
+	accepted, exceeding model.Resources
+	beyond              []*model.Queue // that exceeded their shares in steps with the gate beyondShare
 }
 
 // Run decides cycle by cycle. It keeps only the values that settle at the start of a run from one cycle to the next.

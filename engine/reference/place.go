@@ -75,10 +75,14 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	switch {
 	case len(tasks) == 0 || known && !x.JobPasses(step, j):
 		return false, false
-	case step.Gate(policy.BeyondShare) && !x.beyondShare(j, tasks):
-		return false, !x.IsReady(j)
 	case step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)):
 		return false, !x.IsReady(j)
+	}
+	if step.Gate(policy.BeyondShare) {
+		var yes bool
+		if tasks, yes = x.beyondShare(j, tasks); !yes {
+			return false, !x.IsReady(j)
+		}
 	}
 	before := len(x.plan.Binds)
 	if again, waits, tasks = x.turn(step, j, tasks, known); again {
@@ -91,35 +95,74 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
-func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) bool {
-	f := x.Frame().OfJob(j).OfRequest(j.NextRequest(tasks))
-	if !x.Any(policy.BeyondShare, f).Yes {
-		x.keptFromShare(j, tasks, f)
-		return false
-	}
-	x.waits.Set(j, nil, nil)
-	for _, t := range tasks {
-		x.waits.Set(j, t, nil)
-	}
-	return true
-}
-
-// keptFromShare notes the reason of the first row of beyondShare that refuses a job and states why.
-func (x *cycle) keptFromShare(j *model.Job, tasks []*model.Task, f *language.Frame) {
-	for _, r := range x.p.Rules(policy.BeyondShare) {
-		if r.Message == nil || x.Opinion(r, f) != language.No || x.Text(r, f) == "" {
+// its tasks, and returns the tasks of the turn: it leaves out tasks in front if the rows refuse them, and the job can start without them.
+// If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
+func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) (turn []*model.Task, yes bool) {
+	for i := range tasks {
+		request, enough := j.NextRequestWith(tasks[i:])
+		if i > 0 && !enough {
+			break
+		}
+		if !x.Any(policy.BeyondShare, x.Frame().OfJob(j).OfRequest(request)).Yes {
 			continue
 		}
-		why := policy.Answer{Rule: r, Text: x.Text(r, f)}.Reason()
-		x.waits.Set(j, nil, x.waits.Instead(j, why))
-		for _, t := range tasks {
-			if w := x.waits.Of(t); w != nil && x.p.RefusesShare(w.Reason) {
-				x.taskWait(t, why, nil)
-			}
+		x.keptFromShare(j, tasks, i)
+		x.accepted, x.exceeding = request, nil
+		x.waits.Set(j, nil, nil)
+		for _, t := range tasks[i:] {
+			x.waits.Set(j, t, nil)
 		}
-		return
+		return tasks[i:], true
 	}
+	if why := x.keptFromShare(j, tasks, len(tasks)); why != nil {
+		x.waits.Set(j, nil, x.waits.Instead(j, *why))
+	}
+	return nil, false
+}
+
+// keptFromShare notes for the first n tasks, if they wait because of the share of their queue, why the rows of beyondShare refuse the job
+// with all of its tasks. It returns nil if no row states why.
+func (x *cycle) keptFromShare(j *model.Job, tasks []*model.Task, n int) *model.Reason {
+	if n == 0 {
+		return nil
+	}
+	request, _ := j.NextRequestWith(tasks)
+	why := x.whyNotBeyond(x.Frame().OfJob(j).OfRequest(request))
+	for _, t := range tasks[:n] {
+		if w := x.waits.Of(t); why != nil && w != nil && x.p.RefusesShare(w.Reason) {
+			x.taskWait(t, *why, nil)
+		}
+	}
+	return why
+}
+
+// whyNotBeyond is the reason of the first row of beyondShare that refuses and states why; nil: none does.
+func (x *cycle) whyNotBeyond(f *language.Frame) *model.Reason {
+	for _, r := range x.p.Rules(policy.BeyondShare) {
+		if r.Message != nil && x.Opinion(r, f) == language.No && x.Text(r, f) != "" {
+			why := policy.Answer{Rule: r, Text: x.Text(r, f)}.Reason()
+			return &why
+		}
+	}
+	return nil
+}
+
+// mayExceed asks the rows of beyondShare about a task if they did not accept it together with what the turn has placed since they were
+// asked. rest are the tasks that follow.
+func (x *cycle) mayExceed(j *model.Job, t *model.Task, rest []*model.Task) bool {
+	if x.exceeding.Add(t.Request).Fits(x.accepted) {
+		return true
+	}
+	request, _ := j.NextRequestWith(append([]*model.Task{t}, rest...))
+	f := x.Frame().OfJob(j).OfRequest(request)
+	if x.Any(policy.BeyondShare, f).Yes {
+		x.accepted, x.exceeding = request, nil
+		return true
+	}
+	if why := x.whyNotBeyond(f); why != nil {
+		x.taskWait(t, *why, nil)
+	}
+	return false
 }
 
 // refused asks a gate about a job, and notes why it does not hold.
@@ -150,7 +193,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, furth
 			x.c.SetVain(t, t.BestEffort)
 			continue
 		}
-		if !x.allocatable(step, t) {
+		if !x.allocatable(step, t, tasks) {
 			x.c.SetVain(t, t.BestEffort)
 			continue
 		}
@@ -164,6 +207,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, furth
 			over = !x.Condition(step.Condition(policy.KeyOnNoNode), x.Frame().OfJob(j), "job "+j.Key+": ")
 			continue
 		}
+		x.exceeding = x.exceeding.Add(t.Request)
 		if done = append(done, p); step.Word(policy.KeyCommit) == "task" {
 			x.keep(done)
 			done = nil
@@ -199,8 +243,11 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	return false
 }
 
-// allocatable asks the gate of that name, if the step heeds it.
-func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
+// allocatable asks the gate of that name, and beyondShare, if the step heeds them. rest are the tasks that follow.
+func (x *cycle) allocatable(step *policy.Step, t *model.Task, rest []*model.Task) bool {
+	if step.Gate(policy.BeyondShare) && !x.mayExceed(t.Job, t, rest) {
+		return false
+	}
 	if !step.Heeds(policy.Allocatable) {
 		return true
 	}

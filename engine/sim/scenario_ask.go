@@ -234,14 +234,17 @@ func (a *asker) beyondShare(q *question, args []string) error {
 	}
 	var tasks []*model.Task
 	for _, t := range q.Job.Tasks {
-		if t.Status == model.Pending {
+		if t.Status == model.Pending && !t.BestEffort {
 			tasks = append(tasks, t)
 		}
 	}
 	session := session.New(a.world.cluster, a.world.Policy)
 	session.Begin(a.world.now)
 	session.SortTasks(tasks)
-	q.Request, q.about = q.Job.NextRequest(tasks), about
+	q.about = about
+	if len(tasks) > 0 {
+		q.Request, _ = q.Job.NextRequestWith(tasks)
+	}
 	return nil
 }
 
