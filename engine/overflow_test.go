@@ -32,10 +32,9 @@ func TestReferenceOverflow(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		w, p := drawRichWorld(t), one(t, "policy", tried...)
-		var ignored seenWorlds
 		var found bool
 		r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-		want := byReference(t, r, &ignored)
+		want := byReference(t, r)
 		r.after = func(_ *model.Cluster, d *engine.Decider, _ *model.Plan) {
 			found = found || slices.ContainsFunc(d.Session().Faults(), func(e model.RuleError) bool {
 				return strings.Contains(e.Text, "a score must be a number from")
