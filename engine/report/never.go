@@ -95,7 +95,7 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 // GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
 // not needed for that keeps no job from starting, however large it is. Pods with scheduling gates are known, but they do not count among
 // those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave.
-// NeverStarts states nothing of gates.
+// NeverStarts states nothing of gates. A job whose minResources are more than all nodes together allocate is not let start either.
 func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return false
@@ -103,7 +103,20 @@ func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	pods := waitingPods(c, j)
 	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.gated })
 	all, roles := lacking(j, pods, able)
-	return all || len(roles) > 0 || gangTooLarge(c, j, able, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+	return all || len(roles) > 0 || requestsMoreThanAll(j, sizes) || gangTooLarge(c, j, able, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+}
+
+// requestsMoreThanAll reports whether the minResources of a job that has not started are more of a resource than all nodes together allocate.
+func requestsMoreThanAll(j *model.Job, sizes Sizes) bool {
+	if missing, _ := missingPods(j); missing < 1 || !j.HasMinResources {
+		return false
+	}
+	for dim := range j.MinResources {
+		if j.MinResources.Has(dim) && j.MinResources[dim] > sizes.Sum.Get(dim)+model.Slack {
+			return true
+		}
+	}
+	return false
 }
 
 // KeptBackBy returns the roles of the pods that keep a job from starting because they fit no node, even if the nodes were empty. A pod that
