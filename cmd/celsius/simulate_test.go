@@ -211,7 +211,7 @@ jobs:
 		"wrong.txtar": scenario + wrong + "-- w --\n" + world + "-- want --\n",
 	})
 	const found = " atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more at the end of " +
-		"the cycle"
+		"the action"
 	for _, test := range []struct {
 		args      []string
 		code      int
