@@ -126,7 +126,7 @@ func TestOverBounds(t *testing.T) {
 
 // TestLinesOfCode shows that a package that is to stay short is held to it, and no other.
 func TestLinesOfCode(t *testing.T) {
-	long := map[figure]int{{"engine/reference", "lines of code"}: 810, {"engine/live", "lines of code"}: 4000}
+	long := map[figure]int{{"engine/reference", "lines of code"}: 857, {"engine/live", "lines of code"}: 4000}
 	if got := overBounds(long, nil); len(got) != 1 {
 		t.Errorf("%q, want one mistake", got)
 	}

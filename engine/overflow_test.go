@@ -34,7 +34,7 @@ func TestReferenceOverflow(t *testing.T) {
 		w, p := drawRichWorld(t), one(t, "policy", tried...)
 		var found bool
 		r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-		want := byReference(t, r)
+		want := byReference(t, r, new(seenWorlds))
 		r.after = func(_ *model.Cluster, d *engine.Decider, _ *model.Plan) {
 			found = found || slices.ContainsFunc(d.Session().Faults(), func(e model.RuleError) bool {
 				return strings.Contains(e.Text, "a score must be a number from")

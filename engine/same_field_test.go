@@ -41,7 +41,7 @@ func TestReferenceSameField(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w, p := drawWorldWithoutPods(t), one(t, "policy", tried...)
 				r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-				want := byReference(t, r)
+				want := byReference(t, r, new(seenWorlds))
 				worlds.Add(1)
 				if slices.ContainsFunc(want, isMixed) {
 					mixed.Add(1)

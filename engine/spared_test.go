@@ -29,7 +29,7 @@ spec:
 		for range 8 { // as in few worlds anybody is
 			w := drawFullWorld(t)
 			r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-			plans := byReference(t, r)
+			plans := byReference(t, r, new(seenWorlds))
 			if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
 				w.Log(t)
 				t.Fatalf("-reference +engine:\n%s", diff)

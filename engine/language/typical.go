@@ -33,7 +33,7 @@ func (t *typical) ConvertToNative(reflect.Type) (any, error) {
 func (t *typical) ConvertToType(to ref.Type) ref.Val {
 	switch to {
 	case types.StringType:
-		return types.String(t.name())
+		return types.String(t.of.String())
 	case types.TypeType:
 		return TypicalType()
 	}
@@ -53,7 +53,7 @@ func (t *typical) Type() ref.Type { return t.typ }
 func (t *typical) Value() any { return t }
 
 // name is the same for equal ones: columns are kept while it is.
-func (t *typical) name() string { return t.of.String() }
+func (t *typical) name() string { return t.of.Key() }
 
 // TypicalTasks counts the shapes of the cluster's workload, and of its nodes; v is the part of the tasks that is typical.
 func TypicalTasks(c *model.Cluster, v ref.Val) ref.Val {

@@ -72,7 +72,7 @@ func (r *rig) checksOf() string {
 // a check.
 func TestEvictionsAreChecked(t *testing.T) {
 	const found = "atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more " +
-		"at the end of the cycle"
+		"at the end of the action"
 	writes := map[time.Duration][]string{}
 	for _, most := range []time.Duration{0, time.Second} {
 		doubt(t, most, func(t *testing.T, r *rig) {

@@ -16,6 +16,7 @@ type Typical struct {
 	models []string // that any shape names
 	needs  []int64  // thousandths of a device that any shape asks for, ascending
 	text   string
+	key    string // see Key
 }
 
 // typicalShape is one shape as Fragments wants it.
@@ -67,6 +68,7 @@ func NewTypical(workload []model.Shape, cover float64, nodes []Machine) *Typical
 		t.shapes = append(t.shapes, typical)
 	}
 	t.text = text.String()
+	t.key = fmt.Sprintf("%d: %s", total, t.text)
 	return t
 }
 
@@ -132,8 +134,11 @@ func frequent(workload []model.Shape) (shapes []model.Shape, total int64) {
 
 func modelsOf(s model.Shape) string { return strings.Join(s.GPUModels, "|") }
 
-// String lists the shapes. Equal texts mean equal shapes of equal weights.
+// String lists the shapes.
 func (t *Typical) String() string { return t.text }
+
+// Key is equal for equal shapes of equal weights. It has the number of all tasks, because the last bit of the weights depends on it.
+func (t *Typical) Key() string { return t.key }
 
 // Room is what a node has free.
 type Room struct {

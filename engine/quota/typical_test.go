@@ -80,6 +80,25 @@ func TestNewTypical(t *testing.T) {
 }
 
 // Fragments of a node with 8 cores and devices with 300, 500 and 1000 thousandths free, for one shape after the other.
+
+// TestKeyTellsWeightsApart has the number of tasks that are not typical change the weights of the others by their last bits only.
+func TestKeyTellsWeightsApart(t *testing.T) {
+	t.Parallel()
+	of := func(rare int64) *Typical {
+		return NewTypical([]model.Shape{
+			{CPU: 4000, GPUCount: 1, GPUMilli: 1000, Tasks: 19}, {CPU: 2000, GPUCount: 1, GPUMilli: 300, Tasks: 10},
+			{CPU: 1000, Tasks: rare},
+		}, 0.8, []Machine{{CPU: 64000, Devices: 4}})
+	}
+	few, more := of(1), of(2)
+	if few.String() != more.String() {
+		t.Errorf("the typical shapes are %s and %s, want the same", few, more)
+	}
+	if few.Key() == more.Key() {
+		t.Errorf("both have the key %s, want different ones, because the weights are rounded differently", few.Key())
+	}
+}
+
 func TestFragments(t *testing.T) {
 	room := Room{CPU: 8000, GPUs: []int64{300, 500, 1000}, Model: "T4"}
 	for _, test := range []struct {
