@@ -86,7 +86,8 @@ func TestKeyTellsWeightsApart(t *testing.T) {
 	t.Parallel()
 	of := func(rare int64) *Typical {
 		return NewTypical([]model.Shape{
-			{CPU: 4000, GPUCount: 1, GPUMilli: 1000, Tasks: 19}, {CPU: 2000, GPUCount: 1, GPUMilli: 300, Tasks: 10},
+			{CPU: 4000, GPUCount: 1, GPUMilli: 1000, Tasks: 19},
+			{CPU: 2000, GPUCount: 1, GPUMilli: 300, Tasks: 10},
 			{CPU: 1000, Tasks: rare},
 		}, 0.8, []Machine{{CPU: 64000, Devices: 4}})
 	}

@@ -52,8 +52,8 @@ func (x *cycle) forcedJobs() []*model.Job {
 	return slices.DeleteFunc(slices.Clone(x.c.JobsByKey()), func(j *model.Job) bool { return !forced[j] })
 }
 
-// nominate has the cycles that follow keep the room of those that wait for it, of each job for which others go, or went, or that is promised
-// room by a step that displaces: as long as the job may start with it.
+// nominate has the cycles that follow keep the room of those that wait for it, as long as the job may start with it: of each job for which
+// others go, or went, or that is promised room by a step that displaces.
 func (x *cycle) nominate() {
 	forced := eviction.Served(x.forced)
 	for _, j := range x.c.JobsByKey() {

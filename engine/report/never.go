@@ -106,7 +106,8 @@ func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	return all || len(roles) > 0 || requestsMoreThanAll(j, sizes) || gangTooLarge(c, j, able, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
 }
 
-// requestsMoreThanAll reports whether the minResources of a job that has not started are more of a resource than all nodes together allocate.
+// requestsMoreThanAll reports whether the minResources of a job that has not started are more of a resource than all nodes together
+// allocate.
 func requestsMoreThanAll(j *model.Job, sizes Sizes) bool {
 	if missing, _ := missingPods(j); missing < 1 || !j.HasMinResources {
 		return false
