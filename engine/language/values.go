@@ -262,6 +262,8 @@ func Text(v ref.Val) string {
 			return "none"
 		}
 		return Text(x.GetValue())
+	case *typical: // its name is a key, not its text
+		return x.of.String()
 	case interface{ name() string }:
 		return x.name()
 	}
