@@ -201,7 +201,7 @@ type seenWorlds struct {
 func (s *seenWorlds) few(t *testing.T) {
 	t.Helper()
 	doubtful, evicted := s.doubtful.Load(), s.evicted.Load()
-	if t.Logf("%d evictions are doubtful", doubtful); doubtful > 9+evicted/20 {
+	if t.Logf("%d evictions are doubtful", doubtful); doubtful > 5+evicted/60 {
 		t.Errorf("%d evictions are doubtful, in %d worlds with evictions", doubtful, evicted)
 	}
 }

@@ -53,10 +53,10 @@ func (x *Txn) Rollback(to Savepoint) {
 		last := len(x.log) - 1
 		s := x.log[last]
 		x.log = x.log[:last]
+		s.job.PlacedNow = s.placed
 		if s.task == nil {
 			x.c.setPhase(s.job, s.phase, s.admitted, s.at)
 		} else {
-			s.job.PlacedNow = s.placed
 			x.c.move(s.task, s.was)
 		}
 		x.c.content = s.content
@@ -211,8 +211,21 @@ func (x *Txn) Admit(j *Job, now time.Time) {
 		x.c.broken(fmt.Errorf("admit job %s: its phase is %s, not Pending", j.Key, j.Phase))
 		return
 	}
-	x.log = append(x.log, step{content: x.c.content, job: j, phase: j.Phase, admitted: j.AdmittedNow, at: j.AdmittedAt})
+	x.keepPhase(j)
 	x.c.setPhase(j, PhaseInqueue, true, now)
+}
+
+// Recall gives a job back what CloseCycle took, for a check of the cycle that ended: whether the cycle admitted the job, and how many of
+// its tasks it placed.
+func (x *Txn) Recall(j *Job, admitted bool, placed int64) {
+	x.keepPhase(j)
+	j.PlacedNow = placed
+	x.c.setPhase(j, j.Phase, admitted, j.AdmittedAt)
+}
+
+func (x *Txn) keepPhase(j *Job) {
+	x.log = append(x.log,
+		step{content: x.c.content, job: j, phase: j.Phase, admitted: j.AdmittedNow, at: j.AdmittedAt, placed: j.PlacedNow})
 }
 
 // promise notes that a caller broke a promise, for Check to report, and says whether it was kept.

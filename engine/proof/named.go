@@ -71,6 +71,13 @@ func (x naming) undoFrom(victims []victim, action string) {
 	at := slices.Index(x.p.Pipeline, action)
 	earlier := func(action string) bool { return slices.Index(x.p.Pipeline, action) < at }
 	x.undoPlaces(func(action string) bool { return !earlier(action) })
+	if !slices.ContainsFunc(x.p.Pipeline[:at], x.admits) {
+		for _, a := range x.plan.Admits {
+			if j := x.c.Jobs[a.Job]; j != nil {
+				x.txn.Recall(j, false, j.PlacedNow)
+			}
+		}
+	}
 	for _, v := range victims {
 		if !earlier(v.evict.Action) {
 			x.giveBack(v)
@@ -95,13 +102,20 @@ func (x *Cycle) undoPlaces(by func(action string) bool) {
 		if t := x.c.Tasks[b.Task]; t != nil && x.bound[t] && t.Status == model.Binding && by(b.Action) {
 			x.txn.Leave(t)
 			x.txn.Suppose(t, model.Pending)
+			x.txn.Recall(t.Job, t.Job.AdmittedNow, t.Job.PlacedNow-1)
 		}
 	}
 }
 
-// names says whether an action has a step that evicts whom rows name.
-func (x *Cycle) names(action string) bool {
+// names reports whether an action has a step that evicts the pods that rows name.
+func (x *Cycle) names(action string) bool { return x.has(action, policy.Evict) }
+
+// admits reports whether an action has a step that admits jobs.
+func (x *Cycle) admits(action string) bool { return x.has(action, policy.Admit) }
+
+// has reports whether an action has a step of a verb.
+func (x *Cycle) has(action, verb string) bool {
 	return slices.ContainsFunc(x.p.Actions, func(a *policy.Action) bool {
-		return a.Name == action && slices.ContainsFunc(a.Steps, func(s *policy.Step) bool { return s.Verb.Name == policy.Evict })
+		return a.Name == action && slices.ContainsFunc(a.Steps, func(s *policy.Step) bool { return s.Verb.Name == verb })
 	})
 }

@@ -203,6 +203,7 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 			x.txn.Leave(t)
 		}
 	}
+	x.recall()
 	x.putBack(plan.Holds, x.txn.Allocate)
 	victims = naming{x}.check(victims)
 	x.gangs(victims)
@@ -212,6 +213,18 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	x.txn.Rollback(0)
 	x.c.Turn = nil
 	return x.wrong
+}
+
+// recall gives jobs back what the end of the cycle took: whether the cycle admitted them, and how many of their tasks it bound.
+func (x *Cycle) recall() {
+	for _, a := range x.plan.Admits {
+		if j := x.c.Jobs[a.Job]; j != nil {
+			x.txn.Recall(j, true, j.PlacedNow)
+		}
+	}
+	for t := range x.bound {
+		x.txn.Recall(t.Job, t.Job.AdmittedNow, t.Job.PlacedNow+1)
+	}
 }
 
 // handle notes which pod is checked: the pod that gets the resources, because without it the eviction is not needed, else the victim.
