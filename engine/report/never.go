@@ -24,6 +24,9 @@ type Sizes struct {
 	Kinds []NodeKind
 	// Apart states by which rules of the policy two pods cannot share a node.
 	Apart Apart
+	// Permitted returns the amounts of the nodes that the policy permits to a task by their labels and taints: see Permits. It is nil if
+	// the policy reads neither.
+	Permitted func(*model.Task) *Permitted
 }
 
 // mostShapes limits the number of shapes that a pod is compared with. Most clusters have few shapes.
@@ -73,9 +76,11 @@ next:
 type alikePods struct {
 	model.Wanted
 	count int64
-	// gated is true of pods that no node takes before their scheduling gates are removed. It is false of gated pods that request nothing,
-	// because these count as ready before they have a node.
-	gated bool
+	// refused is true of pods that no node takes whichever pods leave: they have scheduling gates, or they request more than the nodes have
+	// that are permitted to them. It is false of gated pods that request nothing, because these count as ready before they have a node.
+	refused   bool
+	permitted *Permitted // nil: not read
+	key       string     // PermitKey, where permitted is read
 }
 
 // NeverStarts states why a job could never start on the nodes of the cluster, even if all of them were empty. It also states what would
@@ -87,23 +92,39 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""
 	}
-	pods := waitingPods(c, j)
+	pods := waitingPods(c, j, nil)
 	small := fitting(c, pods, sizes)
 	return cmp.Or(fitsNoNode(c, keepingBack(j, pods, small), sizes), gangTooLarge(c, j, small, sizes), tooFewPlaces(c, j, sizes))
 }
 
 // GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
 // not needed for that keeps no job from starting, however large it is. Pods with scheduling gates are known, but they do not count among
-// those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave.
-// NeverStarts states nothing of gates. A job whose minResources are more than all nodes together allocate is not let start either.
+// those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave. The same
+// holds for pods to which the nodes that are large enough are not permitted by their labels or taints. NeverStarts states nothing of gates,
+// labels and taints. A job whose minResources are more than all nodes together allocate is not let start either.
 func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return false
 	}
-	pods := waitingPods(c, j)
-	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.gated })
+	pods := waitingPods(c, j, sizes.Permitted)
+	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.refused })
 	all, roles := lacking(j, pods, able)
-	return all || len(roles) > 0 || requestsMoreThanAll(j, sizes) || gangTooLarge(c, j, able, sizes) != "" || tooFewPlaces(c, j, sizes) != ""
+	return all || len(roles) > 0 || requestsMoreThanAll(j, sizes) || gangTooLarge(c, j, able, sizes) != "" ||
+		tooFewPlaces(c, j, sizes) != "" || tooLargeForPermitted(c, j, able)
+}
+
+// tooLargeForPermitted reports whether the same nodes are permitted to all of some pods, and the pods of them that must start together
+// request more of a dimension than these nodes allocate.
+func tooLargeForPermitted(c *model.Cluster, j *model.Job, pods []alikePods) bool {
+	if len(pods) == 0 || pods[0].permitted == nil {
+		return false
+	}
+	first := pods[0]
+	if slices.ContainsFunc(pods, func(p alikePods) bool { return p.key != first.key }) {
+		return false
+	}
+	dim, _ := gangExceeds(c, j, pods, func(dim int) (float64, bool) { return first.permitted.Sum.Get(dim), true })
+	return dim >= 0
 }
 
 // requestsMoreThanAll reports whether the minResources of a job that has not started are more of a resource than all nodes together
@@ -126,7 +147,7 @@ func KeptBackBy(c *model.Cluster, j *model.Job, sizes Sizes) (roles []string) {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return nil
 	}
-	pods := waitingPods(c, j)
+	pods := waitingPods(c, j, nil)
 	for _, p := range keepingBack(j, pods, fitting(c, pods, sizes)) {
 		roles = append(roles, p.Role)
 	}
@@ -200,13 +221,13 @@ func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	return ""
 }
 
-// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role, request and whether they have scheduling
-// gates.
-func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
+// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role, request and whether they are refused.
+// permitted is as in Sizes.
+func waitingPods(c *model.Cluster, j *model.Job, permitted func(*model.Task) *Permitted) []alikePods {
 	var out []alikePods
 	add := func(p alikePods) {
 		for i := range out {
-			if out[i].Role == p.Role && out[i].gated == p.gated && out[i].Request.Equal(p.Request) {
+			if out[i].Role == p.Role && out[i].refused == p.refused && out[i].key == p.key && out[i].Request.Equal(p.Request) {
 				out[i].count += p.count
 				return
 			}
@@ -215,8 +236,13 @@ func waitingPods(c *model.Cluster, j *model.Job) []alikePods {
 	}
 	for _, t := range j.Tasks {
 		if t.Waits() && !t.Foreign {
-			of := model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}
-			add(alikePods{Wanted: of, count: 1, gated: t.Gated && !t.BestEffort})
+			p := alikePods{Wanted: model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}, count: 1}
+			p.refused = t.Gated && !t.BestEffort
+			if permitted != nil {
+				p.permitted, p.key = permitted(t), PermitKey(t)
+				p.refused = p.refused || !p.permitted.holds(t.Request, c.Nodes.Dims())
+			}
+			add(p)
 		}
 	}
 	for wanted, count := range c.Missing(j) {
@@ -368,7 +394,7 @@ func gangExceeds(
 // QueueNeverHolds states that the pods of a job that must start together request more than the capability of a queue, so that the job could
 // not start even if the queue were empty. It also states what would change that. It returns "" for any other job.
 func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
-	dim, sum := gangExceeds(c, j, waitingPods(c, j), func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) })
+	dim, sum := gangExceeds(c, j, waitingPods(c, j, nil), func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) })
 	if dim < 0 {
 		return ""
 	}

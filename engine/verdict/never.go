@@ -1,7 +1,10 @@
 package verdict
 
 import (
+	"maps"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -14,10 +17,48 @@ type sizes struct {
 	sum    model.Resources // of all nodes
 	shapes []model.Resources
 	number uint64 // changes whenever most changes
-	sums   uint64 // changes whenever most, sum, shapes or kinds changes
+	sums   uint64 // changes whenever most, sum, shapes, kinds or permits changes
 
 	kinds   []report.NodeKind
 	kindsAt uint64 // the sum of Nodes.Object that kinds are of, plus 1
+	permits
+}
+
+// permits are the amounts of the nodes that are permitted to pods.
+type permits struct {
+	nodes     []permitNode                 // by row
+	permitted map[string]*report.Permitted // by report.PermitKey
+}
+
+// permitNode is what report.Permits reads of a node, and the version of its object that has it.
+type permitNode struct {
+	version     uint64
+	name        string
+	labels      map[string]string
+	taints      []corev1.Taint
+	allocatable model.Resources
+}
+
+// read brings the nodes up to date, and reports whether they changed.
+func (x *permits) read(n *model.Nodes) (changed bool) {
+	x.nodes = append(x.nodes, make([]permitNode, max(len(n.Object)-len(x.nodes), 0))...)
+	for row, version := range n.Object {
+		was := &x.nodes[row]
+		if was.version == version {
+			continue
+		}
+		is := permitNode{version: version}
+		if node := n.Rows[row]; node != nil {
+			is.name, is.labels, is.taints, is.allocatable = node.Name, node.Labels, node.Taints, n.AllocatableOf(int32(row))
+		}
+		changed = changed || is.name != was.name || !maps.Equal(is.labels, was.labels) || !slices.Equal(is.taints, was.taints) ||
+			!is.allocatable.Equal(was.allocatable)
+		*was = is
+	}
+	if changed {
+		x.permitted = map[string]*report.Permitted{}
+	}
+	return changed
 }
 
 // largest is the most that any node has of a dimension.
@@ -44,18 +85,18 @@ func (v *Verdicts) sizes() uint64 {
 			x.sum.Set(dim, sum)
 		}
 		x.shapes = report.Shapes(n)
-		otherKinds := x.sortNodes(n)
+		otherNodes := x.sortNodes(n)
 		if !slices.Equal(was, x.most) {
 			x.number++
 			x.sums++
-		} else if !slices.Equal(wasSum, x.sum) || !slices.EqualFunc(wasShapes, x.shapes, model.Resources.Equal) || otherKinds {
+		} else if !slices.Equal(wasSum, x.sum) || !slices.EqualFunc(wasShapes, x.shapes, model.Resources.Equal) || otherNodes {
 			x.sums++
 		}
 	}
 	return x.number
 }
 
-// sortNodes brings the kinds of nodes up to date, and reports whether they changed. Other objects than nodes change most often, and the
+// sortNodes brings the kinds of nodes, and what permits reads of them, up to date, and reports whether they changed. Other objects than nodes change most often, and the
 // nodes are not read again for these.
 func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
 	at := uint64(1)
@@ -67,7 +108,8 @@ func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
 	}
 	was := x.kinds
 	x.kindsAt, x.kinds = at, report.Kinds(n)
-	return !slices.EqualFunc(was, x.kinds, report.NodeKind.Equal)
+	otherPermits := x.permits.read(n)
+	return otherPermits || !slices.EqualFunc(was, x.kinds, report.NodeKind.Equal)
 }
 
 // NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
@@ -88,7 +130,8 @@ func (v *Verdicts) misfit(t *model.Task, dim int) string {
 	return report.NeverFits(v.c.Dims, t, dim, v.largest(dim))
 }
 
-// NodeSizes is a number that changes whenever the nodes allocate other amounts when they are empty, be it each or together.
+// NodeSizes is a number that changes whenever the nodes have other labels or taints, or allocate other amounts when they are empty, be
+// it each or together.
 func (v *Verdicts) NodeSizes() uint64 {
 	v.sizes()
 	return v.ofNodes.sums
@@ -112,5 +155,20 @@ func (v *Verdicts) KeptBackBy(j *model.Job) []string {
 func (v *Verdicts) reportSizes() report.Sizes {
 	v.sizes()
 	x := &v.ofNodes
-	return report.Sizes{Largest: x.most, Sum: x.sum, Shapes: x.shapes, Kinds: x.kinds, Apart: v.Plan.apart}
+	sizes := report.Sizes{Largest: x.most, Sum: x.sum, Shapes: x.shapes, Kinds: x.kinds, Apart: v.Plan.sizes.apart}
+	if v.Plan.sizes.permits.Any() {
+		sizes.Permitted = v.permitted
+	}
+	return sizes
+}
+
+// permitted remembers the amounts of the nodes that are permitted to a task until a node changes.
+func (v *Verdicts) permitted(t *model.Task) *report.Permitted {
+	key := report.PermitKey(t)
+	out := v.ofNodes.permitted[key]
+	if out == nil {
+		out = v.Plan.sizes.permits.To(t, &v.c.Nodes)
+		v.ofNodes.permitted[key] = out
+	}
+	return out
 }

@@ -30,7 +30,13 @@ type Plan struct {
 	// ofVolumes says that some predicate reads volumes, holdVolumes that what they say to a task holds for a while.
 	ofVolumes, holdVolumes bool
 
-	apart report.Apart // see report.Sizes
+	sizes sizeRules
+}
+
+// sizeRules are the rules of a policy that tell which nodes pods can share, and which are permitted to them: see report.Sizes.
+type sizeRules struct {
+	apart   report.Apart
+	permits report.Permits
 }
 
 // classReads are what tells classes apart.
@@ -64,7 +70,7 @@ type Row struct {
 }
 
 func planOf(of *policy.Policy) *Plan {
-	cs := &Plan{apart: report.ApartBy(of.Filters)}
+	cs := &Plan{sizes: sizeRules{apart: report.ApartBy(of.Filters), permits: report.PermitsBy(of.Filters)}}
 	all := &rules.Reads{}
 	for _, r := range of.Predicates() {
 		p := cs.plan(r, all)

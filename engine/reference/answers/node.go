@@ -185,6 +185,9 @@ func (x *Answers) GangNeverStarts(j *model.Job) bool {
 
 func (x *Answers) sizes() report.Sizes {
 	sizes := report.Sizes{Shapes: report.Shapes(&x.c.Nodes), Kinds: report.Kinds(&x.c.Nodes), Apart: report.ApartBy(x.p.Filters)}
+	if permits := report.PermitsBy(x.p.Filters); permits.Any() {
+		sizes.Permitted = func(t *model.Task) *report.Permitted { return permits.To(t, &x.c.Nodes) }
+	}
 	for dim := range x.c.Dims.Len() {
 		largest, sum := 0.0, 0.0
 		for _, row := range x.c.Nodes.ByOrder() {
