@@ -87,9 +87,9 @@ of the dashboard may see.`,
 		"with --shared "+sharedAddress)
 	f.BoolVar(&o.Shared, "shared", false, "serve others too: by TLS, to who brings a bearer token and may get /dashboard")
 	f.StringVar(&o.CertDir, "cert-dir", "", "with --shared: a folder with tls.crt and tls.key, which may be renewed; default: a "+
-		"certificate that is made at the start, and that nobody has signed")
+		"self-signed certificate, created at the start")
 	f.StringVar(&tryDir, "try", "", "the folder of the page on which policies are tried, which is served at /try/; default: the folder "+
-		"web beside this program, if make web has made it")
+		"web next to this program, if make web has created it")
 	return c
 }
 
