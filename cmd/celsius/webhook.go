@@ -23,9 +23,9 @@ cluster's own, and says which pods go to which nodes.
 It serves, then tells the API server to ask it: it writes a
 MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they
 exist and no webhook runs, Jobs are rejected. In a cluster they are installed
-with it, and it may only patch them. Certificates are made and renewed, and kept in the
-Secret celsius-webhook-certs, unless --cert-dir gives some; the key that signs
-one is kept nowhere. Any number of replicas may serve at once.`,
+with it, and it may only patch them. Certificates are created, renewed and kept
+in the Secret celsius-webhook-certs, unless --cert-dir provides some; the key
+that signs them is not kept. Any number of replicas may serve at once.`,
 		Example: `  # in a cluster, behind the Service celsius-webhook
   celsius webhook
 

@@ -39,9 +39,9 @@ machine alone, and only to who opens the address that is printed, which holds a
 key. What you may not list is left out, and the page says which right is
 lacking; -n shows one namespace, and all others are left out.
 
-With --shared, as in a pod, it is served by TLS to whom the API server lets get
-the path /dashboard: who looks brings a bearer token, and sees what the account
-of the dashboard may see.`,
+With --shared, as in a pod, it is served by TLS to clients that the API server
+permits to get the path /dashboard. A client sends a bearer token, and sees what
+the account of the dashboard may see.`,
 		Example: `  celsius dashboard
   celsius dashboard -n team --address 127.0.0.1:0`,
 		Args: cobra.NoArgs,

@@ -41,7 +41,7 @@ func (t *tool) explainCommand() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "explain KIND NAME",
-		Short: "Explain the last decisions about a job, a pod, a queue or a node",
+		Short: "Explain the last decisions about a job, pod, queue or node",
 		Long: `Explain what the last cycle of the scheduler decided of a job, a pod, a queue or
 a node, and why: the job's place in its queue and who is before it, the rows
 that refuse it with the values that they read, nodes by what refuses them, where

@@ -46,11 +46,11 @@ func (t *tool) shadowsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "shadows [POLICY]",
 		Short: "Show how policies in mode Shadow would decide",
-		Long: `Show how the decisions of policies in mode Shadow differ from those of the served
-policy: in how many cycles, and for how many pods. A pod may be bound to another
-node (ELSEWHERE), bound later or sooner, evicted, or not evicted (SPARED). ERRORS
-is the number of rows with errors. If you name a policy, its latest differences
-are shown as well. The counts are at most ten seconds old.`,
+		Long: `Show how the decisions of policies in mode Shadow differ from those of the
+served policy: in how many cycles, and for how many pods. A pod may be bound to
+another node (ELSEWHERE), bound later or sooner, evicted, or not evicted
+(SPARED). ERRORS is the number of rows with errors. If you name a policy, its
+latest differences are shown as well. The counts are at most ten seconds old.`,
 		Example: `  celsius policy shadows
   celsius policy shadows trial`,
 		Args:              cobra.MaximumNArgs(1),
@@ -135,9 +135,9 @@ policy that serves queues of its own is copied to that of --to, and then applies
 in all queues. If the policy of --to does not exist, it is created. The promoted
 policy itself does not change. A shadow is refused if its current generation, or
 the served generation, has not been compared yet; --force promotes it anyway.
-The change is checked like any other, and served from the next cycle on. celsius
-policy rollback rolls it back. The scheduler does so as well if the spec.rollback
-of the policy requires it.`,
+The change is checked like any other, and served from the next cycle on. To roll
+it back, run celsius policy rollback. The scheduler does so as well if the
+spec.rollback of the policy requires it.`,
 		Example: `  celsius policy promote trial
   celsius policy promote trial --to default --dry-run`,
 		Args:              cobra.ExactArgs(1),
