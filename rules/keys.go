@@ -46,9 +46,9 @@ const (
 // Folds are the words of fold.
 func Folds() []Key {
 	return []Key{
-		{FoldSum, "the sum over all who go", "It is the default."},
-		{FoldMax, "the largest of those who go", ""},
-		{ThenMax, "the largest of those who go and had the largest value in each row before with max or thenMax", ""},
+		{FoldSum, "the sum over all victims", "It is the default."},
+		{FoldMax, "the largest among the victims", ""},
+		{ThenMax, "the largest among the victims that had the largest value in each previous row with max or thenMax", ""},
 	}
 }
 
@@ -65,8 +65,8 @@ func Roundings() []Key {
 // ErrorAnswers are the words of onError.
 func ErrorAnswers() []Key {
 	return []Key{
-		{"deny", "", "As if the row had denied: the node is not fit, the job is not let in, the victim stays; in `overused`, the queue is " +
-			"skipped."},
+		{"deny", "", "As if the row had denied: the node is not suitable, the job is not admitted, the victim is not evicted; in " +
+			"`overused`, the queue is skipped."},
 		{"allow", "", "As if the row had agreed."},
 		{"skip", "", "As if the row were not there: a score of 0, an order of no opinion, which comes last."},
 	}
@@ -147,7 +147,7 @@ func sectionKeys() []Key {
 		{"expression", "CEL", "What the row says: true or false, or a number."},
 		{"by", "CEL", "The sort key: a number, string, bool, timestamp, duration, or a list of them."},
 		{"descending", "bool", "Largest first."},
-		{"curable", "bool", "Evicting somebody could make the node fit."},
+		{"curable", "bool", "Whether an eviction could make the node suitable."},
 		{"share", "bool", "The row protects the shares of queues: a step whose gates name `beyondShare` does not ask it."},
 		{"weight", "number, or CEL over params", "What the value is multiplied by at last; default 1."},
 		{
@@ -155,8 +155,8 @@ func sectionKeys() []Key {
 			"How values of the nodes that are chosen from are brought to 0..100; default none.",
 		},
 		{"round", "mapping of mode (trunc, floor, ceil, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
-		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say, and its yes lets nobody go."},
-		{"fold", "sum, max or thenMax", "How the numbers of those who go become one."},
+		{"veto", "bool, or CEL over params", "A refusal by this row is final in all tiers, and its permission alone evicts no pod."},
+		{"fold", "sum, max or thenMax", "How the numbers of all victims are combined."},
 		{"every", "duration, or CEL over params", "The row is asked at most that often."},
 	}
 }

@@ -32,7 +32,7 @@ const (
 
 // String is the word that documentation and `policy facts` use.
 func (c Changes) String() string {
-	return [...]string{"never", "with its object", "once a cycle", "when a job is let in", "with every step", "within a turn or fold"}[c]
+	return [...]string{"never", "with its object", "once a cycle", "when a job is admitted", "with every step", "within a turn or fold"}[c]
 }
 
 // Origin says, as a set, of which parts of the world a value is made. What its bits stand for is the client's to say.

@@ -92,7 +92,7 @@ func Schema() []rules.Part {
 			{Name: "any", Value: "one word", Doc: "The word that stands for any event."},
 			{Name: "internal", Value: "list", Doc: "Events that no policy answers."},
 			{Name: "needTimeout", Value: "list", Doc: "Events that only policies with a timeout answer."},
-			{Name: "otherwise", Value: "action", Doc: "The plain action: what follows where nobody says more."},
+			{Name: "otherwise", Value: "action", Doc: "The default action, if no other action is specified."},
 		}},
 	}
 }

@@ -124,7 +124,7 @@ func each[T, E any](name, doc string, element func() *cel.Type, get func(*T) []E
 func Objects() []*rules.Object {
 	return []*rules.Object{
 		{Name: "Job", Type: jobType(), Doc: "A Job.", Members: jobMembers()},
-		{Name: "JobSpec", Type: specType(), Doc: "What a Job asks for.", Members: []*rules.Member{
+		{Name: "JobSpec", Type: specType(), Doc: "The spec of a Job.", Members: []*rules.Member{
 			count("minAvailable", "How many pods must run for the job to run: the size of its gang.", func(j *Job) int32 { return j.MinAvailable }),
 			optional("minSuccess", "How many succeeded pods complete the job; may be missing.", func(j *Job) *int32 { return j.MinSuccess }),
 			count("maxRetry", "How often the job may be restarted.", func(j *Job) int32 { return j.MaxRetry }),
@@ -263,15 +263,17 @@ func queueMembers() []*rules.Member {
 		text("state", "Open, Closing, Closed or Unknown; empty of a new one, and of one that is not there.", func(q *Queue) string {
 			return q.State
 		}),
-		truth("closedByParent", "Whether it was closed because the queue above it was.", func(q *Queue) bool { return q.ClosedByParent }),
+		truth("closedByParent", "Whether it was closed because its parent queue was closed.", func(q *Queue) bool {
+			return q.ClosedByParent
+		}),
 		words("labels", "Its labels.", func(q *Queue) map[string]string { return q.Labels }),
 		words("annotations", "Its annotations.", func(q *Queue) map[string]string { return q.Annotations }),
 		count("podGroups", "Its PodGroups, in all phases.", func(q *Queue) int32 {
 			return q.Pending + q.Inqueue + q.Running + q.Unknown +
 				q.Completed
 		}),
-		count("pending", "PodGroups that wait to be let in.", func(q *Queue) int32 { return q.Pending }),
-		count("inqueue", "PodGroups that were let in.", func(q *Queue) int32 { return q.Inqueue }),
+		count("pending", "PodGroups that wait to be admitted.", func(q *Queue) int32 { return q.Pending }),
+		count("inqueue", "PodGroups that were admitted.", func(q *Queue) int32 { return q.Inqueue }),
 		count("running", "PodGroups that run.", func(q *Queue) int32 { return q.Running }),
 		count("unknown", "PodGroups of which part runs and part cannot.", func(q *Queue) int32 { return q.Unknown }),
 		count("completed", "PodGroups that are done.", func(q *Queue) int32 { return q.Completed }),

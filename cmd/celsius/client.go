@@ -49,8 +49,8 @@ func leaseFlags(flags *pflag.FlagSet, t *lease.Times) {
 // servedFlags say what a part of the product serves about itself.
 func servedFlags(flags *pflag.FlagSet, o *scrape.Served) {
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics, as host:port; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
-		"the API server lets get /metrics; false: to everybody, in plain HTTP")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate created at the start, and only to "+
+		"clients that the API server permits to get /metrics; false: to all clients, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz, as host:port; 0: nowhere")
 	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
 }

@@ -45,19 +45,19 @@ Only jobs and pods of the given scheduler names are touched.`,
 	flags := c.Flags()
 	client.register(flags)
 	flags.StringSliceVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"},
-		"a scheduler whose jobs and pods are cared for; repeatable; a job that names none gets the first")
+		"a scheduler whose jobs and pods are managed; repeatable; a job that names no scheduler gets the first")
 	flags.IntVar(&o.Workers, "workers", controller.DefaultWorkers, "how many objects of each kind are worked on at the same time")
 	flags.IntVar(&o.MaxRequeue, "max-requeue-num", controller.DefaultMaxRequeue,
 		"how often in a row the API server may refuse an object of a job before the job is terminated; -1: without limit")
 	flags.IntVar(&o.MaxPods, "max-pods-per-job", controller.DefaultMaxPods,
-		"how many pods one job may ask for: of one that asks for more none is made, and it says so; -1: without limit; as the limit pods of "+
-			"admission")
+		"how many pods one job may have: if a job requests more, none is created, and its status states why; -1: no limit; the "+
+			"same as the limit pods of admission")
 	flags.IntVar(&o.MaxJobs, "max-jobs-per-flow", controller.DefaultMaxJobs,
-		"how many Jobs one JobFlow may list: of one that lists more none is made, and it says so; -1: without limit; as the limit flows of "+
-			"admission")
+		"how many Jobs one JobFlow may list: if it lists more, none is created, and its status states why; -1: no limit; the same as the "+
+			"limit flows of admission")
 	machines.register(flags, "state-machines", "folder of state machines (YAML) that replace those of the same name that are built in")
 	plugins.register(flags, "; celsius webhook needs the same")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that only one of several instances is active")
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
 	flags.StringVar(&o.SchedulerLeaseName, "scheduler-lease-name", controller.DefaultSchedulerLeaseName,
 		"the lease of the scheduler: where nothing holds it, Jobs and pods that wait say so")

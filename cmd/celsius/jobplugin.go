@@ -71,7 +71,7 @@ func jobPluginsIn(folder fs.FS) (foundPlugins, source.Issues) {
 type jobPluginsFlag struct{ folderFlag }
 
 func (f *jobPluginsFlag) register(flags *pflag.FlagSet, more string) {
-	f.folderFlag.register(flags, "job-plugins", "folder of job plugins (YAML) beside, or in the place of, those that are built in"+more)
+	f.folderFlag.register(flags, "job-plugins", "folder of job plugins (YAML) in addition to the built-in ones, or in place of them"+more)
 }
 
 // load reads the folder, and refuses it with all its mistakes; nil: there is none, and those that ship are used.

@@ -39,7 +39,7 @@ func newPolicyDiffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:                   "diff OLD NEW FILE... | OLD NEW --recording FOLDER",
 		DisableFlagsInUseLine: true,
-		Short:                 "Show who fares otherwise by another policy",
+		Short:                 "Show which jobs another policy affects",
 		Long: `Compare what two policies decide, of a world of files (a snapshot of a cluster,
 for one), or of the cycles that a scheduler recorded: who is placed elsewhere,
 starts later or sooner, or is evicted. OLD and NEW are files, or default; with

@@ -508,8 +508,8 @@ func remediedElsewhere() map[string]string {
 		"%s does not hold the page: make web writes it to bin/web":             tryPage,
 		"%v; celsius policy check prints all":                                  "remedied_test.go TestAllMistakesArePrinted",
 		"%v; who may vouch for it is said to the scheduler, by --extender-tls": "../../engine/live/asks/trust_test.go TestTLS",
-		"nobody can tell whether its maker may change the queue: %v; install deploy/guard (kubectl apply -k deploy/guard), " +
-			"then make the command anew": controller + "guard_test.go TestCommandOnQueueNeedsGuard",
+		"it cannot be verified that its creator may change the queue: %v; install deploy/guard (kubectl apply -k deploy/guard), " +
+			"then create the command again": controller + "guard_test.go TestCommandOnQueueNeedsGuard",
 		"only field manager %s has written it, and the server-side apply of %s would leave it in: the policy would be a mixture that neither " +
 			"has written; apply the policy with --field-manager=%[1]s, replace it whole with kubectl replace -f FILE, or write what is to " +
 			"stay into the file": "../playground/e2e_policy_test.go TestTwoManagersMixNoPolicy",

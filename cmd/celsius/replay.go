@@ -175,7 +175,7 @@ func orNothing(text string) string {
 func becomes(c *recording.Cycle) map[string]string {
 	out := map[string]string{}
 	for _, job := range c.Admits {
-		out["job "+job] = "let in"
+		out["job "+job] = "admitted"
 	}
 	for _, b := range c.Binds {
 		out["pod "+b.Task] = "bound to " + b.Node

@@ -166,11 +166,11 @@ func TestPolicyDiff(t *testing.T) {
 		want []string
 	}{
 		{"policy diff recorded default --recording " + folder, exitOK, []string{
-			"4 cycles, 2026-01-31T12:00:00Z to 2026-01-31T12:00:03Z: in 0 of them default decides otherwise than recorded\nno job fares otherwise\n",
+			"4 cycles, 2026-01-31T12:00:00Z to 2026-01-31T12:00:03Z: in 0 of them default decides otherwise than recorded\nno job is affected\n",
 		}},
 		{"policy diff recorded " + file + " --keep " + kept + " --recording " + folder, exitOK, []string{
 			"in 1 of them " + file + " decides otherwise than recorded\n",
-			"1 job fares otherwise: 0 later or not, 0 sooner; 1 pod elsewhere; +0 evictions\n",
+			"1 job is affected: 0 later or not, 0 sooner; 1 pod elsewhere; +0 evictions\n",
 			"the smallest world that was found in which they do is in " + kept,
 		}},
 		{"simulate " + kept, exitOK, []string{"small-0"}},

@@ -48,7 +48,7 @@ where the flags say no others.`,
 		Example: `  # place the pods of schedulerName celsius and volcano
   celsius scheduler
 
-  # beside Volcano: leave its pods to it
+  # alongside Volcano: leave its pods to it
   celsius scheduler --scheduler-name celsius`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -21,9 +21,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volcano"
 )
 
-const shadowHelp = `Watch what another scheduler does in a cluster, Volcano unless told otherwise,
-and tell where a policy would have decided otherwise. Nothing is written to the
-cluster: get, list and watch are all that is asked for, as you.
+const shadowHelp = `Watch the decisions of another scheduler in a cluster, by default Volcano, and
+report where a policy would have decided differently. Nothing is written to the
+cluster: only get, list and watch requests are sent, with your credentials.
 
 Each cycle takes in what changed, decides by the policy on the cluster as the
 other made it, and undoes that. What the other does is compared when it is seen:
@@ -31,7 +31,7 @@ other made it, and undoes that. What the other does is compared when it is seen:
   Alike      the policy decided the same within the last --grace
   Elsewhere  both bind the pod, to other nodes: with the scores of both, or the
              row that refuses the other's
-  Alone      the other let in, bound or evicted what the policy would not have
+  Alone      the other admitted, bound or evicted what the policy would not have
   Later      the policy would have done so more than --grace earlier
   NotYet     the policy would have done so for more than --grace; the other has
              not, with what it says of that

@@ -29,7 +29,7 @@ FILES are YAML or JSON files, folders of them, or - for standard input. They
 hold what kubectl prints (kubectl get
 nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -o yaml), manifests
 as you would apply them (a Job of batch.volcano.sh stands for its PodGroup, and
-for its pods once it was let in), or the short format:
+for its pods once it was admitted), or the short format:
 
   apiVersion: sim.celsius.dev/v1alpha1
   kind: World
@@ -40,7 +40,7 @@ for its pods once it was let in), or the short format:
 
 Known kinds are Node, Pod, PodGroup, Queue, PriorityClass, Namespace,
 SchedulingPolicy, Job, JobPlugin, World, and lists of them. Pods of other
-schedulers only take up room. The queues root and default are always there.
+schedulers only use resources. The queues root and default are always there.
 
 Cycles are a second apart. With --until a clock runs instead: it goes from event
 to event, as pods end that say how long they run (run: 30s in the short format,
@@ -118,10 +118,10 @@ func newSimulateCommand() *cobra.Command {
 		"if several have the name; all: about every job")
 	f.StringVar(&s.whatIf, "what-if", "", "a file: say what would be decided after the last cycle if what it holds came")
 	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
-	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")
+	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print the decisions that differ")
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
-	f.BoolVar(&s.verify, "verify", false, "check each eviction after it was decided: that the room is there, that nobody goes in vain, and "+
-		"that the rows permit it")
+	f.BoolVar(&s.verify, "verify", false, "check each eviction after it is decided: it frees the resources, it is necessary, and "+
+		"the rows permit it")
 	f.BoolVar(&s.obeySim, "obey-sim-annotations", false,
 		"apply the annotation celsius.dev/sim of objects that were read from a cluster, too; "+
 			"every user of the cluster can write it")

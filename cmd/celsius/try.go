@@ -42,7 +42,7 @@ func newTryCommand() *cobra.Command {
 			return serveTry(ctx, c, folder, listen)
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "", "the page's folder (default the folder web beside this program)")
+	c.Flags().StringVar(&dir, "dir", "", "the page's folder (default the folder web next to this program)")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8086", "the address to serve at")
 	c.AddCommand(&cobra.Command{
 		Use:    "build FOLDER",

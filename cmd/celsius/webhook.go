@@ -22,10 +22,10 @@ cluster's own, and says which pods go to which nodes.
 
 It serves, then tells the API server to ask it: it writes a
 MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they
-are there and nobody serves, no Job is taken. In a cluster they ship with it,
-and it may only patch them. Certificates are made and renewed, and kept in the
-Secret celsius-webhook-certs, unless --cert-dir gives some; the key that signs
-one is kept nowhere. Any number of replicas may serve at once.`,
+exist and no webhook runs, Jobs are rejected. In a cluster they are installed
+with it, and it may only patch them. Certificates are created, renewed and kept
+in the Secret celsius-webhook-certs, unless --cert-dir provides some; the key
+that signs them is not kept. Any number of replicas may serve at once.`,
 		Example: `  # in a cluster, behind the Service celsius-webhook
   celsius webhook
 
@@ -76,7 +76,7 @@ one is kept nowhere. Any number of replicas may serve at once.`,
 		"file of authorities (PEM) that sign the client certificate of the API server; clients without one are refused (default: not verified)")
 	flags.StringVar(&o.ConfigurationName, "configuration-name", "celsius", "name of the two webhook configurations")
 	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false,
-		"remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")
+		"remove the webhook configurations at exit; Jobs are then admitted unchecked while no webhook runs")
 	servedFlags(flags, &o.Served)
 	return cmd
 }

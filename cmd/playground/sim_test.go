@@ -41,7 +41,7 @@ func TestReadSimulationMistakes(t *testing.T) {
 		{"half a restart", "{restarts: 1.5}", []string{"restarts: 1.5 is no whole number"}},
 		{"empty reason", "{waiting: ''}", []string{"waiting:  is no reason"}},
 		{"codes without run", "{exitCodes: {main: 1}}", []string{"exitCodes has no effect without run"}},
-		{"waiting and run", "{waiting: CrashLoopBackOff, run: 1s}", []string{"run has no effect beside waiting"}},
+		{"waiting and run", "{waiting: CrashLoopBackOff, run: 1s}", []string{"run has no effect together with waiting"}},
 		{"two", "{run: x, restarts: z}", []string{"restarts: z is no whole number", "run: x is no duration"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -179,15 +179,15 @@ func Asked(o *corev1.Pod) (Ask, error) {
 		default:
 			was := asks[share]
 			if was.Memory != x.Memory || was.Percent != x.Percent || was.Milli != x.Milli {
-				return Ask{}, &Mistake{ShareNumber, fmt.Sprintf("container %s asks for another share of a card than the containers before it: "+
-					"shares of one pod must be alike", o.Spec.Containers[i].Name)}
+				return Ask{}, &Mistake{ShareNumber, fmt.Sprintf("container %s requests another share of a card than the containers "+
+					"before it: shares of one pod must be alike", o.Spec.Containers[i].Name)}
 			}
 			asks[share].Count += x.Count
 		}
 	}
 	switch {
 	case len(asks) > 1:
-		text := fmt.Sprintf("is asked for beside %s: a pod may ask for cards in one way", nameOf(asks[0].Kind))
+		text := fmt.Sprintf("is requested in addition to %s: a pod may request cards in one way only", nameOf(asks[0].Kind))
 		return Ask{}, &Mistake{nameOf(asks[1].Kind), text}
 	case len(asks) == 0:
 		return Ask{}, nil

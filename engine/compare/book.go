@@ -214,20 +214,20 @@ func Told(all []Difference, newer string, title func(key string) string) string 
 		}
 	}
 	if len(all) == 0 {
-		return "no job fares otherwise\n"
+		return "no job is affected\n"
 	}
 	if more := len(all) - mostTold; more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
 	}
-	return fmt.Sprintf("%s otherwise%s: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", fare(len(all)), by, later, sooner,
+	return fmt.Sprintf("%s affected%s: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", fare(len(all)), by, later, sooner,
 		explain.Count(elsewhere, "pod"), evicted) + explain.Columns("  ", rows)
 }
 
 func fare(jobs int) string {
 	if jobs == 1 {
-		return "1 job fares"
+		return "1 job is"
 	}
-	return fmt.Sprintf("%d jobs fare", jobs)
+	return fmt.Sprintf("%d jobs are", jobs)
 }
 
 // start is 1 where a job starts later or not by the new policy, -1 where it starts sooner, or only by it.

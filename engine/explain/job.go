@@ -41,7 +41,7 @@ func (x *Cycle) head(j *model.Job) string {
 	out.WriteString(Columns("  ", x.facts(j)))
 	for _, a := range x.Plan.Admits {
 		if a.Job == j.Key {
-			why := cmp.Or(a.Reason.String(), "it reserves nothing, so nobody was asked")
+			why := cmp.Or(a.Reason.String(), "the job reserves no resources, so no row was evaluated")
 			printf(&out, "  admitted: %s\n", why)
 		}
 	}
@@ -259,7 +259,7 @@ func (x *Cycle) task(t *model.Task) string {
 		}
 	}
 	for _, e := range x.decisions().goes[t.Key] {
-		printf(&out, "  %s goes for it, as %s\n", x.podName(e.Task), permit(e.Rows))
+		printf(&out, "  %s is evicted for it, permitted by %s\n", x.podName(e.Task), enumerate(e.Rows))
 	}
 	return out.String()
 }

@@ -135,7 +135,7 @@ func (x *Cycle) line(q *model.Queue) string {
 		waits = append(waits, w)
 	}
 	if len(waits) == 0 {
-		return "  nobody waits in it\n"
+		return "  no job waits in it\n"
 	}
 	slices.SortStableFunc(waits, func(a, b *model.Wait) int {
 		last := func(w *model.Wait) bool { return w.Place == 0 }

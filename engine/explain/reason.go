@@ -47,7 +47,7 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 		out.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes, nil))
 	}
 	if t != nil && len(w.Nodes) > 0 && nobodyAsked(x.Session, t) {
-		printf(&out, "%s  nobody of lower priority goes for it: no action of policy %s has others evicted\n", indent,
+		printf(&out, "%s  preempt finds no victims: no action of policy %s evicts pods of lower-priority jobs\n", indent,
 			x.Session.Policy().Name)
 	}
 	return out.String()

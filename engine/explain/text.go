@@ -198,11 +198,19 @@ func ForWhom(e *model.Evict) string {
 
 // permit is "a/x permits", or "a/x, b/y and c/z permit".
 func permit(rows []string) string {
+	if len(rows) < 2 {
+		return enumerate(rows) + " permits"
+	}
+	return enumerate(rows) + " permit"
+}
+
+// enumerate joins rows: "a/x", or "a/x, b/y and c/z".
+func enumerate(rows []string) string {
 	last := len(rows) - 1
 	if last < 1 {
-		return strings.Join(rows, "") + " permits"
+		return strings.Join(rows, "")
 	}
-	return strings.Join(rows[:last], ", ") + " and " + rows[last] + " permit"
+	return strings.Join(rows[:last], ", ") + " and " + rows[last]
 }
 
 // needed says why the other has no place unless this one goes.

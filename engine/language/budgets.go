@@ -22,7 +22,7 @@ func (v *budgetView) name() string { return v.Of.Namespace + "/" + v.Of.Name }
 func budgetTaskFields() []*rules.Member {
 	return []*rules.Member{
 		bounded(field("disruptionBudgets", cel.ListType(budgetType()), FromSpec|FromRelated, rules.ByObject,
-			"PodDisruptionBudgets that select its pod, by name, but for those whose status counts the pod as gone already",
+			"PodDisruptionBudgets that select its pod, by name, except those whose status already counts the pod as gone",
 			func(t *TaskView) ref.Val {
 				return listOf(t.World.budgets.Of(t.Of), func(b *model.Budget) ref.Val {
 					return &budgetView{View[model.Budget]{Of: b, World: t.World, typ: budgetType()}}

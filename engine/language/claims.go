@@ -79,13 +79,13 @@ func VolumeFunctions() []*rules.Function {
 		ofTask("volumePlaces", "Where the volumes of the pod's claims are: claim, volume, and zone or nodes. It is \"\" if a claim has no "+
 			"volume yet, or every node reaches the volumes.", cel.StringType,
 			func(t *TaskView, v model.Volumes) ref.Val { return types.String(v.Places(t.Of)) }),
-		onNode("volumesFit", "Every bound claim's volume reaches the node, and every other claim finds a volume there that nobody else was "+
-			"promised, or can be provisioned: Kubernetes' VolumeBinding. It looks at each volume of the claims' storage classes.",
+		onNode("volumesFit", "Every bound claim's volume reaches the node, and every other claim finds a volume there that no other claim "+
+			"was promised, or can be provisioned: Kubernetes' VolumeBinding. It looks at each volume of the claims' storage classes.",
 			model.Volumes.Fits, "{1}.name", "{1}.labels"),
 		onNode("volumeZonesFit", "The node is in the zone and the region that the labels of the bound claims' volumes name: Kubernetes' "+
 			"VolumeZone.", model.Volumes.ZoneFits, "{1}.labels"),
-		onNode("volumeLimitsFit", "The node can attach the pod's volumes beside those of its tasks and VolumeAttachments, by the limits of "+
-			"its CSINode: Kubernetes' NodeVolumeLimits.",
+		onNode("volumeLimitsFit", "The node can attach the pod's volumes in addition to those of its tasks and VolumeAttachments, by the "+
+			"limits of its CSINode: Kubernetes' NodeVolumeLimits.",
 			model.Volumes.LimitsFit, "{1}.name", "{1}.tasks.claims"),
 		onNode("volumesFree", "No other pod uses a claim of mode ReadWriteOncePod that the pod has, and none on the node a disk of it that "+
 			"cannot be shared: Kubernetes' VolumeRestrictions.",

@@ -191,12 +191,13 @@ func jobFields() []*rules.Member {
 		oneOf(stringField("phase", FromState, rules.ByAdmit, "of the PodGroup", func(j v) string { return j.Of.Phase }), "Pending", "Inqueue",
 			"Running", "Unknown", "Completed"),
 		field("admittedAt", cel.TimestampType, FromState, rules.ByAdmit,
-			"when it was let in; creation of the PodGroup, where the scheduler that runs did not let it in",
+			"when it was admitted; the creation of the PodGroup if the running scheduler did not admit it",
 			func(j v) ref.Val { return types.Timestamp{Time: admittedAt(j.Of)} }),
 		boolField("stuck", FromState|FromWaits, rules.ByObject, "the last cycle found that none of its pods waits for room, so the job would "+
 			"not start if other pods left: no node accepts them for another reason, its queue or a gate holds them, or its gang lacks pods",
 			func(j v) bool { return j.World.c.IsStuck(j.Of) }),
-		boolField("admittedNow", FromState, rules.ByAdmit, "let in by admit in this cycle", func(j v) bool { return j.Of.AdmittedNow }),
+		boolField("admittedNow", FromState, rules.ByAdmit, "admitted by the verb admit in this cycle",
+			func(j v) bool { return j.Of.AdmittedNow }),
 		field("labels", stringMapType(), FromSpec, rules.ByObject, "labels of the PodGroup",
 			func(j v) ref.Val { return j.World.strings(&j.labels, j.Of.Labels) }),
 		field("annotations", stringMapType(), FromSpec, rules.ByObject, "annotations of the PodGroup",
@@ -310,7 +311,7 @@ func queueFields() []*rules.Member {
 			"sum of request over the tasks of its jobs that are on a node, until their pods have ended or "+
 				"are deleted: Allocated, Binding, Bound, Running, Releasing and Unknown. Pipelined tasks do not count",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Occupied, &q.occupied, q.World }),
-		amountField("request", FromState, rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in",
+		amountField("request", FromState, rules.ByStep, "allocated and Pending, and expected of its admitted jobs",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Request, &q.request, q.World }),
 		field("exceededAt", cel.TimestampType, FromState, rules.ByObject,
 			"the last cycle in which a step with the gate beyondShare started pods of "+
@@ -388,7 +389,7 @@ func gpuFields() []*rules.Member {
 		intField("memory", FromSpec|FromAmounts, rules.ByObject, "bytes", func(g v) int64 { return g.Of.Memory }),
 		intField("memoryFree", FromState|FromAmounts, rules.ByStep, "bytes that are free", func(g v) int64 { return g.Of.MemoryFree }),
 		intField("taskCount", FromState|FromAmounts, rules.ByStep, "tasks that share it", func(g v) int64 { return int64(g.Of.TaskCount) }),
-		intField("sharers", FromSpec, rules.ByObject, "how many tasks may share it, 0 where nobody says",
+		intField("sharers", FromSpec, rules.ByObject, "how many tasks may share it, 0 if that is not specified",
 			func(g v) int64 { return int64(g.Of.Sharers) }),
 		stringField("uuid", FromSpec, rules.ByObject, "UUID, \"\" if unknown", func(g v) string { return g.Of.UUID }),
 		stringField("mode", FromSpec, rules.ByObject, "how it is shared, as its node says: hami-core or mig; \"\" if unknown",

@@ -262,9 +262,9 @@ func TestBesideAnother(t *testing.T) {
 				"37.5 (75 binpack/fullest-node)",
 			"default/late-0: bound to n1; Celsius: bound to n1, 6s sooner: binpack/fullest-node: score 62.5, next n2 with 37.5 (62.5 " +
 				"binpack/fullest-node)",
-			"default/large: let in; Celsius: waits: overcommit/fits-overcommitted-cluster: 1.2 times the cluster is too little: it lacks cpu " +
+			"default/large: admitted; Celsius: waits: overcommit/fits-overcommitted-cluster: 1.2 times the cluster is too little: it lacks cpu " +
 				"79.2; this job alone asks for more than that",
-			"default/small: not let in; Celsius: let in, 4s ago: it reserves nothing, so nobody was asked",
+			"default/small: not admitted; Celsius: admitted, 4s ago: the job reserves no resources, so no row was evaluated",
 		}, told); diff != "" {
 			t.Errorf("told as it was found (-want +got):\n%s", diff)
 		}

@@ -101,7 +101,7 @@ func (b *binder) tryEvict(ctx context.Context, e *eviction) {
 
 func (b *binder) evictOnce(ctx context.Context, e *eviction) {
 	if e.recalled.Load() {
-		b.stays(ctx, e, "Pod stays, as nobody needs its room any more")
+		b.stays(ctx, e, "Pod is not evicted, because no pod needs its resources any more")
 		b.feed.add(change{object: &evictOutcome{e, recalled, nil}}, true)
 		return
 	}
@@ -143,7 +143,7 @@ func (b *binder) sendAway(ctx context.Context, e *eviction) (result, error) {
 		}
 	} else if err = b.pods.Evict(ctx, e.namespace, e.name, types.UID(e.UID)); err == nil {
 		if err := b.mark(ctx, e, corev1.ConditionTrue, e.text()); err != nil {
-			b.log.V(1).Info("an evicted pod does not say for whom it goes", "pod", e.Task, "error", err.Error())
+			b.log.V(1).Info("the condition of an evicted pod lacks the preemptor", "pod", e.Task, "error", err.Error())
 		}
 	}
 	result := b.judge(ctx, e, err)

@@ -163,7 +163,7 @@ func TestNoMoreShareThanACardLets(t *testing.T) {
 func TestCardMistakes(t *testing.T) {
 	for requests, want := range map[string]string{
 		"volcano.sh/gpu-memory=1 volcano.sh/gpu-number=1": "spec.containers[].resources.limits[volcano.sh/gpu-number]: " +
-			"is asked for beside volcano.sh/gpu-memory: a pod may ask for cards in one way",
+			"is requested in addition to volcano.sh/gpu-memory: a pod may request cards in one way only",
 		"volcano.sh/gpu-memory=1 nvidia.com/gpu=1": "spec.containers[].resources.limits: " +
 			"cards are asked for in Volcano's words (volcano.sh/gpu-memory), and in others as well; leave one of both away",
 		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-cores=101": "spec.containers[].resources.limits[volcano.sh/vgpu-cores]: " +

@@ -39,8 +39,8 @@ func TestHostileObjects(t *testing.T) {
 	}
 	within(t, "a node with a NUMA node for each CPU", func() {
 		n, wrong := Read(o)
-		if len(wrong) != 2 || wrong[0].Field != "spec.cpuDetail" || wrong[0].Text != "has 8192 NUMA nodes; kubelets align CPUs on 64 at most: "+
-			"nobody gets any" {
+		if len(wrong) != 2 || wrong[0].Field != "spec.cpuDetail" || wrong[0].Text != "has 8192 NUMA nodes; kubelets align CPUs on at most 64: "+
+			"no pod gets CPUs of its own" {
 			t.Errorf("%v", wrong)
 		}
 		if x := n.Choose(Of(0, 1), []int{2}); x.Admitted || !x.CPUs.Empty() {

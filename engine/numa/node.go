@@ -94,7 +94,7 @@ func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	n.readPlaces(o, say)
 	free := set("spec.numares[cpu].allocatable", o.Spec.NumaResMap[cpu].Allocatable)
 	if strange := free.Without(n.all); !strange.Empty() {
-		say("spec.cpuDetail", "lacks the CPUs %s, which are free: nobody gets them", strange)
+		say("spec.cpuDetail", "lacks the CPUs %s, which spec.numares lists as free: no pod gets them", strange)
 	}
 	n.pool = free
 	for i, pod := range o.Spec.PodAllocations {
@@ -149,7 +149,7 @@ func (n *Node) readPlaces(o *nodeinfov1alpha1.Numatopology, say func(field, text
 		numas[numa], sockets[socket], cores[core] = append(numas[numa], cpu), append(sockets[socket], cpu), append(cores[core], cpu)
 	}
 	if len(numas) > mostNUMAs {
-		say("spec.cpuDetail", "has %d NUMA nodes; kubelets align CPUs on %d at most: nobody gets any", len(numas), mostNUMAs)
+		say("spec.cpuDetail", "has %d NUMA nodes; kubelets align CPUs on at most %d: no pod gets CPUs of its own", len(numas), mostNUMAs)
 		return
 	}
 	n.all, n.numas, n.sockets, n.cores = Of(all...), groupsOf(numas), groupsOf(sockets), groupsOf(cores)

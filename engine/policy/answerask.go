@@ -50,10 +50,10 @@ func checkAnswer(s *TableScope, a *rules.Attribute) bool {
 	case !as.Written():
 		return false // reported where it is missing
 	case len(allowed) == 0:
-		s.report(a.At.Issuef("write on: task, job or queue", "nobody is asked about a %s", a.On))
+		s.report(a.At.Issuef("write on: task, job or queue", "no service answers questions about a %s", a.On))
 		return false
 	case !slices.Contains(allowed, as.Value):
-		s.report(as.Issue(0, len(as.Value), "there is no question \""+as.Value+"\" about a "+a.On, source.Suggest(as.Value, allowed)))
+		s.report(as.Issue(0, len(as.Value), "there is no question \""+as.Value+"\" for a "+a.On, source.Suggest(as.Value, allowed)))
 		return false
 	}
 	return true

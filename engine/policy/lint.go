@@ -24,8 +24,8 @@ func (c *compiler) lint(spec source.Value, entries []*entry) {
 	}
 	c.lintDue(entries)
 	if at := spec.Get("pipeline"); at.Kind() == source.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
-		c.warn(at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",
-			"the pipeline is empty: no job is let in, and no pod is placed"))
+		c.warn(at.Issuef("name actions, such as [enqueue, allocate, backfill]; to pause the scheduler, set mode: Paused",
+			"the pipeline is empty: no job is admitted, and no pod is placed"))
 	}
 }
 
@@ -40,18 +40,18 @@ func (c *compiler) lintTaking(r *Rule) {
 		c.warn(r.Expression.Text.Issue(0, len([]rune(r.Expression.Text.Value)), said, instead))
 	}
 	if slices.ContainsFunc(r.Asked(), (*eval.Expr).Timely) {
-		at("who may go changes with nothing but time: two pods may take each other's place in turn",
-			"write it as a row with veto: true, which only keeps; or let nobody go by the clock")
+		at("the permission to evict changes with time alone: two pods may evict each other in turns",
+			"write it as a row with veto: true, which can only protect pods; or do not read the time")
 	}
 	for _, x := range r.Expression.Comparisons() {
 		field, smallerGoes := sameOfBoth(x)
 		switch {
 		case field == "":
 		case changesByTaking(r, field):
-			at(field+" is compared as it is before the eviction, and that changes it: two pods may take each other's place in turn",
-				"compare what it is with the one placed and the other gone, as drf does; or let pods go only where the two differ by a margin")
+			at(field+" is compared as it is before the eviction, and the eviction changes it: two pods may evict each other in turns",
+				"compare the values after the eviction, as drf does; or permit evictions only if the two values differ by a margin")
 		case strings.HasPrefix(field, "job.") && !c.ordersJobs(field, smallerGoes):
-			at("pods go by "+field+", and no row of jobOrder puts jobs in that order: the job that lost its room may stand first for it again",
+			at("pods are evicted by "+field+", and no row of jobOrder sorts by it: the job whose pods were evicted may come first again",
 				"add to jobOrder a row by: "+field+map[bool]string{true: ", descending: true"}[smallerGoes])
 		}
 	}
@@ -75,9 +75,9 @@ func (c *compiler) lintDue(entries []*entry) {
 		}
 		if has(Preemptive) && (has(Reclaimable) || has(Evictable)) && !has(BeyondDue) {
 			c.warn(e.at.Get("name").Issuef(
-				"add the table truce, which has no job take room from where its own went, or rows of beyondDue to this one",
-				"the table %s lets pods go for other queues, and no row of its beyondDue says what falls with that: queues may take from each "+
-					"other in turn", e.name))
+				"add the table truce, which stops jobs from evicting each other in turns, or add rows of beyondDue to this table",
+				"the table %s permits evictions for other queues, and its beyondDue has no row that these evictions reduce: queues may "+
+					"evict each other's pods in turns", e.name))
 		}
 	}
 }

@@ -399,7 +399,8 @@ func (l *loader) switches(e *entry, v source.Value) {
 	for _, item := range l.items(v.Get("without")) {
 		s := section(item)
 		if only.Exists() && slices.Contains(sections, s) && (slices.Contains(named, s) || !slices.Contains(LeftOn(), s)) {
-			l.report(item.Issuef("beside only it may name what only leaves on: "+suggestList(LeftOn()), "only says already whether %s is on", s))
+			l.report(item.Issuef("together with only it may name the sections that only leaves on: "+suggestList(LeftOn()),
+				"only says already whether %s is on", s))
 		}
 		e.off[s] = true
 	}

@@ -82,10 +82,10 @@ func Sites() []Site {
 		say(JobValid, "deny", "Must hold, or the job is left, with this reason on its PodGroup. All.", nil, "job"),
 		say(JobReady, "deny", "May the job's placements be kept? All.", nil, "job"),
 		say(JobPipelined, "deny", "May they be held until what they wait for is released? A vote: tier by tier a refusal is final, else a "+
-			"permit is; nobody: permit.", nil, "job"),
+			"permit is. Without votes: permit.", nil, "job"),
 		say(JobStarving, "deny", "Does the job still want tasks placed? All rows of the first tier that has any.", nil, "job"),
-		say(JobEnqueueable, "deny", "May the job be let in? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil,
-			"job", "queue"),
+		say(JobEnqueueable, "deny", "May the job be admitted? A vote: tier by tier a refusal is final, else a permit is. Without votes: permit.",
+			nil, "job", "queue"),
 		say(Overused, "deny", "Skip this queue now? Any. A step whose gates name `beyondShare` does not ask the rows with `share: true`.", share,
 			"queue"),
 		say(Allocatable, "deny", "May the queue take this task? All. A step whose gates name `beyondShare` does not ask the rows with "+
@@ -114,7 +114,8 @@ func Sites() []Site {
 			"names anybody decides.", veto, "preemptor", "victim", "scope"),
 		say(Evictable, "deny", "May this victim go for a whole gang? Inside a tier all tables that have an opinion; the first tier that names "+
 			"anybody decides.", veto, "job", "victim", "scope"),
-		say(Victims, "deny", "Should this task go now? Whom any row of the first tier names that names anybody, less vetoes.",
+		say(Victims, "deny", "Should this task be evicted now? The first tier whose rows name a task decides: all tasks that any of its "+
+			"rows names, less vetoes.",
 			[]string{"veto", "every"}, "victim"),
 		order(VictimOrder, "Who goes first. Without rows: the reverse of queueOrder, jobOrder and taskOrder.", "preemptor", "victim"),
 		{
@@ -166,10 +167,10 @@ func Roots() []Root {
 		{"queue", language.QueueType(), "The job's queue, or the queue that is asked about.", false},
 		{"node", language.NodeType(), "The node that is tried.", false},
 		{"gpu", language.GPUType(), "The device that is tried.", false},
-		{"request", language.ResourcesType(), "What is asked for: a task's request, or that of a whole gang.", false},
-		{"preemptor", language.TaskType(), "The task for which somebody should go; null where nobody goes for another, as in evict.", false},
-		{"victim", language.TaskType(), "The task that would have to go.", false},
-		{"scope", str, "Whose tasks may go: queue, job or otherQueues.", false},
+		{"request", language.ResourcesType(), "The requested resources: those of a task, or of a whole gang.", false},
+		{"preemptor", language.TaskType(), "The task for which victims are evicted; null if it is none, as in evict.", false},
+		{"victim", language.TaskType(), "The task that would be evicted.", false},
+		{"scope", str, "The tasks that may be evicted: those of queue, job or otherQueues.", false},
 	}
 }
 

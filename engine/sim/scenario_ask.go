@@ -265,7 +265,7 @@ func (a *asker) preemptive(q *question, args []string) error {
 	dims := a.world.cluster.Dims
 	for name := range list {
 		if _, ok := dims.Find(string(name)); !ok {
-			return fmt.Errorf("nothing in the cluster has or asks for %s", name)
+			return fmt.Errorf("no object in the cluster has or requests %s", name)
 		}
 	}
 	q.Request = dims.Resources(list)

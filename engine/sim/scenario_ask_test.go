@@ -68,7 +68,7 @@ func TestAskErrors(t *testing.T) {
 		{"jobReady on new", "write ask jobReady JOB"},
 		{"overused defalt", "there is no queue defalt; did you mean default?"},
 		{"preemptive on cpu", `"cpu" is no amount; write it as cpu=2`},
-		{"preemptive on cpus=1", "nothing in the cluster has or asks for cpus"},
+		{"preemptive on cpus=1", "no object in the cluster has or requests cpus"},
 		{"preemptable on-0 for new-0", "write ask preemptable POD by POD [scope WORD]"},
 		{"evictable on-0 for new scope", "write ask evictable POD for JOB [scope WORD]"},
 		{"evictable on-0 for newer", "there is no job default/newer; did you mean default/new?"},

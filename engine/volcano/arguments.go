@@ -34,14 +34,16 @@ type argument struct {
 // otherArguments are, by table, the arguments of Volcano's plugins that no param of the table takes. With its params they are all that
 // Volcano's plugin takes: whatever else is written is a mistake.
 func otherArguments() map[string]map[string]argument {
-	const cards = "who asks for GPU cards in Volcano's words is given some, by each of its resources and whatever this says"
-	const mig = "cards are not cut by MIG: whoever asks for that waits"
-	const ascend = "cards of Ascend are not told apart: pods that ask for some are placed by the sums of their nodes"
-	const claims = "resource claims are not counted: what a queue's capability says of a deviceclass limits nobody"
-	const session = "extenders are asked between cycles, each question by itself, and are not told when a cycle begins, ends, or lets a job in"
-	const victims = "who has to go is settled within a cycle, for each task and node anew, and nobody outside can be asked of that " +
+	const cards = "pods that request GPU cards by Volcano's resources get them, whatever this argument is"
+	const mig = "cards are not partitioned by MIG: pods that request it wait"
+	const ascend = "cards of Ascend are not distinguished: pods that request them are placed by the sums of their nodes"
+	const claims = "resource claims are not counted: the deviceclasses in a queue's capability limit no pod"
+	const session = "extenders are asked between cycles, each question by itself; " +
+		"no request states that a cycle begins, ends, or admits a job"
+	const victims = "victims are chosen within a cycle, for each task and node again, so no external service can be asked " +
 		"beforehand; write it as rows of preemptable or reclaimable"
-	const steps = "a placement is decided within a cycle, which waits for nobody outside; write what it forbids as an answer of predicateVerb"
+	const steps = "a placement is decided within a cycle, which waits for no external service; " +
+		"return what it forbids as an answer of predicateVerb"
 	const moved = "Volcano moved it to the plugin deviceshare, as deviceshare.%s; list that plugin, so that pods are given GPU cards"
 	const unread = "Volcano does not read it either"
 	return map[string]map[string]argument{
@@ -60,7 +62,7 @@ func otherArguments() map[string]map[string]argument {
 			"capacity.DRAConsumableCapacityEnable":     {lost, claims},
 		},
 		"usage": {
-			"estimator.burst_ratio": {lost, "limits of pods are not read: a pod is never taken to use more than it asks for"},
+			"estimator.burst_ratio": {lost, "limits of pods are not read: a pod is never assumed to use more than it requests"},
 		},
 		"rescheduling": {
 			"metricsPeriod": {idle, "what is measured is what the API metrics.k8s.io says, over a time of its own; staleAfter says how old it " +
@@ -110,7 +112,7 @@ func argumentHint(table *rules.Table, name string) string {
 		}
 	}
 	if _, flag := flagSections()[name]; flag || name == hierarchyFlag || slices.Contains(idleFlags(), name) {
-		return "it is a flag: write it beside arguments"
+		return "it is a flag: write it next to arguments"
 	}
 	if len(known) == 0 {
 		return "it takes none"
@@ -124,7 +126,8 @@ func argumentHint(table *rules.Table, name string) string {
 
 // actionArguments are what Volcano's actions take, with the reason why nothing follows of it here.
 func actionArguments() map[string]map[string]string {
-	nodes := fmt.Sprintf("no sample is taken: nodes are tried in the order of their scores, until there are %d on which room can be made",
+	nodes := fmt.Sprintf("no sample is taken: nodes are tried in the order of their scores, until there are %d on which "+
+		"evictions free enough resources",
 		policy.MostCosts)
 	errs := map[string]string{"predicateErrorCacheEnable": "what rows say of a node is kept for as long as it holds, whatever this says"}
 	preempt := map[string]string{

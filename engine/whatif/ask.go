@@ -94,7 +94,7 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	if change.Policy != nil {
 		with, issues := join.With(p, change.Policy)
 		if with == nil {
-			return nil, fmt.Errorf("policy %s cannot stand beside %s: %w", change.Policy.Name, p.Generations(), issues.Err())
+			return nil, fmt.Errorf("policy %s cannot be combined with %s: %w", change.Policy.Name, p.Generations(), issues.Err())
 		}
 		p = with
 	}

@@ -118,8 +118,8 @@ func (c *commands) refusal(ctx context.Context, command *busv1alpha1.Command) (s
 	}
 	why, err := c.unguarded(ctx, command)
 	if why != "" {
-		why = "nobody can tell whether its maker may change the queue: " + why +
-			"; install deploy/guard (kubectl apply -k deploy/guard), then make the command anew"
+		why = "it cannot be verified that its creator may change the queue: " + why +
+			"; install deploy/guard (kubectl apply -k deploy/guard), then create the command again"
 	}
 	return why, err
 }

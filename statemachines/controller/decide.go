@@ -102,7 +102,7 @@ func (h happening) text() string {
 		if h.After > 0 {
 			timeout = fmt.Sprintf(" (timeout %s)", h.After)
 		}
-		fmt.Fprintf(&b, ": %s%s asks for %s", h.Policy, timeout, h.Action)
+		fmt.Fprintf(&b, ": %s%s requests %s", h.Policy, timeout, h.Action)
 	}
 	return b.String()
 }

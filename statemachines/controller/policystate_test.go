@@ -31,7 +31,7 @@ func TestStateNamesThePolicy(t *testing.T) {
 				if action == "AbortJob" {
 					remedy = resumeTrain
 				}
-				last := fmt.Sprintf(": spec.policies[0] (timeout %s) asks for %s%s", timeout, action, remedy)
+				last := fmt.Sprintf(": spec.policies[0] (timeout %s) requests %s%s", timeout, action, remedy)
 				check := func() {
 					t.Helper()
 					got := s.job().Status.State
@@ -78,7 +78,7 @@ func TestFailedByRestarts(t *testing.T) {
 		s.settle()
 		again(s)
 	}
-	const want = "PodFailed of pod train-worker-1 (exit code 7): spec.policies[0] asks for RestartJob; the job was restarted maxRetry times"
+	const want = "PodFailed of pod train-worker-1 (exit code 7): spec.policies[0] requests RestartJob; the job was restarted maxRetry times"
 	if got := s.job().Status.State; got.Phase != batchv1alpha1.Failed || got.Reason != "MaxRetryReached" || got.Message != want {
 		t.Errorf("state %+v, want %q", got, want)
 	}

@@ -175,8 +175,8 @@ func tooMuch(queue, parent *schedulingv1beta1.Queue, siblings []*schedulingv1bet
 			}
 			amount, limit := own[name], most[name]
 			if amount.Sign() > 0 && sum.Cmp(limit) > 0 {
-				found = append(found, fmt.Sprintf("%s.%s: with the queues beside it that came earlier makes %s, and queue %s above them %s %s",
-					share.field, name, sum.String(), parent.Name, share.bound, limit.String()))
+				found = append(found, fmt.Sprintf("%s.%s: with its sibling queues that came earlier makes %s, and queue %s above them "+
+					"%s %s", share.field, name, sum.String(), parent.Name, share.bound, limit.String()))
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func marksOf(s *stage) (out []string) {
 // TestSharesOverParent: of queues that were let in at once and together are too much the later is marked, in whatever order they come,
 // and told of once, until something else is true. When it fits again the mark says so.
 func TestSharesOverParent(t *testing.T) {
-	const words = "z Warning SharesOverParent: spec.deserved.cpu: with the queues beside it that came earlier makes 11, and queue org above " +
+	const words = "z Warning SharesOverParent: spec.deserved.cpu: with its sibling queues that came earlier makes 11, and queue org above " +
 		"them deserves 10; write less, or raise that of org"
 	for name, order := range map[string][]string{"as they were made": {"a", "m", "z"}, "the last first": {"z", "m", "a"}} {
 		t.Run(name, func(t *testing.T) {

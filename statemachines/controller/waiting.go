@@ -73,7 +73,7 @@ func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
 // cannotBegin says what keeps a job from getting a PodGroup.
 func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	if w.queue == nil {
-		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another",
+		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job again in another queue",
 			objects.QueueName(w.job.Spec.Queue)), true}, nil
 	}
 	if _, wait := r.pluginsOf(w); wait != nil {

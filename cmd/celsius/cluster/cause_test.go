@@ -98,10 +98,10 @@ func TestCauses(t *testing.T) {
 		},
 		"aborted by a policy": { // its message begins with the event, which is the reason as well
 			func() *batchv1alpha1.Job {
-				j := job("volcano", batchv1alpha1.Aborted, "PodPending of pod bert-large-w-0: spec.policies[0] asks for AbortJob", time.Hour)
+				j := job("volcano", batchv1alpha1.Aborted, "PodPending of pod bert-large-w-0: spec.policies[0] requests AbortJob", time.Hour)
 				j.Status.State.Reason = "PodPending"
 				return j
-			}(), nil, " PodPending of pod bert-large-w-0: spec.policies[0] asks for AbortJob",
+			}(), nil, " PodPending of pod bert-large-w-0: spec.policies[0] requests AbortJob",
 		},
 		"a running job": {
 			job("volcano", batchv1alpha1.Running, "", time.Hour), []client.Object{lease(schedulerLease, "s", old)}, "",

@@ -160,7 +160,7 @@ func (w *world) raw(_ context.Context, path, accept string, body []byte) ([]byte
 	answers := map[string]string{
 		"/apis/explain.celsius.dev/v1alpha1/namespaces/team/jobs/train text/plain": "job team/train\n  queue  research, place 1 in its order\n",
 		"/apis/explain.celsius.dev/v1alpha1/queues/research application/json": `{"kind":"Explanation","explanation":{"kind":"queue",` +
-			`"name":"research","text":"queue research\n  nobody waits in it\n"}}`,
+			`"name":"research","text":"queue research\n  no job waits in it\n"}}`,
 	}
 	if strings.HasSuffix(path, "whatifs") { // told is what was asked
 		return fmt.Appendf(nil, "%s is asked:\n%s\n", path, body), nil

@@ -39,9 +39,9 @@ machine alone, and only to who opens the address that is printed, which holds a
 key. What you may not list is left out, and the page says which right is
 lacking; -n shows one namespace, and all others are left out.
 
-With --shared, as in a pod, it is served by TLS to whom the API server lets get
-the path /dashboard: who looks brings a bearer token, and sees what the account
-of the dashboard may see.`,
+With --shared, as in a pod, it is served by TLS to clients that the API server
+permits to get the path /dashboard. A client sends a bearer token, and sees what
+the account of the dashboard may see.`,
 		Example: `  celsius dashboard
   celsius dashboard -n team --address 127.0.0.1:0`,
 		Args: cobra.NoArgs,
@@ -87,9 +87,9 @@ of the dashboard may see.`,
 		"with --shared "+sharedAddress)
 	f.BoolVar(&o.Shared, "shared", false, "serve others too: by TLS, to who brings a bearer token and may get /dashboard")
 	f.StringVar(&o.CertDir, "cert-dir", "", "with --shared: a folder with tls.crt and tls.key, which may be renewed; default: a "+
-		"certificate that is made at the start, and that nobody has signed")
+		"self-signed certificate, created at the start")
 	f.StringVar(&tryDir, "try", "", "the folder of the page on which policies are tried, which is served at /try/; default: the folder "+
-		"web beside this program, if make web has made it")
+		"web next to this program, if make web has created it")
 	return c
 }
 

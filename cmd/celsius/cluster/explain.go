@@ -41,7 +41,7 @@ func (t *tool) explainCommand() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "explain KIND NAME",
-		Short: "Explain why a job, a pod, a queue or a node fares as it does",
+		Short: "Explain the last decisions about a job, pod, queue or node",
 		Long: `Explain what the last cycle of the scheduler decided of a job, a pod, a queue or
 a node, and why: the job's place in its queue and who is before it, the rows
 that refuse it with the values that they read, nodes by what refuses them, where
@@ -50,7 +50,7 @@ pods went and what else there was, and what would help.
 The scheduler that leads answers, through the API server: who asks must be
 allowed to get jobs or pods (in the namespace), queues or nodes of the API group
 explain.celsius.dev. Roles view, edit and admin let their users ask about jobs
-and pods. Of namespaces in which one may not ask no names are told.`,
+and pods. Names from namespaces in which you may not ask are not shown.`,
 		Example: `  celsius explain job train -n team
   celsius explain pod/train-worker-0 -n team
   celsius explain queue research

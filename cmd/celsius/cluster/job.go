@@ -142,7 +142,7 @@ other: as many as --min are started together, or none.`,
 	fs.StringVar(&f.image, "image", "busybox", "image of the container")
 	fs.Int32Var(&f.replicas, "replicas", 1, "how many pods")
 	fs.Int32Var(&f.min, "min", 0, "how many pods must be able to run for any to be started (default: all)")
-	fs.StringVar(&f.requests, "requests", "cpu=1,memory=100Mi", "what a pod asks for")
+	fs.StringVar(&f.requests, "requests", "cpu=1,memory=100Mi", "the resources that a pod requests")
 	fs.StringVar(&f.limits, "limits", "", "what a pod may use at most")
 	fs.StringVarP(&f.queue, "queue", "q", "", "queue (default: that of the webhook, default)")
 	fs.StringVar(&f.scheduler, "scheduler", "volcano", "scheduler of the pods")
@@ -234,7 +234,7 @@ func optionsOf(namespace, selector string) (*client.ListOptions, error) {
 
 func (t *tool) viewCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "view NAME", Aliases: []string{"describe"}, Short: "Tell all of a Job: what it asks for, where it stands, and why",
+		Use: "view NAME", Aliases: []string{"describe"}, Short: "Describe a Job: its requests, its status, and the reasons",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: t.named(batchv1alpha1.GroupVersion.String(), "Job", true),
 		RunE: func(c *cobra.Command, args []string) error {
 			r, namespace, err := t.reach(false)

@@ -46,11 +46,11 @@ func (t *tool) shadowsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "shadows [POLICY]",
 		Short: "Show how policies in mode Shadow would decide",
-		Long: `Show how the policies in mode Shadow decide beside the one that is served: in
-how many cycles, in how many of them otherwise, and how many pods would have
-been bound to another node (ELSEWHERE), bound later or sooner, evicted, or
-spared. ERRORS is how many rows erred. Of one policy the latest differences are
-shown as well. The counts are at most ten seconds old.`,
+		Long: `Show how the decisions of policies in mode Shadow differ from those of the
+served policy: in how many cycles, and for how many pods. A pod may be bound to
+another node (ELSEWHERE), bound later or sooner, evicted, or not evicted
+(SPARED). ERRORS is the number of rows with errors. If you name a policy, its
+latest differences are shown as well. The counts are at most ten seconds old.`,
 		Example: `  celsius policy shadows
   celsius policy shadows trial`,
 		Args:              cobra.MaximumNArgs(1),
@@ -128,15 +128,16 @@ func (t *tool) promoteCommand() *cobra.Command {
 	var dry, force bool
 	c := &cobra.Command{
 		Use:   "promote POLICY",
-		Short: "Have a shadow, or a policy of some queues, be served in all",
-		Long: `Have the SchedulingPolicy that a scheduler serves be what another one is: a
-policy in mode Shadow becomes that beside which it decided, or that of --to. One
-that serves queues of its own becomes that of --to, and is then obeyed in all
-queues. What --to names is made where it is missing. What is promoted stays as
-it is. A shadow that has not decided as it is now, or not beside what is served
-now, is refused unless with --force. The change is checked like any other, and
-served from the next cycle on; celsius policy rollback takes it back, and so
-does the scheduler where the policy's own spec.rollback says so.`,
+		Short: "Serve a shadow, or a policy of some queues, in all queues",
+		Long: `Copy a SchedulingPolicy to the one that a scheduler serves. A policy in mode
+Shadow is copied to the policy with which it was compared, or to that of --to. A
+policy that serves queues of its own is copied to that of --to, and then applies
+in all queues. If the policy of --to does not exist, it is created. The promoted
+policy itself does not change. A shadow is refused if its current generation, or
+the served generation, has not been compared yet; --force promotes it anyway.
+The change is checked like any other, and served from the next cycle on. To roll
+it back, run celsius policy rollback. The scheduler does so as well if the
+spec.rollback of the policy requires it.`,
 		Example: `  celsius policy promote trial
   celsius policy promote trial --to default --dry-run`,
 		Args:              cobra.ExactArgs(1),
@@ -158,7 +159,7 @@ does the scheduler where the policy's own spec.rollback says so.`,
 			}
 			if to == "" {
 				if len(found) != 1 {
-					return fmt.Errorf("policy %s decided beside %s: write --to POLICY", args[0], besides(found))
+					return fmt.Errorf("policy %s was compared with %s: write --to POLICY", args[0], besides(found))
 				}
 				to, _ = servedBeside(&found[0])
 			}
@@ -169,9 +170,9 @@ does the scheduler where the policy's own spec.rollback says so.`,
 			return t.promote(c, r, shadow, to, dry, decided)
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "the policy that becomes what the shadow is; unset: that beside which it decided")
+	c.Flags().StringVar(&to, "to", "", "the policy to which the shadow is copied; unset: the policy with which it was compared")
 	c.Flags().BoolVar(&dry, "dry-run", false, "have it checked by the API server, and store nothing")
-	c.Flags().BoolVar(&force, "force", false, "promote a shadow that has not decided as it is now, or not beside what is served now")
+	c.Flags().BoolVar(&force, "force", false, "promote a shadow although its generation, or the served one, has not been compared yet")
 	return c
 }
 
@@ -205,9 +206,10 @@ func decidedBeside(shadow *unstructured.Unstructured, found []policyv1alpha1.Sha
 		switch {
 		case beside != to || was == is:
 		case stored == nil:
-			return fmt.Errorf("policy %s decided beside generation %s of %s, which is gone"+otherwise, name, was, to)
+			return fmt.Errorf("policy %s was compared with generation %s of %s, which is gone"+otherwise, name, was, to)
 		default:
-			return fmt.Errorf("policy %s decided beside generation %s of %s, and not yet beside generation %s"+otherwise, name, was, to, is)
+			return fmt.Errorf("policy %s was compared with generation %s of %s, and not yet with generation %s"+otherwise,
+				name, was, to, is)
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ TIME       POD         QUEUE   WHAT
 `},
 		{"celsius policy shadows default", "\ncelsius: policy default is no shadow: its spec.mode is Active\n[exit code 1]\n"},
 		{"celsius policy promote default", "\ncelsius: policy default is no shadow: its spec.mode is Active\n[exit code 1]\n"},
-		{"celsius policy promote fresh", "\ncelsius: policy fresh decided beside none yet: write --to POLICY\n[exit code 1]\n"},
+		{"celsius policy promote fresh", "\ncelsius: policy fresh was compared with none yet: write --to POLICY\n[exit code 1]\n"},
 		{"celsius policy promote fresh --to fresh", `
 celsius: policy fresh is to be served already: set its spec.mode to Active
 [exit code 1]
@@ -71,11 +71,11 @@ celsius: policy changed decided as it was in generation 3, and not yet in genera
 [exit code 1]
 `},
 		{"celsius policy promote late", `
-celsius: policy late decided beside generation 6 of default, and not yet beside generation 7: wait until it has, or write --force
+celsius: policy late was compared with generation 6 of default, and not yet with generation 7: wait until it has, or write --force
 [exit code 1]
 `},
 		{"celsius policy promote left", `
-celsius: policy left decided beside generation 6 of gone, which is gone: wait until it has, or write --force
+celsius: policy left was compared with generation 6 of gone, which is gone: wait until it has, or write --force
 [exit code 1]
 `},
 		{"celsius policy promote late --force --dry-run", "\npolicy default would be what late is in generation 1\n"},

@@ -65,11 +65,11 @@ func (t *tool) createQueueCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.Int32Var(&weight, "weight", 1, "its share of what no other queue is due, beside its siblings")
-	f.StringVar(&parent, "parent", "", "the queue above it")
-	f.StringVar(&capability, "capability", "", "what it may use at most, cpu=8,memory=64Gi")
-	f.StringVar(&deserved, "deserved", "", "what it is due, and takes back")
-	f.StringVar(&guarantee, "guarantee", "", "what nobody else may use")
+	f.Int32Var(&weight, "weight", 1, "its weight among its siblings, by which they share what is left")
+	f.StringVar(&parent, "parent", "", "its parent queue")
+	f.StringVar(&capability, "capability", "", "the upper limit of its resources, such as cpu=8,memory=64Gi")
+	f.StringVar(&deserved, "deserved", "", "its deserved share, which it may reclaim")
+	f.StringVar(&guarantee, "guarantee", "", "the resources that are reserved for it")
 	_ = c.RegisterFlagCompletionFunc("parent", t.named(schedulingv1beta1.GroupVersion.String(), "Queue", false))
 	return c
 }

@@ -152,10 +152,10 @@ func (t *tool) rollbackCommand() *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "rollback POLICY",
-		Short: "Have a SchedulingPolicy be again what it was when it served before",
-		Long: `Have a SchedulingPolicy be again what it was in the last revision in which it
-was another one, or in the one of --to-revision; celsius policy revisions lists
-them. It is checked like any change, and served from the next cycle on.`,
+		Short: "Roll back a SchedulingPolicy to its previous revision",
+		Long: `Roll back a SchedulingPolicy to the last revision that differs from it, or to
+that of --to-revision; celsius policy revisions lists them. The rollback is
+checked like any change, and served from the next cycle on.`,
 		Example: `  celsius policy rollback default
   celsius policy rollback default --to-revision 3`,
 		Args:              cobra.ExactArgs(1),

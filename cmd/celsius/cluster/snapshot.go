@@ -52,8 +52,8 @@ func (t *tool) snapshotCommand() *cobra.Command {
 		Use:   "snapshot",
 		Short: "Write what a scheduler reads of a cluster, for simulate",
 		Long: `Write all that a scheduler reads of a cluster as YAML, for celsius simulate: to
-try another policy on it, to look at a decision again, or to send it to
-somebody.
+try another policy on it, to examine a decision again, or to send it to
+someone else.
 
 No Secret or ConfigMap is read. Of pods and of templates of Jobs only that is
 kept which places them: no environment, commands, probes or volumes but claims.

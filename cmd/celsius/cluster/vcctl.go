@@ -183,7 +183,7 @@ func (f *jobFlags) register(to volcanoFlags) {
 	to.StringVarP(&f.image, "image", "i", f.image, "image of the container")
 	to.Int32VarP(&f.min, "min", "m", 1, "how many pods must be able to run for any to be started")
 	to.Int32VarP(&f.replicas, "replicas", "r", 1, "how many pods")
-	to.StringVarP(&f.requests, "requests", "R", defaultAmounts, "what a pod asks for")
+	to.StringVarP(&f.requests, "requests", "R", defaultAmounts, "the resources that a pod requests")
 	to.StringVarP(&f.limits, "limits", "L", defaultAmounts, "what a pod may use at most")
 	to.StringVarP(&f.scheduler, "scheduler", "S", f.scheduler, "scheduler of the pods")
 }
@@ -207,7 +207,7 @@ func (t volcanos) vcctlRun() *cobra.Command {
 	return t.leaf("run", "Make a Job", func(v volcanoFlags) {
 		v.name(&f.name, "N", "")
 		v.namespace(&f.namespace, "n", defaultNamespace)
-		v.StringVarP(&file, "filename", "f", "", "file of a Job, .yaml or .yml; then only --namespace counts beside it")
+		v.StringVarP(&file, "filename", "f", "", "file of a Job, .yaml or .yml; then only --namespace counts in addition")
 		f.register(v)
 	}, func(c *cobra.Command, r *Reach) error {
 		if file == "" {

@@ -71,7 +71,7 @@ func TestPicture(t *testing.T) {
 	if line.Total != 2 || line.Jobs[0].Name != "sweep" || line.Jobs[1].Name != "big" || line.Jobs[0].Pods != 2 || line.Jobs[0].Placed != 0 {
 		t.Errorf("the line is %+v", line)
 	}
-	if why := line.Jobs[1].Why; why != "it has not been let into its queue yet" {
+	if why := line.Jobs[1].Why; why != "it is not admitted to its queue yet" {
 		t.Errorf("a job that nobody said anything of waits since %q", why)
 	}
 	if !strings.HasPrefix(line.Reasons[0].Why, "# tasks in gang unschedulable: # nodes are available: # Insufficient cpu.") {

@@ -330,9 +330,9 @@ func (g *group) why(x *gang) string {
 	case x.waits != "":
 		return x.waits
 	case g.phase == schedulingv1beta1.PodGroupPending:
-		return "it has not been let into its queue yet"
+		return "it is not admitted to its queue yet"
 	case x.pods == 0:
-		return "it was let in, and its pods have not been made yet"
+		return "it was admitted, and its pods do not exist yet"
 	case x.placed < x.pods:
 		return fmt.Sprintf("%d of %d pods have a node; nothing was said of the others yet", x.placed, x.pods)
 	}

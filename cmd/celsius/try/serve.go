@@ -16,7 +16,7 @@ func Folder(dir string) (fs.FS, error) {
 	if dir == "" {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, fmt.Errorf("find the folder beside this program: %w", err)
+			return nil, fmt.Errorf("find the folder next to this program: %w", err)
 		}
 		dir = filepath.Join(filepath.Dir(self), "web")
 	}

@@ -10,16 +10,16 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 52",optionalOldSelf=true,message="metadata.name has more than 52 characters; write a shorter one, as the names of Jobs and their pods begin with it"
 
-// CronJob makes Jobs, again and again, at the times that its schedule says.
+// CronJob creates Jobs repeatedly, at the times that its schedule states.
 type CronJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is wanted.
+	// The desired state of the CronJob.
 	// +optional
 	Spec CronJobSpec `json:"spec,omitempty"`
 
-	// What was last seen; written by the controllers.
+	// The observed state of the CronJob. The controllers write it.
 	// +optional
 	Status CronJobStatus `json:"status,omitempty"`
 }
@@ -51,41 +51,45 @@ const (
 
 // CronJobSpec is what is wanted of a CronJob.
 type CronJobSpec struct {
-	// When Jobs are due: minute, hour, day of the month, month and day of the week, or a
-	// word such as @hourly, or @every with a duration.
+	// When Jobs are started: minute, hour, day of the month, month and day of the week. A word
+	// such as @hourly, or @every with a duration, is also valid.
 	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="is empty; write when Jobs are due, such as 0 3 * * * for three o'clock each night"
 	Schedule string `json:"schedule"`
 
-	// The time zone of the schedule, such as Europe/Berlin. Unset: that of the controllers.
+	// The time zone of the schedule, such as Europe/Berlin. Unset: the time zone of the
+	// controllers.
 	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="is empty; write the name of a time zone, such as Europe/Berlin, or leave it out"
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// How many seconds late a Job may still start. Unset: any.
+	// How late a Job may start after its scheduled time, in seconds. At least 0. Unset: no limit.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// What happens when a Job is due while an earlier one has not ended.
+	// How to handle a Job whose time has come while an earlier Job has not ended. Allow: both run.
+	// Forbid: the new Job starts after the earlier Job has ended, unless that is too late.
+	// Replace: the earlier Job is deleted and the new Job starts. Default: Allow.
 	// +kubebuilder:default:=Allow
 	// +optional
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// Whether no more Jobs are started. Those that run go on.
+	// Whether to start no further Jobs. Jobs that run are not affected. Default: false.
 	// +kubebuilder:default:=false
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// The Jobs.
+	// The template of the Jobs that are created.
 	JobTemplate JobTemplateSpec `json:"jobTemplate"`
 
-	// How many Jobs that completed are kept, the newest.
+	// How many completed Jobs are kept; the oldest are deleted first. At least 0. Default: 3.
 	// +kubebuilder:default:=3
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// How many Jobs that failed or were terminated are kept, the newest.
+	// How many failed or terminated Jobs are kept; the oldest are deleted first. At least 0.
+	// Default: 1.
 	// +kubebuilder:default:=1
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -98,7 +102,7 @@ type JobTemplateSpec struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is wanted of the Job.
+	// The desired state of the Job.
 	// +optional
 	Spec JobSpec `json:"spec,omitempty"`
 }
@@ -110,11 +114,11 @@ type CronJobStatus struct {
 	// +optional
 	Active []corev1.ObjectReference `json:"active,omitempty"`
 
-	// When the last Job was due that was started.
+	// The scheduled time of the last Job that was started.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
-	// When a Job last completed.
+	// The time at which a Job last completed.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 }

@@ -8,12 +8,12 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=numatopologies,scope=Cluster,shortName=numatopo
 
-// Numatopology is what the kubelet of the node of the same name makes of its NUMA nodes.
+// Numatopology describes the NUMA nodes of the node of the same name, as its kubelet uses them.
 type Numatopology struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What the node tells of itself.
+	// The NUMA topology that the node reports.
 	// +optional
 	Spec NumatopoSpec `json:"spec,omitempty"`
 }
@@ -46,75 +46,76 @@ type NumatopoSpec struct {
 	// +optional
 	Policies map[PolicyName]string `json:"policies,omitempty"`
 
-	// How much of each resource is kept for the system, as a quantity.
+	// The amount of each resource that is reserved for the system, as a quantity.
 	// +optional
 	ResReserved map[string]string `json:"resReserved,omitempty"`
 
-	// What is free of each resource, and how much there is; only cpu is read.
+	// The free amount and the capacity of each resource. Only cpu is read.
 	// +optional
 	NumaResMap map[string]ResourceInfo `json:"numares,omitempty"`
 
-	// Where each CPU is, by its number.
+	// The location of each CPU, by the number of the CPU.
 	// +optional
 	CPUDetail map[string]CPUInfo `json:"cpuDetail,omitempty"`
 
-	// The pods to which the kubelet gave resources of their own.
+	// The pods that have exclusive resources from the kubelet.
 	// +optional
 	PodAllocations []PodAllocation `json:"podAllocations,omitempty"`
 }
 
 // ResourceInfo is what is free of a resource.
 type ResourceInfo struct {
-	// What is free, as a list of numbers: 0,2-4.
+	// The free units of the resource, as a list of numbers, such as 0,2-4.
 	// +optional
 	Allocatable string `json:"allocatable,omitempty"`
 
-	// How many there are.
+	// The total number of units of the resource.
 	// +optional
 	Capacity int `json:"capacity,omitempty"`
 }
 
 // CPUInfo says where a CPU is.
 type CPUInfo struct {
-	// Its NUMA node.
+	// The number of the NUMA node of the CPU.
 	// +optional
 	NUMANodeID int `json:"numa"`
 
-	// Its socket.
+	// The number of the socket of the CPU.
 	// +optional
 	SocketID int `json:"socket"`
 
-	// Its core.
+	// The number of the core of the CPU.
 	// +optional
 	CoreID int `json:"core"`
 }
 
 // PodAllocation is what one pod has.
 type PodAllocation struct {
-	// The pod's uid; where it is missing, or that of a file on the node, name and namespace tell the pod.
+	// The UID of the pod. If it is missing, or if it is that of a file on the node (static pods),
+	// name and namespace identify the pod.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// The pod's name.
+	// The name of the pod.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// The pod's namespace.
+	// The namespace of the pod.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// What each of its containers has.
+	// The resources of each container of the pod.
 	// +optional
 	ContainerAllocations []ContainerAllocation `json:"containerAllocations,omitempty"`
 }
 
 // ContainerAllocation is what one container has.
 type ContainerAllocation struct {
-	// The container's name.
+	// The name of the container.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Which of each resource, as a list of numbers: 0,2-4.
+	// The units of each resource that the container has, as a list of numbers, such as 0,2-4.
 	// +optional
 	Allocations map[string]string `json:"allocations,omitempty"`
 }

@@ -15,8 +15,8 @@ import (
 // +kubebuilder:printcolumn:name="WARNINGS",type=integer,JSONPath=`.status.warningCount`
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// SchedulingPolicy is all that a scheduler decides by: which actions run, in which
-// order, and by which rules they order, filter, score, evict and admit. A scheduler
+// SchedulingPolicy is a complete set of scheduling rules. It lists the actions of a cycle in
+// order. Its rows order jobs, filter and score nodes, evict pods and admit jobs. A scheduler
 // serves the policy that its flag --policy names.
 type SchedulingPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -25,7 +25,8 @@ type SchedulingPolicy struct {
 	// The policy.
 	Spec SchedulingPolicySpec `json:"spec"`
 
-	// Whether it compiled, and who serves it; written by the leading scheduler.
+	// The state of the policy: whether it compiles and which schedulers serve it. The leading
+	// scheduler writes it.
 	// +optional
 	Status SchedulingPolicyStatus `json:"status,omitempty"`
 }
@@ -58,32 +59,35 @@ const (
 // SchedulingPolicySpec is the policy itself.
 // +kubebuilder:pruning:PreserveUnknownFields
 type SchedulingPolicySpec struct {
-	// Active: the scheduler that serves this policy decides by it. Paused: it binds and
-	// evicts nothing, and goes on writing status; the switch for an incident. Shadow: the
-	// schedulers decide by it beside what they serve, on the same state, and do nothing of
-	// it; status.shadows counts and shows what differs.
+	// How schedulers use the policy; the default is Active. Active: the scheduler that serves this
+	// policy decides by it. Paused: the scheduler binds and evicts nothing, but continues to write
+	// status; use it during an incident. Shadow: schedulers also compute decisions by this policy,
+	// on the same state as the served policy, and do not carry them out. status.shadows counts and
+	// shows the differences.
 	// +kubebuilder:default:=Active
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
-	// CEL over queue: which queues the policy serves, beside the one that serves all others.
-	// In these it orders jobs and tasks, chooses nodes and says who may go; between queues the
-	// other one decides, and who goes for another queue must be allowed to by both. Unset: it
-	// serves no queue unless a scheduler's flag --policy names it, which then serves all.
+	// CEL over queue: the queues that this policy serves, in addition to the policy that serves
+	// all other queues. In its queues this policy orders jobs and tasks, chooses nodes and selects
+	// victims. Between queues the other policy decides. An eviction for a job of another queue
+	// needs the permission of both policies. Unset: the policy serves no queue unless the flag
+	// --policy of a scheduler names it; then it serves all queues.
 	// +kubebuilder:validation:MinLength=1
 	// +optional
 	Queues string `json:"queues,omitempty"`
 
-	// When a scheduler that serves this policy takes it back by itself: it goes on with what
-	// served before, until the policy is changed.
+	// When a scheduler that serves this policy rolls it back automatically. The scheduler then
+	// continues with the policy generation that it served before, until this policy is changed.
+	// Unset: no automatic rollback.
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 
-	// What is in force of a generation of this policy that is not served any more, because
-	// its rows were faulty or it was rolled back. KeepPredicates: the generation before
-	// serves, and the predicates of this one judge where pods may run; a pod that a faulty
-	// predicate cannot judge waits. Stop: no pod is placed. Unset: KeepPredicates after a
-	// fault, and nothing of this generation after a rollback by spec.rollback.
+	// What applies of a generation of this policy that is no longer served, because its rows were
+	// faulty or it was rolled back. KeepPredicates: the previous generation is served, and the
+	// predicates of this generation still decide where pods may run. A pod that a faulty predicate
+	// cannot judge waits. Stop: no pod is placed. Unset: KeepPredicates after a fault; after a
+	// rollback by spec.rollback, nothing of this generation applies.
 	// +kubebuilder:validation:Enum=KeepPredicates;Stop
 	// +optional
 	Fallback string `json:"fallback,omitempty"`
@@ -102,15 +106,16 @@ type SchedulingPolicySpec struct {
 	// +optional
 	Pipeline []string `json:"pipeline,omitempty"`
 
-	// Actions of the policy's own; one with the name of a shipped action replaces it.
+	// Actions that the policy defines. An action with the name of a built-in action replaces it.
+	// At most 64.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Actions []Action `json:"actions,omitempty"`
 
-	// Sets of tables in order of precedence: what the first can decide the next is not
-	// asked about.
+	// Sets of tables in order of precedence. A later tier is evaluated only for questions that the
+	// earlier tiers leave undecided. At most 64.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
@@ -118,22 +123,23 @@ type SchedulingPolicySpec struct {
 	Tiers []Tier `json:"tiers,omitempty"`
 }
 
-// Rollback says when a policy is taken back.
+// Rollback states when a policy is rolled back.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Rollback struct {
-	// For how long after a scheduler began to serve the policy the rest is looked at, such
-	// as 30m. A generation for which that has passed is not looked at again, after a restart
-	// neither. Unset: for as long as it serves.
+	// How long the other conditions are checked after a scheduler begins to serve the policy, such
+	// as 30m. When this time has passed, the generation is not checked again, even after a
+	// restart. Unset: for as long as the policy is served.
 	// +optional
 	Within string `json:"within,omitempty"`
 
-	// How many errors of rows are borne; one more, and the policy is taken back. Unset: any
-	// number.
+	// The largest number of row errors that is tolerated. With one more error the policy is rolled
+	// back. Unset: any number.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	RowErrors *int64 `json:"rowErrors,omitempty"`
 
-	// Bounds of metrics of the scheduler; beyond one, and the policy is taken back.
+	// Bounds of metrics of the scheduler. If a metric exceeds its bound, the policy is rolled
+	// back. At most 32.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -143,32 +149,34 @@ type Rollback struct {
 // RollbackMetric is a bound of a metric of the scheduler.
 // +kubebuilder:pruning:PreserveUnknownFields
 type RollbackMetric struct {
-	// The name, as the scheduler's /metrics has it; of a histogram with _count or _sum. While
-	// it has no series it is within its bounds.
+	// The name of the metric, as in /metrics of the scheduler. For a histogram, add _count or
+	// _sum. A metric without series is within its bounds.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// Labels that choose series; what has all of them is summed.
+	// Labels that select series. The values of all series that have all of these labels are
+	// summed.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// What it may not be above; a number.
+	// The upper bound, a number. A larger value exceeds the bound.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Above *runtime.RawExtension `json:"above,omitempty"`
 
-	// What it may not be below; a number.
+	// The lower bound, a number. A smaller value exceeds the bound.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Below *runtime.RawExtension `json:"below,omitempty"`
 
-	// What counts is how much it has risen since the scheduler began to serve the policy.
+	// Whether the bounds apply to the increase of the metric since the scheduler began to serve
+	// the policy. Default: false, the bounds apply to the value itself.
 	// +optional
 	Rise bool `json:"rise,omitempty"`
 
-	// For how long it must be beyond its bound, such as 1m; unset: once is enough.
+	// How long the value must be beyond its bound, such as 1m. Unset: a single check is enough.
 	// +optional
 	For string `json:"for,omitempty"`
 }
@@ -176,11 +184,11 @@ type RollbackMetric struct {
 // Action is a named list of steps.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Action struct {
-	// The name, as pipeline has it.
+	// The name of the action, by which pipeline lists it.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// What the action does, in order.
+	// The steps of the action, in the order in which they run. At least 1, at most 256.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
@@ -191,105 +199,114 @@ type Action struct {
 // description names.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Step struct {
-	// admit lets jobs into their queues; place finds nodes for tasks; displace finds
-	// nodes by evicting others; evict evicts what the victims rows name.
+	// The verb of the step. admit admits jobs to their queues. place finds nodes for tasks.
+	// displace finds nodes for tasks by evicting other pods. evict evicts the pods that rows of
+	// victims name.
 	Verb string `json:"verb"`
 
-	// All verbs: CEL over cluster and pipeline; where false the step is left out (true).
+	// All verbs: CEL over cluster and pipeline. If it is false, the step is skipped. Default:
+	// true.
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// admit, place, displace: CEL over job; which jobs are looked at (true).
+	// admit, place, displace: CEL over job. It selects the jobs that the step considers. Default:
+	// true.
 	// +optional
 	Jobs string `json:"jobs,omitempty"`
 
-	// place, displace: CEL over task; which tasks are looked at
-	// (task.status == 'Pending' && !task.gated).
+	// place, displace: CEL over task. It selects the tasks that the step considers. Default:
+	// task.status == 'Pending' && !task.gated.
 	// +optional
 	Tasks string `json:"tasks,omitempty"`
 
-	// admit: false lets jobs in without asking the jobEnqueueable rows (true).
+	// admit: whether the rows of jobEnqueueable are evaluated. If false, all jobs are admitted
+	// without them. Default: true.
 	// +optional
 	Vote *bool `json:"vote,omitempty"`
 
-	// place, displace: which of overused, allocatable, beyondShare and preemptive are asked.
+	// place, displace: the gates that are evaluated, out of overused, allocatable, beyondShare and
+	// preemptive.
 	// +listType=atomic
 	// +optional
 	Gates []string `json:"gates,omitempty"`
 
-	// place, displace: job keeps or undoes what was found for a job as a whole; task
-	// keeps each task's node by itself.
+	// place, displace: which placements are kept or undone together. job: all placements of a job.
+	// task: each task by itself. Default: job.
 	// +optional
 	Commit string `json:"commit,omitempty"`
 
-	// place, displace: how long one job keeps the floor before queues and jobs are
-	// ordered again: untilReady, untilFed, oneTask or all.
+	// place, displace: how long the turn of one job lasts before queues and jobs are ordered
+	// again: untilReady, untilFed, oneTask or all. Default: untilReady.
 	// +optional
 	Turn string `json:"turn,omitempty"`
 
-	// place, displace: CEL over job, where a role that found no node has failed set; true
-	// goes on with the job's other tasks.
+	// place, displace: CEL over job, evaluated after no node was found for a task. In it, the role
+	// of that task has failed set. If it is true, the step continues with the other tasks of the
+	// job.
 	// +optional
 	OnNoNode string `json:"onNoNode,omitempty"`
 
-	// place: for how long after a job was let in its places are kept while its pods are
-	// being made, at most 1m (0s: not at all).
+	// place: how long after the admission of a job places are kept for its pods that do not exist
+	// yet. At most 1m. Default: 0s, no places are kept.
 	// +optional
 	AwaitPods string `json:"awaitPods,omitempty"`
 
-	// admit, place, displace: CEL over job; whether a job that waits after its turn blocks
-	// the jobs that come after it in its queue (false).
+	// admit, place, displace: CEL over job. It states whether a job that waits after its turn
+	// blocks the jobs that come after it in its queue. Default: false.
 	// +optional
 	BlocksQueue string `json:"blocksQueue,omitempty"`
 
-	// displace: from whom room is taken: queue (other jobs of the same), job (itself) or
-	// otherQueues.
+	// displace: which pods may be evicted. queue: pods of other jobs of the same queue. job: pods
+	// of the job itself. otherQueues: pods of other queues. Default: queue.
 	// +optional
 	Scope string `json:"scope,omitempty"`
 
-	// displace, evict: CEL over preemptor, victim and job, of evict over victim; who is a candidate before the rows
-	// are asked.
+	// displace, evict: CEL over preemptor, victim and job; for evict, CEL over victim. It selects
+	// the pods for which the rows are evaluated.
 	// +optional
 	Candidates string `json:"candidates,omitempty"`
 
-	// displace, evict: the section of rows that is asked: preemptable, reclaimable,
-	// evictable or victims.
+	// displace, evict: the section of rows that permits or names victims: preemptable,
+	// reclaimable, evictable or victims.
 	// +optional
 	Victims string `json:"victims,omitempty"`
 
-	// displace: which of the nodes is taken on which others have to go: byScore, byOrder or byCost.
+	// displace: which node is chosen among the nodes on which pods must be evicted: byScore,
+	// byOrder or byCost. Default: byScore.
 	// +optional
 	Nodes string `json:"nodes,omitempty"`
 
-	// displace, evict: how those go who are evicted: evict asks the API server to evict them, as
-	// far as PodDisruptionBudgets let it; delete deletes them whatever budgets say (evict).
+	// displace, evict: how pods are evicted. evict: by the eviction API, which respects
+	// PodDisruptionBudgets. delete: by deleting the pods, regardless of budgets. Default: evict.
 	// +optional
 	Via string `json:"via,omitempty"`
 
-	// displace: whether room is made for a task at a time, by evicting pods, or for all that a
-	// job needs to start, by evicting what gangs can spare and gangs as a whole: task or gang
-	// (task).
+	// displace: for how much resources are freed at once. task: for one task, by evicting pods.
+	// gang: for all pods that a job needs to start. These are obtained by evicting pods that gangs
+	// can spare, and whole gangs. Default: task.
 	// +optional
 	Unit string `json:"unit,omitempty"`
 
-	// displace: with unit gang, whether gangs may go as a whole that have nothing to spare
-	// (true).
+	// displace: with unit gang, whether gangs that have no pods to spare may be evicted as a
+	// whole. Default: true.
 	// +optional
 	WholeBundles *bool `json:"wholeBundles,omitempty"`
 
-	// No verb yet: with unit gang, how many domains of the network are tried at most.
+	// Reserved; no verb uses it yet. With unit gang, the largest number of network topology
+	// domains to try. At least 1.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxDomains *int32 `json:"maxDomains,omitempty"`
 
-	// evict: the most evictions of one cycle, a whole number or CEL over cluster; unset:
-	// no limit.
+	// evict: the largest number of evictions in one cycle, a whole number or CEL over cluster.
+	// Unset: no limit.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Budget *runtime.RawExtension `json:"budget,omitempty"`
 
-	// evict: the step runs at most once in this time, such as 5m, or CEL over params.
+	// evict: the shortest time between two runs of the step, such as 5m, or CEL over params.
+	// Unset: the step runs in every cycle.
 	// +optional
 	Every string `json:"every,omitempty"`
 }
@@ -301,8 +318,9 @@ type Tier struct {
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// CEL that stands before the when of each row of the tier's tables: where it is false the row has no opinion, as if it were not there.
-	// It may read what all of these rows see, but for params and variables, which are a table's own (true).
+	// CEL that applies before the when of each row of all tables of the tier. If it is false, a
+	// row has no opinion, as if it did not exist. It may read everything that all of these rows
+	// can read, except params and variables, which belong to one table. Default: true.
 	// +optional
 	When string `json:"when,omitempty"`
 
@@ -318,30 +336,32 @@ type Tier struct {
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:rule="!(has(self.table) && has(self.inline))",message="table and inline exclude each other; keep one of them"
 type Table struct {
-	// The name, unique in the tier; names a shipped table unless table or inline is given.
+	// The name of the entry, unique in the tier. It names a built-in table unless table or inline
+	// is set.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// The shipped table, where its name is not the name of this entry.
+	// The name of the built-in table, if it differs from the name of this entry.
 	// +optional
 	Table string `json:"table,omitempty"`
 
-	// CEL that stands before the when of each row of the table: where it is false the row has no opinion, as if it were not there. It may
-	// read what all of these rows see. Attributes are computed all the same (true).
+	// CEL that applies before the when of each row of the table. If it is false, a row has no
+	// opinion, as if it did not exist. It may read everything that all of these rows can read.
+	// Attributes are computed in any case. Default: true.
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// Values for the table's parameters, by name: true, 1.2, 10m, [cpu], or as the
-	// parameter's type has it.
+	// Values of the parameters of the table, by name. A value has the form that the type of the
+	// parameter requires, such as true, 1.2, 10m or [cpu].
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Params map[string]runtime.RawExtension `json:"params,omitempty"`
 
-	// The only sections of the table to use, such as [jobOrder]. Variables stay, and so do
-	// attributes, jobValid, evictable, victimOrder, victimCost and beyondDue unless without
-	// names them.
+	// The sections of the table to use, such as [jobOrder]; all others are left out. Variables,
+	// attributes, jobValid, evictable, victimOrder, victimCost and beyondDue stay unless without
+	// names them. Unset: all sections.
 	// +listType=set
 	// +optional
 	Only []string `json:"only,omitempty"`
@@ -351,7 +371,7 @@ type Table struct {
 	// +optional
 	Without []string `json:"without,omitempty"`
 
-	// A table of the policy's own.
+	// A table that is defined in this policy.
 	// +optional
 	Inline *InlineTable `json:"inline,omitempty"`
 }

@@ -13,172 +13,178 @@ type InlineTable struct {
 	// +optional
 	Params map[string]Param `json:"params,omitempty"`
 
-	// Expressions with a name, that rows read as variables.<name>; each is evaluated when
-	// first read, and later ones may read earlier ones.
+	// Named expressions that rows read as variables.<name>. Each is evaluated when it is first
+	// read. An expression may read the variables that are listed before it.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Variables []Variable `json:"variables,omitempty"`
 
-	// Computed fields of objects, that rows of this table and of later ones read like
-	// fields of their own.
+	// Computed fields of objects. Rows of this table and of later tables read them like built-in
+	// fields.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Attributes []Attribute `json:"attributes,omitempty"`
 
-	// Over queue: keys by which queues take turns.
+	// Rows over queue: sort keys. They state the order in which queues have their turns.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	QueueOrder []Row `json:"queueOrder,omitempty"`
 
-	// Over job: keys by which jobs of a queue take turns.
+	// Rows over job: sort keys. They state the order in which the jobs of a queue have their
+	// turns.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JobOrder []Row `json:"jobOrder,omitempty"`
 
-	// Over task: keys by which tasks of a job take turns.
+	// Rows over task: sort keys. They state the order in which the tasks of a job have their
+	// turns.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	TaskOrder []Row `json:"taskOrder,omitempty"`
 
-	// Over job: what must hold for the job to be looked at.
+	// Rows over job: whether the job is considered. All rows must be true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JobValid []Row `json:"jobValid,omitempty"`
 
-	// Over job: what must hold for its nodes to be kept.
+	// Rows over job: whether the placements of the job are kept. All rows must be true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JobReady []Row `json:"jobReady,omitempty"`
 
-	// Over job: what must hold for its promised nodes to be held until the end
-	// of the cycle.
+	// Rows over job: a vote on holding the nodes that are promised to the job until the end of the
+	// cycle.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JobPipelined []Row `json:"jobPipelined,omitempty"`
 
-	// Over job: whether it wants more tasks placed, by force if need be.
+	// Rows over job: whether the job needs more tasks placed, if necessary by evictions.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JobStarving []Row `json:"jobStarving,omitempty"`
 
-	// Over job, queue: a vote on letting the job into its queue. True permits,
-	// false refuses.
+	// Rows over job and queue: a vote on admitting the job to its queue. True permits, false
+	// refuses.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	JobEnqueueable []Row `json:"jobEnqueueable,omitempty"`
 
-	// Over queue: where true the queue is passed over.
+	// Rows over queue: whether the queue is skipped. One row that is true is enough.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Overused []Row `json:"overused,omitempty"`
 
-	// Over queue, job, task: what must hold for the queue to take the task.
+	// Rows over queue, job and task: whether the queue may take the task. All rows must be true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Allocatable []Row `json:"allocatable,omitempty"`
 
-	// Over queue, job: whether the job may start although its queue then holds more than
-	// its share.
+	// Rows over queue, job and request: whether the job may start although its queue then uses
+	// more than its share.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	BeyondShare []Row `json:"beyondShare,omitempty"`
 
-	// Over queue, job, task: what must hold for the task to be bound now. A task
-	// that is refused gets no idle node.
+	// Rows over queue, job and task: whether the task may be bound now. All rows must be true. A
+	// task that is refused gets no idle node.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Bindable []Row `json:"bindable,omitempty"`
 
-	// Over queue, job, request: what must hold for the queue to take by force.
+	// Rows over queue, job and request: whether the queue may evict pods of other queues. All rows
+	// must be true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Preemptive []Row `json:"preemptive,omitempty"`
 
-	// Over task, job: whether it can be placed anywhere at all.
+	// Rows over task and job: whether the task can be placed on any node. All rows must be true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	TaskFeasible []Row `json:"taskFeasible,omitempty"`
 
-	// Over task, node, job, queue: what must hold for the task to run on the
-	// node.
+	// Rows over task, node, job and queue: whether the task may run on the node. All rows must be
+	// true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Predicates []Row `json:"predicates,omitempty"`
 
-	// Over task, node, job, queue: numbers whose sum chooses among the nodes.
+	// Rows over task, node, job and queue: numbers. The node with the largest sum is chosen.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Scores []Row `json:"scores,omitempty"`
 
-	// Over task, node, gpu: what must hold for the task to have the device.
+	// Rows over task, node and gpu: whether the task may have the device. All rows must be true.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	DevicePredicates []Row `json:"devicePredicates,omitempty"`
 
-	// Over task, node, gpu: numbers whose sum chooses among a node's devices.
+	// Rows over task, node and gpu: numbers. The devices of a node with the largest sums are
+	// chosen.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	DeviceScores []Row `json:"deviceScores,omitempty"`
 
-	// Over preemptor, victim: whether the victim may go for a job of its own
+	// Rows over preemptor and victim: whether the victim may be evicted for a job of its own
 	// queue.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Preemptable []Row `json:"preemptable,omitempty"`
 
-	// Over preemptor, victim: whether the victim may go for a job of another
+	// Rows over preemptor and victim: whether the victim may be evicted for a job of another
 	// queue.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Reclaimable []Row `json:"reclaimable,omitempty"`
 
-	// Over job, victim, scope: whether the victim may go for a whole gang.
+	// Rows over job, victim and scope: whether the victim may be evicted for a whole gang.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Evictable []Row `json:"evictable,omitempty"`
 
-	// Over task: who should go now.
+	// Rows over victim: whether the pod is evicted now, for no other pod.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Victims []Row `json:"victims,omitempty"`
 
-	// Over preemptor, victim: keys by which victims go.
+	// Rows over preemptor and victim: sort keys. They state the order in which victims are
+	// evicted.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	VictimOrder []Row `json:"victimOrder,omitempty"`
 
-	// Over preemptor, victim, scope: numbers, what it costs that the victim goes.
+	// Rows over preemptor, victim and scope: numbers. They state the cost of evicting the victim.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	VictimCost []Row `json:"victimCost,omitempty"`
 
-	// Over queue: numbers, how much it holds beyond its due, for the proof of evictions.
+	// Rows over queue: numbers. They state how much the queue uses beyond its deserved share. Only
+	// the check of evictions reads them.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -188,18 +194,18 @@ type InlineTable struct {
 // Param declares a parameter of a table.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Param struct {
-	// bool, int, double, string, duration, resources, list(string), map(string,double) or
-	// map(string,string).
+	// The type of the value: bool, int, double, string, duration, resources, list(string),
+	// map(string,double) or map(string,string).
 	Type string `json:"type"`
 
-	// The value where a policy gives none. Without it and without optional, a policy must
-	// give one.
+	// The value if the policy sets none. If neither default nor optional is set, a policy must set
+	// a value.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Default *runtime.RawExtension `json:"default,omitempty"`
 
-	// Whether it may be left without a value.
+	// Whether the parameter may have no value. Default: false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 
@@ -215,16 +221,16 @@ type Param struct {
 	// +optional
 	Max *runtime.RawExtension `json:"max,omitempty"`
 
-	// The values that it may have, where they are few.
+	// The permitted values. Unset: all values of the type.
 	// +listType=atomic
 	// +optional
 	Enum []string `json:"enum,omitempty"`
 
-	// What it does, for people.
+	// The effect of the parameter, as text for people.
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// The name of Volcano's argument that means the same.
+	// The name of the argument of Volcano with the same meaning.
 	// +optional
 	Volcano string `json:"volcano,omitempty"`
 }
@@ -232,12 +238,12 @@ type Param struct {
 // Variable is an expression with a name.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Variable struct {
-	// The name.
+	// The name, by which rows read the variable.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// What it is remembered for: task, job, queue, node or victim; unset: the cycle. Write
-	// the key in quotes: YAML 1.1 reads a bare on as true.
+	// The object for which the value is cached: task, job, queue, node or victim. Unset: the value
+	// is cached once per cycle. Write the key in quotes, because YAML 1.1 reads a bare on as true.
 	// +optional
 	On string `json:"on,omitempty"`
 
@@ -248,29 +254,29 @@ type Variable struct {
 // Attribute is a computed field of an object: an expression, or one accounting function.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Attribute struct {
-	// The name that rows read it by.
+	// The name of the field, by which rows read it.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// Whose field it is: cluster, namespace, queue, job, task or node. Write the key in
-	// quotes: YAML 1.1 reads a bare on as true.
+	// The object to which the field belongs: cluster, namespace, queue, job, task or node. Write
+	// the key in quotes, because YAML 1.1 reads a bare on as true.
 	// +optional
 	On string `json:"on,omitempty"`
 
-	// When it settles: current (moves with every tentative step), cycle (computed once a
-	// cycle) or start (once a run).
+	// When the value is computed. current: it follows every tentative step. cycle: once per cycle.
+	// start: once per run.
 	// +optional
 	Settle string `json:"settle,omitempty"`
 
-	// Whether only this table may read it.
+	// Whether only this table may read the attribute. Default: false.
 	// +optional
 	Private bool `json:"private,omitempty"`
 
-	// CEL over params: where false the attribute is left out.
+	// CEL over params. If it is false, the attribute does not exist.
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// The CEL expression that it is.
+	// The CEL expression that computes the value.
 	// +optional
 	Expression string `json:"expression,omitempty"`
 
@@ -286,7 +292,7 @@ type Attribute struct {
 	// +optional
 	QuotaTree *QuotaTree `json:"quotaTree,omitempty"`
 
-	// A tree of shares by weight, of which queues' keys of order are read.
+	// A tree of weighted shares. The sort keys of queues are read from it.
 	// +optional
 	HDRF *HDRF `json:"hdrf,omitempty"`
 
@@ -294,11 +300,11 @@ type Attribute struct {
 	// +optional
 	Buckets *Buckets `json:"buckets,omitempty"`
 
-	// The shapes of task that are most common.
+	// The most common shapes of tasks.
 	// +optional
 	TypicalTasks *TypicalTasks `json:"typicalTasks,omitempty"`
 
-	// What a service outside says, which is asked between cycles.
+	// The answer of an external service, which is requested between cycles.
 	// +optional
 	Answer *Answer `json:"answer,omitempty"`
 }
@@ -306,17 +312,18 @@ type Attribute struct {
 // Sum adds up an expression over objects.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Sum struct {
-	// Over which objects: job, task or queue.
+	// The objects that are summed: job, task or queue.
 	Over string `json:"over"`
 
-	// CEL: which of them count; unset: all.
+	// CEL: which of these objects count. Unset: all objects.
 	// +optional
 	When string `json:"when,omitempty"`
 
-	// CEL: what each adds, Resources or a number.
+	// CEL: the amount that each object adds, Resources or a number.
 	Of string `json:"of"`
 
-	// CEL: a string by which the sum is divided; the result is then a map.
+	// CEL: a string by which objects are grouped. The result is then a map from this string to the
+	// sum.
 	// +optional
 	By string `json:"by,omitempty"`
 }
@@ -324,26 +331,26 @@ type Sum struct {
 // WaterFill divides a total among queues. Every field is CEL; all but total see queue.
 // +kubebuilder:pruning:PreserveUnknownFields
 type WaterFill struct {
-	// Which queues take part; unset: all.
+	// The queues that take part. Unset: all queues.
 	// +optional
 	Among string `json:"among,omitempty"`
 
-	// What is divided.
+	// The amount that is divided.
 	Total string `json:"total"`
 
-	// The queue's weight, more than 0.
+	// The weight of the queue, greater than 0.
 	// +optional
 	Weight string `json:"weight,omitempty"`
 
-	// What the queue gets at least.
+	// The least amount that the queue gets.
 	// +optional
 	Floor string `json:"floor,omitempty"`
 
-	// What it gets at most; a resource left out has no limit.
+	// The largest amount that the queue gets. A resource that is not listed has no limit.
 	// +optional
 	Ceiling string `json:"ceiling,omitempty"`
 
-	// What it wants.
+	// The amount that the queue requests.
 	// +optional
 	Demand string `json:"demand,omitempty"`
 }
@@ -352,36 +359,36 @@ type WaterFill struct {
 // flat and total see queue.
 // +kubebuilder:pruning:PreserveUnknownFields
 type QuotaTree struct {
-	// The name of the queue above; empty: root.
+	// The name of the parent queue. Empty: root.
 	// +optional
 	Parent string `json:"parent,omitempty"`
 
-	// The name of the queue at the top.
+	// The name of the root queue.
 	// +optional
 	Root string `json:"root,omitempty"`
 
-	// Whether there is no tree after all.
+	// Whether the queues form no tree.
 	// +optional
 	Flat string `json:"flat,omitempty"`
 
-	// What the tree as a whole has.
+	// The amount of the whole tree.
 	// +optional
 	Total string `json:"total,omitempty"`
 
-	// What is kept for the queue.
+	// The amount that is reserved for the queue.
 	// +optional
 	Guarantee string `json:"guarantee,omitempty"`
 
-	// The most that it may use.
+	// The largest amount that the queue may use.
 	// +optional
 	Capability string `json:"capability,omitempty"`
 
-	// What it is due.
+	// The deserved share of the queue.
 	// +optional
 	Deserved string `json:"deserved,omitempty"`
 
-	// More amounts to add up from the leaves to the root, by the name of the attribute
-	// that each becomes.
+	// Further amounts that are added up from the leaves to the root. Each key is the name of the
+	// attribute that the amount becomes.
 	// +optional
 	RollUp map[string]string `json:"rollUp,omitempty"`
 }
@@ -389,34 +396,34 @@ type QuotaTree struct {
 // HDRF is hierarchical dominant resource fairness. Every field is CEL.
 // +kubebuilder:pruning:PreserveUnknownFields
 type HDRF struct {
-	// Over queue: its path from the root, "root/a/b".
+	// Over queue: the path of the queue from the root, such as root/a/b.
 	Path string `json:"path"`
 
-	// Over queue: one weight a part of the path, "1/2/8".
+	// Over queue: one weight for each part of the path, such as 1/2/8.
 	Weights string `json:"weights"`
 
-	// What there is in all.
+	// The amount that all queues share.
 	Total string `json:"total"`
 
-	// Over job: what it uses.
+	// Over job: the amount that the job uses.
 	Allocated string `json:"allocated"`
 
-	// Over job: what it uses and wants.
+	// Over job: the amount that the job uses, plus the amount that it still requests.
 	Request string `json:"request"`
 }
 
 // Buckets are tasks of a job that should run together. Every field is CEL over job.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Buckets struct {
-	// Tasks to put together, "ps,worker;ps,evaluator".
+	// Tasks that are placed together, such as ps,worker;ps,evaluator.
 	// +optional
 	Affinity string `json:"affinity,omitempty"`
 
-	// Tasks to keep apart, likewise.
+	// Tasks that are placed apart, in the same form.
 	// +optional
 	AntiAffinity string `json:"antiAffinity,omitempty"`
 
-	// Tasks in order, "ps,worker".
+	// The order in which tasks are placed, such as ps,worker.
 	// +optional
 	Order string `json:"order,omitempty"`
 }
@@ -424,7 +431,7 @@ type Buckets struct {
 // TypicalTasks are the shapes of task that make up most of the workload.
 // +kubebuilder:pruning:PreserveUnknownFields
 type TypicalTasks struct {
-	// The part of the workload that they cover, from 0 to 1, or CEL over params.
+	// The part of the workload that the shapes cover, from 0 to 1, or CEL over params.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Cover runtime.RawExtension `json:"cover"`
@@ -433,29 +440,28 @@ type TypicalTasks struct {
 // Answer is what a service outside says of a task, a job or a queue.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Answer struct {
-	// CEL over params: the address that is asked.
+	// CEL over params: the address of the service.
 	URL string `json:"url"`
 
-	// The form of the question: predicate, prioritize, jobEnqueueable, jobReady or
-	// queueOverused.
+	// The form of the request: predicate, prioritize, jobEnqueueable, jobReady or queueOverused.
 	As string `json:"as"`
 
-	// CEL over params: for how long an answer is waited for.
+	// CEL over params: how long to wait for an answer.
 	Timeout string `json:"timeout"`
 
-	// CEL over params: after what time it is asked again.
+	// CEL over params: the time after which the request is repeated.
 	Refresh string `json:"refresh"`
 }
 
-// Row is one rule. Which of its fields may be used depends on its section; the compiler
-// says so.
+// Row is one rule. Its section determines which fields may be set; the compiler reports fields
+// that may not be set.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Row struct {
-	// The name, unique in the section; decisions are explained by it.
+	// The name, unique in the section. Explanations of decisions contain it.
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 
-	// CEL: where false the row has no opinion.
+	// CEL: if it is false, the row has no opinion.
 	// +optional
 	When string `json:"when,omitempty"`
 
@@ -463,74 +469,77 @@ type Row struct {
 	// +optional
 	Expression string `json:"expression,omitempty"`
 
-	// CEL, in orders: the key, a number, string, bool, timestamp or list of them. The
-	// smallest comes first.
+	// CEL, in orders: the sort key, a number, string, bool, timestamp or list of them. The
+	// smallest key comes first.
 	// +optional
 	By string `json:"by,omitempty"`
 
-	// In orders: the greatest comes first.
+	// In orders: whether the largest key comes first. Default: false.
 	// +optional
 	Descending bool `json:"descending,omitempty"`
 
-	// One word in CamelCase for conditions.
+	// The reason that conditions contain, one word in CamelCase.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Why, for people; may have parts in CEL, {{node.name}}.
+	// The explanation for people. It may contain CEL, such as {{node.name}}.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// In scores: what the number is multiplied by; a number, or CEL over params (1).
+	// In scores: the factor by which the number is multiplied; a number, or CEL over params.
+	// Default: 1.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Weight *runtime.RawExtension `json:"weight,omitempty"`
 
-	// In scores: how numbers are brought to 0..100 over the nodes: none, max, minMax,
-	// inverseMax or inverseSum.
+	// In scores: how the numbers of all nodes are scaled to 0 to 100: none, max, minMax,
+	// inverseMax or inverseSum. Default: none.
 	// +optional
 	Normalize string `json:"normalize,omitempty"`
 
-	// In scores: how they are rounded after that.
+	// In scores: how the numbers are rounded after they are scaled.
 	// +optional
 	Round *Round `json:"round,omitempty"`
 
-	// In victim sections: true makes a no final in all tiers; true, false, or CEL over
-	// params.
+	// In victim sections: whether a refusal by this row is final in all tiers; true, false, or CEL
+	// over params. Default: false.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Veto *runtime.RawExtension `json:"veto,omitempty"`
 
-	// In predicates: whether evicting somebody could make the node fit; true, false, or
-	// CEL over params.
+	// In predicates: whether an eviction could make the node suitable; true, false, or CEL over
+	// params.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Curable *runtime.RawExtension `json:"curable,omitempty"`
 
-	// In overused, allocatable and bindable: true states that the row protects the shares of queues. A step whose
-	// gates name beyondShare does not ask it.
+	// In overused, allocatable and bindable: whether the row protects the shares of queues. A step
+	// whose gates name beyondShare does not evaluate such a row.
 	// +optional
 	Share *bool `json:"share,omitempty"`
 
-	// In victimCost: how the numbers of those who go become one: sum, max or thenMax (sum).
+	// In victimCost: how the numbers of all victims are combined: sum, max or thenMax. Default:
+	// sum.
 	// +optional
 	Fold string `json:"fold,omitempty"`
 
-	// In victims: the row names somebody at most once in this time, such as 1m, or CEL
-	// over params.
+	// In victims: the shortest time between two evaluations of the row, such as 1m, or CEL over
+	// params.
 	// +optional
 	Every string `json:"every,omitempty"`
 
-	// In victims: how many the row names at most; a whole number, or CEL over params.
+	// In victims: the largest number of victims that the row names; a whole number, or CEL over
+	// params.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Limit *runtime.RawExtension `json:"limit,omitempty"`
 
-	// What holds where the row fails to evaluate: deny, allow or skip; unset: what is safe
-	// in its section.
+	// The result of the row if its evaluation fails: deny, allow or skip. Unset: the safe result
+	// of its section.
 	// +optional
 	OnError string `json:"onError,omitempty"`
 }
@@ -538,49 +547,50 @@ type Row struct {
 // Round says how a score is rounded.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Round struct {
-	// trunc, floor, ceil or nearest.
+	// The direction: trunc, floor, ceil or nearest.
 	// +optional
 	Mode string `json:"mode,omitempty"`
 
-	// To multiples of this; a number, or CEL over params (1).
+	// Numbers are rounded to multiples of this value; a number, or CEL over params. Default: 1.
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Step *runtime.RawExtension `json:"step,omitempty"`
 }
 
-// SchedulingPolicyStatus is what became of a policy.
+// SchedulingPolicyStatus is the observed state of a policy.
 type SchedulingPolicyStatus struct {
-	// The generation of the policy that the rest of the status is about.
+	// The generation of the policy that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Compiled: whether it can be served. Active: whether it is; where it is not, the
-	// message names what is served in its place.
+	// The conditions of the policy. Compiled: whether the policy can be served. Active: whether it
+	// is served. If Active is False, the message names the policy that is served instead.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// What the compiler warns of.
+	// The warnings of the compiler.
 	// +optional
 	TypeChecking *TypeChecking `json:"typeChecking,omitempty"`
 
-	// How many rows the policy has in all, those of its tables included.
+	// The number of rows of the policy, including the rows of its tables.
 	// +optional
 	RuleCount int32 `json:"ruleCount,omitempty"`
 
-	// How many warnings there are.
+	// The number of warnings.
 	// +optional
 	WarningCount int32 `json:"warningCount,omitempty"`
 
-	// Which schedulers serve it, and which generation of it.
+	// The schedulers that serve the policy, each with the generation that it serves.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Schedulers []SchedulerStatus `json:"schedulers,omitempty"`
 
-	// What the schedulers found that decide by it as a shadow, beside what they serve.
+	// The results of schedulers that compute decisions by this policy as a shadow, alongside the
+	// policies that they serve.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -602,7 +612,7 @@ const (
 // --policy names the policy.
 const ReasonNotSelected = "NotSelected"
 
-// TypeChecking is what the compiler found that is no mistake.
+// TypeChecking contains the warnings of the compiler.
 type TypeChecking struct {
 	// The warnings, in the order of the policy.
 	// +listType=atomic
@@ -612,23 +622,23 @@ type TypeChecking struct {
 
 // ExpressionWarning is a warning with its place.
 type ExpressionWarning struct {
-	// The path of the field: spec.tiers[0].tables[0].inline.scores[0].expression.
+	// The path of the field, such as spec.tiers[0].tables[0].inline.scores[0].expression.
 	FieldRef string `json:"fieldRef"`
 
-	// The warning, with the place inside the expression.
+	// The warning, with its position in the expression.
 	Warning string `json:"warning"`
 }
 
 // SchedulerStatus is a scheduler that serves the policy.
 type SchedulerStatus struct {
-	// The scheduler's name, as pods name it.
+	// The name of the scheduler, as in spec.schedulerName of pods.
 	Name string `json:"name"`
 
-	// The generation of the policy that it serves.
+	// The generation of the policy that the scheduler serves.
 	Generation int64 `json:"generation"`
 
-	// The rows that erred since this process serves the generation, fifty at most, in the
-	// order in which they first did. Counts are brought up to date once a minute.
+	// The rows with errors since this process began to serve the generation, in the order of their
+	// first error. At most 50. Counts are updated once per minute.
 	// +listType=atomic
 	// +optional
 	RuleErrors []RuleErrors `json:"ruleErrors,omitempty"`
@@ -637,31 +647,32 @@ type SchedulerStatus struct {
 // ShadowStatus is how a policy decides as a shadow beside the one that a scheduler serves. It is
 // brought up to date every ten seconds at most.
 type ShadowStatus struct {
-	// The scheduler's name, as pods name it.
+	// The name of the scheduler, as in spec.schedulerName of pods.
 	Name string `json:"name"`
 
 	// The generation of the policy that is the shadow.
 	Generation int64 `json:"generation"`
 
-	// The policies beside which it decides, as default@3, or default@3+lab@1 where lab serves queues
-	// of its own. With others counts begin anew.
+	// The served policies with which the shadow is compared, such as default@3. If lab serves
+	// queues of its own, the value is default@3+lab@1. The counts restart at 0 when this value
+	// changes.
 	Beside string `json:"beside"`
 
-	// When the first cycle was in which it decided.
+	// The time of the first cycle in which the shadow decided.
 	Since metav1.Time `json:"since"`
 
-	// In how many cycles it decided, and how long that took.
+	// The number of cycles in which the shadow decided, and their duration.
 	Cycles ShadowCycles `json:"cycles"`
 
-	// How many pods fare otherwise by it.
+	// The number of pods for which the decision of the shadow differs.
 	Pods ShadowPods `json:"pods"`
 
-	// The latest differences, one of a job and kind, newest first.
+	// The latest differences, newest first, one for each job and kind.
 	// +listType=atomic
 	// +optional
 	Differences []ShadowDifference `json:"differences,omitempty"`
 
-	// The rows of it that erred, as those of schedulers.
+	// The rows of the shadow with errors, in the same form as in schedulers.
 	// +listType=atomic
 	// +optional
 	RuleErrors []RuleErrors `json:"ruleErrors,omitempty"`
@@ -669,85 +680,90 @@ type ShadowStatus struct {
 
 // ShadowCycles are the cycles beside which a shadow decided.
 type ShadowCycles struct {
-	// How many it decided.
+	// The number of cycles in which the shadow decided.
 	Decided int64 `json:"decided"`
 
-	// In how many of them it would have bound or evicted otherwise.
+	// The number of these cycles in which the shadow would have bound or evicted other pods, or
+	// bound pods to other nodes.
 	Otherwise int64 `json:"otherwise"`
 
-	// How many passed by without it, so that it takes no more than a twentieth of the time.
+	// The number of cycles that the shadow skipped, so that it uses at most one twentieth of the
+	// time.
 	Skipped int64 `json:"skipped"`
 
-	// How many times it took so long that it was broken off.
+	// The number of cycles in which the shadow was stopped because it took too long.
 	BrokenOff int64 `json:"brokenOff"`
 
-	// How long it takes on the average.
+	// The mean duration of a cycle of the shadow.
 	Mean metav1.Duration `json:"mean"`
 
-	// How long it took at most.
+	// The longest duration of a cycle of the shadow.
 	Longest metav1.Duration `json:"longest"`
 }
 
 // ShadowPods are the pods that fare otherwise by a shadow.
 type ShadowPods struct {
-	// It would have bound them to another node, in the same cycle.
+	// The number of pods that the shadow would have bound to another node in the same cycle.
 	Elsewhere int64 `json:"elsewhere"`
 
-	// They were bound, and would have waited by it.
+	// The number of pods that were bound and would have waited under the shadow.
 	Later int64 `json:"later"`
 
-	// They waited, and would have been bound by it.
+	// The number of pods that waited and would have been bound by the shadow.
 	Sooner int64 `json:"sooner"`
 
-	// It would have evicted them, and they stayed.
+	// The number of pods that were not evicted and would have been evicted by the shadow.
 	Evicted int64 `json:"evicted"`
 
-	// They were evicted, and would have stayed by it.
+	// The number of pods that were evicted and would not have been evicted by the shadow.
 	Spared int64 `json:"spared"`
 }
 
 // ShadowDifference is a pod that fares otherwise by a shadow.
 type ShadowDifference struct {
-	// When it was found.
+	// The time at which the difference was found.
 	Time metav1.Time `json:"time"`
 
-	// Elsewhere, Later, Sooner, Evicted or Spared.
+	// The kind of the difference: Elsewhere, Later, Sooner, Evicted or Spared.
 	Kind string `json:"kind"`
 
-	// The queue of its job.
+	// The queue of the pod's job.
 	Queue string `json:"queue"`
 
-	// The pod: NAMESPACE/NAME.
+	// The pod, as NAMESPACE/NAME.
 	Pod string `json:"pod"`
 
-	// What was decided, and what the shadow would have.
+	// The decision of the scheduler, and the decision of the shadow.
 	Text string `json:"text"`
 }
 
-// RuleErrors are the errors of one row. What its onError says held in its place.
+// RuleErrors contains the errors of one row. For each failed evaluation the onError of the row was
+// applied.
 type RuleErrors struct {
-	// The section of the row, as predicates; attributes for an attribute.
+	// The section of the row, such as predicates. For an attribute: attributes.
 	Site string `json:"site"`
 
-	// The table.
+	// The name of the table.
 	Table string `json:"table"`
 
-	// The row.
+	// The name of the row.
 	Rule string `json:"rule"`
 
-	// How many evaluations erred. What is remembered is not evaluated again.
+	// The number of evaluations that failed. A cached result is not evaluated and not counted
+	// again.
 	Count int64 `json:"count"`
 
-	// How many of them exceeded the row's budget, or came when its steps of a cycle were used up.
+	// The number of these evaluations that exceeded the budget of the row, or that came after its
+	// steps of a cycle were used up.
 	// +optional
 	OverBudget int64 `json:"overBudget,omitempty"`
 
-	// What the row erred for in the last cycle in which it did, as a pod and a node.
+	// The object of the last failed evaluation, such as a pod and a node.
 	LastObject string `json:"lastObject"`
 
-	// The error of that evaluation.
+	// The error of the last failed evaluation.
 	LastError string `json:"lastError"`
 
-	// When that cycle was.
+	// The time of the cycle of the last failed evaluation.
 	LastTime metav1.Time `json:"lastTime"`
 }

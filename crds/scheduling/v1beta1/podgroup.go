@@ -16,16 +16,17 @@ import (
 // +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="QUEUE",type=string,priority=1,JSONPath=`.spec.queue`
 
-// PodGroup is pods that are of use only together: either enough of them start, or none.
+// PodGroup is a group of pods that start together: at least minMember pods start, or none.
 type PodGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is wanted.
+	// The desired state of the PodGroup.
 	// +optional
 	Spec PodGroupSpec `json:"spec,omitempty"`
 
-	// What was last seen; Pending is written by the controllers, the rest by the scheduler.
+	// The observed state of the PodGroup. The controllers write the phase Pending, the scheduler
+	// writes all other values.
 	// +optional
 	Status PodGroupStatus `json:"status,omitempty"`
 }
@@ -43,12 +44,13 @@ type PodGroupList struct {
 
 // PodGroupSpec is what is wanted of a PodGroup.
 type PodGroupSpec struct {
-	// How many pods must be able to start before any does.
+	// How many pods must be able to start before any pod starts. At least 0.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinMember int32 `json:"minMember,omitempty"`
 
-	// The same for each task, by its name.
+	// How many pods of each task must be able to start before any pod starts, by the name of the
+	// task.
 	// +kubebuilder:validation:XValidation:rule="self.all(task, self[task] >= 0)",message="has a number below 0; write how many pods of the task must be able to start"
 	// +optional
 	MinTaskMember map[string]int32 `json:"minTaskMember,omitempty"`
@@ -58,21 +60,22 @@ type PodGroupSpec struct {
 	// +optional
 	Queue string `json:"queue,omitempty"`
 
-	// The PriorityClass of the group as a whole; unset: the default class, else 0.
+	// The PriorityClass of the group as a whole. Unset: the default PriorityClass; if there is no
+	// default PriorityClass, the priority is 0.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// What minMember pods need in all. A group is let into its queue only where there is
-	// room for this; unset: always.
+	// The sum of the resources that minMember pods need. The group is admitted to its queue only
+	// if these resources are free. Unset: the group is always admitted.
 	// +optional
 	MinResources *corev1.ResourceList `json:"minResources,omitempty"`
 
-	// How close to each other in the network the pods must run.
+	// How close to each other in the network the pods must run. Unset: no requirement.
 	// +optional
 	NetworkTopology *NetworkTopologySpec `json:"networkTopology,omitempty"`
 
-	// How the pods are divided into groups within the group, each of which starts
-	// together and runs close together.
+	// How the pods are divided into subgroups. The pods of a subgroup start together and run close
+	// together.
 	// +optional
 	SubGroupPolicy []SubGroupPolicySpec `json:"subGroupPolicy,omitempty"`
 }
@@ -84,28 +87,28 @@ type SubGroupPolicySpec struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// How close to each other in the network the pods of a group must run.
+	// How close to each other in the network the pods of a subgroup must run.
 	// +optional
 	NetworkTopology *NetworkTopologySpec `json:"networkTopology,omitempty"`
 
-	// How many pods each group has.
+	// The number of pods in each subgroup. At least 1. Default: 1.
 	// +kubebuilder:default:=1
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	SubGroupSize *int32 `json:"subGroupSize,omitempty"`
 
-	// How many groups must be able to start before any does.
+	// How many subgroups must be able to start before any subgroup starts. At least 0. Default: 0.
 	// +kubebuilder:default:=0
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinSubGroups *int32 `json:"minSubGroups,omitempty"`
 
-	// Which pods of the PodGroup the policy is for.
+	// The pods of the PodGroup to which the policy applies.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
-	// The keys of labels by which those pods are divided: pods with the same values for
-	// all of them are one group.
+	// The keys of the labels that divide these pods. Pods with the same values of all of these
+	// labels form one subgroup.
 	// +listType=atomic
 	// +optional
 	MatchLabelKeys []string `json:"matchLabelKeys,omitempty"`
@@ -127,17 +130,18 @@ const (
 // highest tier is given by number or by name.
 // +kubebuilder:validation:XValidation:rule="!(has(self.highestTierAllowed) && has(self.highestTierName) && self.highestTierName.size() > 0)",message="highestTierAllowed and highestTierName exclude each other; keep one of them"
 type NetworkTopologySpec struct {
-	// hard demands it, soft prefers it.
+	// Whether the limit is required (hard) or preferred (soft). Default: hard.
 	// +kubebuilder:default:=hard
 	// +optional
 	Mode NetworkTopologyMode `json:"mode,omitempty"`
 
-	// The number of the highest tier of HyperNodes that the pods may spread over.
+	// The number of the highest tier of HyperNodes over which the pods may spread. At least 0.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HighestTierAllowed *int `json:"highestTierAllowed,omitempty"`
 
-	// The name of that tier; not together with highestTierAllowed.
+	// The name of the highest tier of HyperNodes over which the pods may spread. It cannot be set
+	// together with highestTierAllowed.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	HighestTierName string `json:"highestTierName,omitempty"`
@@ -191,52 +195,52 @@ const (
 
 // PodGroupCondition is one statement about a PodGroup.
 type PodGroupCondition struct {
-	// What it is about: Unschedulable or Scheduled.
+	// The type of the condition: Unschedulable or Scheduled.
 	// +optional
 	Type PodGroupConditionType `json:"type,omitempty"`
 
-	// Whether it is so: True, False or Unknown.
+	// The status of the condition: True, False or Unknown.
 	// +optional
 	Status corev1.ConditionStatus `json:"status,omitempty"`
 
-	// The scheduling cycle in which it was found.
+	// The ID of the scheduling cycle in which the condition was found.
 	// +optional
 	TransitionID string `json:"transitionID,omitempty"`
 
-	// When it last changed.
+	// The time at which the condition last changed.
 	// +optional
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 
-	// Why, for programs.
+	// The reason of the condition, for programs.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Why, in words for people.
+	// The reason of the condition, as text for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // PodGroupStatus is what was last seen of a PodGroup.
 type PodGroupStatus struct {
-	// Where the group stands.
+	// The phase of the group: Pending, Inqueue, Running, Unknown or Completed.
 	// +optional
 	Phase PodGroupPhase `json:"phase,omitempty"`
 
-	// What was found when it was last scheduled.
+	// The conditions of the group, as of the last attempt to schedule it.
 	// +optional
 	Conditions []PodGroupCondition `json:"conditions,omitempty"`
 
-	// How many pods run.
+	// The number of pods that run.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Running int32 `json:"running,omitempty"`
 
-	// How many pods succeeded.
+	// The number of pods that succeeded.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Succeeded int32 `json:"succeeded,omitempty"`
 
-	// How many pods failed.
+	// The number of pods that failed.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Failed int32 `json:"failed,omitempty"`

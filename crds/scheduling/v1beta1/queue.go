@@ -14,17 +14,17 @@ import (
 // +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="SHARES-OVER-PARENT",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="SharesOverParent")].status`
 
-// Queue is a share of the cluster, and the work that waits for it.
+// Queue is a share of the cluster, and the jobs that use it or wait for it.
 type Queue struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What is wanted.
+	// The desired state of the queue.
 	// +optional
 	Spec QueueSpec `json:"spec,omitempty"`
 
-	// What was last seen; state and counts are written by the controllers, allocated by
-	// the scheduler.
+	// The observed state of the queue. The scheduler writes allocated, the controllers write the
+	// state and the counts.
 	// +optional
 	Status QueueStatus `json:"status,omitempty"`
 }
@@ -42,44 +42,47 @@ type QueueList struct {
 
 // QueueSpec is what is wanted of a queue.
 type QueueSpec struct {
-	// The queue's share of the cluster, in proportion to the weights of the others.
+	// The weight of the queue. Queues share the cluster in proportion to their weights. From 1 to
+	// 65535. Default: 1.
 	// +kubebuilder:default:=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 
-	// The most that the queue may ever use; a resource left out has no limit.
+	// The upper limit of the resources that the queue may use. A resource that is not listed has
+	// no limit.
 	// +optional
 	Capability corev1.ResourceList `json:"capability,omitempty"`
 
-	// Whether others may take back what the queue uses beyond its due; unset: true.
+	// Whether other queues may reclaim the resources that this queue uses beyond its deserved
+	// share. Default: true.
 	// +optional
 	Reclaimable *bool `json:"reclaimable,omitempty"`
 
-	// Other clusters that the queue's jobs are sent to.
+	// Other clusters to which the jobs of the queue are sent.
 	// +optional
 	ExtendClusters []Cluster `json:"extendClusters,omitempty"`
 
-	// What is kept for the queue, used or not.
+	// The resources that are reserved for the queue, even while it does not use them.
 	// +optional
 	Guarantee Guarantee `json:"guarantee,omitempty"`
 
-	// Which groups of nodes the queue's pods run on.
+	// The groups of nodes on which the pods of the queue run.
 	// +optional
 	Affinity *Affinity `json:"affinity,omitempty"`
 
-	// A word of the user's own for what kind of queue it is.
+	// The type of the queue, a word that its owner chooses. At most 253 characters.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Type string `json:"type,omitempty"`
 
-	// The queue that this one is under; unset: root.
+	// The name of the parent queue. Unset: root.
 	// +optional
 	Parent string `json:"parent,omitempty"`
 
-	// What the queue is due. It may use more while others do not need it, and gives that
-	// back when they do.
+	// The deserved share of the queue. The queue may use more while other queues do not need it;
+	// they reclaim the excess when they do.
 	// +optional
 	Deserved corev1.ResourceList `json:"deserved,omitempty"`
 
@@ -88,13 +91,13 @@ type QueueSpec struct {
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Whether a job that cannot start blocks the jobs behind it (fifo) or is passed
-	// (traverse).
+	// How to handle the jobs behind a job that cannot start. fifo: they wait. traverse: they may
+	// start before it. Default: traverse.
 	// +kubebuilder:default:=traverse
 	// +optional
 	DequeueStrategy DequeueStrategy `json:"dequeueStrategy,omitempty"`
 
-	// Quotas of devices that are asked for by ResourceClaims.
+	// Quotas of devices that pods request by ResourceClaims.
 	// +optional
 	DRA *DRAQuota `json:"dra,omitempty"`
 }
@@ -113,40 +116,40 @@ const (
 
 // DRAQuota is quotas of devices, each by the name of a DeviceClass.
 type DRAQuota struct {
-	// The most that the queue may ever use.
+	// The upper limit of the devices that the queue may use, by DeviceClass.
 	// +optional
 	Capability map[string]DRAResourceQuota `json:"capability,omitempty"`
 
-	// What the queue is due.
+	// The deserved share of the queue, by DeviceClass.
 	// +optional
 	Deserved map[string]DRAResourceQuota `json:"deserved,omitempty"`
 
-	// What is kept for the queue.
+	// The devices that are reserved for the queue, by DeviceClass.
 	// +optional
 	Guarantee map[string]DRAResourceQuota `json:"guarantee,omitempty"`
 }
 
 // DRAResourceQuota is an amount of devices of one DeviceClass.
 type DRAResourceQuota struct {
-	// How many devices.
+	// The number of devices.
 	Count int64 `json:"count"`
 
-	// How much of what devices can be shared by, such as cores or memory.
+	// The amount of each capacity by which devices are shared, such as cores or memory.
 	// +optional
 	Capacity map[string]resource.Quantity `json:"capacity,omitempty"`
 }
 
 // Cluster is another cluster that jobs may be sent to.
 type Cluster struct {
-	// Its name.
+	// The name of the cluster.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Its share of the jobs, in proportion to the weights of the others.
+	// The weight of the cluster. Clusters share the jobs in proportion to their weights.
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 
-	// What it has room for.
+	// The resources of the cluster.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
@@ -161,33 +164,33 @@ type Guarantee struct {
 // Affinity says which groups of nodes a queue's pods run on. The group of a node is its
 // label volcano.sh/nodegroup-name.
 type Affinity struct {
-	// The groups to run on.
+	// The node groups on which the pods run.
 	// +optional
 	NodeGroupAffinity *NodeGroupAffinity `json:"nodeGroupAffinity,omitempty"`
 
-	// The groups to keep away from.
+	// The node groups that the pods avoid.
 	// +optional
 	NodeGroupAntiAffinity *NodeGroupAntiAffinity `json:"nodeGroupAntiAffinity,omitempty"`
 }
 
 // NodeGroupAffinity names groups of nodes to run on.
 type NodeGroupAffinity struct {
-	// Groups that the pods must run on.
+	// The names of node groups. The pods run only on nodes of these groups.
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution []string `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
-	// Groups that the pods should run on.
+	// The names of node groups on which the pods preferably run.
 	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []string `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
 
 // NodeGroupAntiAffinity names groups of nodes to keep away from.
 type NodeGroupAntiAffinity struct {
-	// Groups that the pods must not run on.
+	// The names of node groups on which the pods must not run.
 	// +optional
 	RequiredDuringSchedulingIgnoredDuringExecution []string `json:"requiredDuringSchedulingIgnoredDuringExecution,omitempty"`
 
-	// Groups that the pods should not run on.
+	// The names of node groups that the pods preferably avoid.
 	// +optional
 	PreferredDuringSchedulingIgnoredDuringExecution []string `json:"preferredDuringSchedulingIgnoredDuringExecution,omitempty"`
 }
@@ -234,55 +237,56 @@ const (
 
 // Reservation is nodes that are kept for a queue.
 type Reservation struct {
-	// Their names.
+	// The names of the reserved nodes.
 	// +optional
 	Nodes []string `json:"nodes,omitempty"`
 
-	// What is idle on them.
+	// The idle resources on the reserved nodes.
 	// +optional
 	Resource corev1.ResourceList `json:"resource,omitempty"`
 }
 
 // QueueStatus is what was last seen of a queue.
 type QueueStatus struct {
-	// Whether the queue takes work.
+	// The state of the queue. Open: it accepts jobs. Closing: it accepts no jobs and still has
+	// some. Closed: it accepts no jobs and has none. Unknown: the state cannot be determined.
 	// +optional
 	State QueueState `json:"state,omitempty"`
 
-	// How many of its PodGroups are in phase Unknown.
+	// The number of PodGroups of the queue in the phase Unknown.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Unknown int32 `json:"unknown,omitempty"`
 
-	// How many are Pending.
+	// The number of PodGroups of the queue in the phase Pending.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
 
-	// How many are Running.
+	// The number of PodGroups of the queue in the phase Running.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Running int32 `json:"running,omitempty"`
 
-	// How many are Inqueue.
+	// The number of PodGroups of the queue in the phase Inqueue.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Inqueue int32 `json:"inqueue,omitempty"`
 
-	// How many are Completed.
+	// The number of PodGroups of the queue in the phase Completed.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Completed int32 `json:"completed,omitempty"`
 
-	// Nodes that are kept for the queue.
+	// The nodes that are reserved for the queue.
 	// +optional
 	Reservation Reservation `json:"reservation,omitempty"`
 
-	// What the queue's pods use now.
+	// The resources that the pods of the queue use now.
 	// +optional
 	Allocated corev1.ResourceList `json:"allocated"`
 
-	// What else is to be known of the queue. Volcano's queues have none.
+	// The conditions of the queue. Volcano's queues do not have this field.
 	// +listType=map
 	// +listMapKey=type
 	// +optional

@@ -88,7 +88,7 @@ func (r *Report) Text() string {
 		}
 		rows = append(rows, append(row, percent(c)))
 	}
-	text := fmt.Sprintf("%s beside %s by policy %s, %s to %s: %s\n", explain.Count(r.Cycles, "cycle"), r.Of, r.Policy,
+	text := fmt.Sprintf("%s alongside %s by policy %s, %s to %s: %s\n", explain.Count(r.Cycles, "cycle"), r.Of, r.Policy,
 		r.First.UTC().Format(time.RFC3339), r.Last.UTC().Format(time.RFC3339), share(&sum))
 	if r.Missed > 0 {
 		text += explain.Count(r.Missed, "pod") + " could not be compared: bound when seen first\n"
@@ -104,7 +104,7 @@ func (r *Report) Text() string {
 	}
 	text += compare.Told(r.Jobs, "Celsius", r.titles.Of)
 	if r.JobsLeftOut > 0 {
-		text += explain.Count(r.JobsLeftOut, "job") + " more fared otherwise, and are gone\n"
+		text += explain.Count(r.JobsLeftOut, "further job") + " affected, and gone since\n"
 	}
 	return text + r.differences()
 }
@@ -129,14 +129,14 @@ func (r *Report) differences() string {
 	if more := len(lines) - told + r.LeftOut; more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
 	}
-	return "what was decided otherwise\n" + explain.Columns("  ", rows)
+	return "decisions that differ\n" + explain.Columns("  ", rows)
 }
 
 // done are verbs in the past.
 func done(verb string) string {
 	switch verb {
 	case Admit:
-		return "let in"
+		return "admitted"
 	case Bind:
 		return "bound to"
 	}
@@ -154,7 +154,7 @@ func (d *Difference) theirs() string {
 	if d.Kind == NotYet {
 		switch d.Verb {
 		case Admit:
-			text = "not let in"
+			text = "not admitted"
 		case Bind:
 			text = "waits"
 		default:

@@ -53,7 +53,7 @@ func (x *Shadow) wish(now time.Time) {
 		a := &x.plan.Admits[i]
 		w := x.wished(about{Admit, a.Job}, a.Job, a.Job, a.Queue)
 		w.choose("", x.cycle, now, x.o.Grace)
-		w.says = cmp.Or(a.Reason.String(), "it reserves nothing, so nobody was asked")
+		w.says = cmp.Or(a.Reason.String(), "the job reserves no resources, so no row was evaluated")
 	}
 	for i := range x.plan.Binds {
 		b := &x.plan.Binds[i]

@@ -171,7 +171,7 @@ func (l *lock) saw(holder string) {
 		return
 	}
 	if holder == "" {
-		holder = "nobody"
+		holder = "no instance"
 	}
 	l.fence.end(fmt.Errorf("the lease %s was lost: it is held by %s", l.Describe(), holder))
 }

@@ -126,7 +126,7 @@ func (p *Policies) servingOf(u *unstructured.Unstructured) *candidate {
 func partSays(p *Policies, c *candidate) (status metav1.ConditionStatus, reason, message string) {
 	switch {
 	case slices.Contains(p.parts.serving, c):
-		message = fmt.Sprintf("serving %s in the queues that it names, beside %s", c, p.serving)
+		message = fmt.Sprintf("serving %s in the queues that it names, alongside %s", c, p.serving)
 		if p.Current().Mode == string(v1alpha1.ModePaused) {
 			return metav1.ConditionFalse, reasonPaused, message + ", which is paused: nothing is bound or evicted"
 		}
@@ -134,7 +134,7 @@ func partSays(p *Policies, c *candidate) (status metav1.ConditionStatus, reason,
 	case !c.fit():
 		return metav1.ConditionFalse, notServed(c), partFallback(p.serving, c)
 	}
-	return metav1.ConditionFalse, reasonNotJoined, fmt.Sprintf("%s serves its queues, because generation %d cannot stand beside it: %s",
+	return metav1.ConditionFalse, reasonNotJoined, fmt.Sprintf("%s serves its queues, because generation %d cannot be combined with it: %s",
 		p.serving, c.generation, mistakes(p.parts.refused[c]))
 }
 

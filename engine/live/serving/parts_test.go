@@ -39,9 +39,9 @@ func TestPartsLife(t *testing.T) {
 		w.check("beside another", tablesOf(p), "gang lab:own")
 		w.check("serving", serving(p), "default@1 Active")
 		w.check("status", w.status("lab"), "observed 1 rules 1 warnings 0\nCompiled=True Compiled: 1 rule\nActive=True Serving: serving lab@1 "+
-			"in the queues that it names, beside default@1\ncelsius serves 1\n")
+			"in the queues that it names, alongside default@1\ncelsius serves 1\n")
 		w.check("events", w.take(), []string{
-			"Normal PolicyActivated lab: scheduler celsius serves lab@1 (1 rules) in the queues that it names, beside the embedded default",
+			"Normal PolicyActivated lab: scheduler celsius serves lab@1 (1 rules) in the queues that it names, alongside the embedded default",
 			"Normal PolicyActivated default: scheduler celsius serves default@1 (11 rules)",
 		})
 		w.check("kept", w.revisions(), []string{
@@ -52,7 +52,7 @@ func TestPartsLife(t *testing.T) {
 		w.check("what serves in place of a broken one is of all queues", serving(p), "default@1 Active")
 		w.put("default", strings.Replace(rightSpec, "Active", "Paused", 1))
 		w.check("paused", serving(p), "default@3 Paused")
-		w.check("paused", strings.Contains(w.status("lab"), "Active=False Paused: serving lab@1 in the queues that it names, beside default@3, "+
+		w.check("paused", strings.Contains(w.status("lab"), "Active=False Paused: serving lab@1 in the queues that it names, alongside default@3, "+
 			"which is paused"), true)
 		w.put("default", rightSpec)
 		w.take()
@@ -178,7 +178,7 @@ func TestPartsFallBack(t *testing.T) {
 		w.put("lab", labSpec)
 		told("changed again", "")
 		w.put("default", clashingSpec)
-		says := "default@2 serves its queues, because generation 4 cannot stand beside it: "
+		says := "default@2 serves its queues, because generation 4 cannot be combined with it: "
 		if !strings.Contains(w.status("lab"), "Active=False DoesNotJoin: "+says) {
 			t.Errorf("it does not join:\n%s", w.status("lab"))
 		}

@@ -116,10 +116,10 @@ func (p *Policies) shadowSays(c *candidate, selected bool) (reason, message stri
 	case !tried:
 		return reasonShadow, fmt.Sprintf("a shadow that does not decide: the first %d by name do; change the mode of one of these", mostShadows)
 	case x.policy == nil:
-		return reasonNotJoined, fmt.Sprintf("a shadow that does not decide: generation %d cannot stand beside %s: %s", c.generation, beside,
-			mistakes(x.issues))
+		return reasonNotJoined, fmt.Sprintf("a shadow that does not decide: generation %d cannot be combined with %s: %s", c.generation,
+			beside, mistakes(x.issues))
 	}
-	message = fmt.Sprintf("deciding beside %s, with no consequences; status.shadows counts what differs", beside)
+	message = fmt.Sprintf("deciding alongside %s, without effect; status.shadows counts the differences", beside)
 	if selected {
 		message += fmt.Sprintf(". Scheduler %s is to serve this policy by its flag --policy: set spec.mode to Active to have it obeyed",
 			p.o.Scheduler)

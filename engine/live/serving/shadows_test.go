@@ -32,11 +32,11 @@ func TestShadows(t *testing.T) {
 		w.check("one too many", strings.Contains(w.status("d"),
 			"Active=False Shadow: a shadow that does not decide: the first 3 by name do; change the mode of one of these\n"), true)
 		w.put("c", strings.Replace(shadowSpec, "Shadow", "Paused", 1)) // the remedy
-		w.check("another mode", strings.Contains(w.status("d"), "deciding beside default@1"), true)
+		w.check("another mode", strings.Contains(w.status("d"), "deciding alongside default@1"), true)
 		w.put("c", shadowSpec)
 		w.check("one too many again", strings.Contains(w.status("d"), "a shadow that does not decide"), true)
-		beside := "observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=False Shadow: deciding beside default@1, with no " +
-			"consequences; status.shadows counts what differs\n"
+		beside := "observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=False Shadow: deciding alongside default@1, without " +
+			"effect; status.shadows counts the differences\n"
 		w.check("before it decides", w.status("a"), beside)
 
 		p.Shadowed(p.Shadows()[0], &v1alpha1.ShadowStatus{
@@ -52,7 +52,7 @@ func TestShadows(t *testing.T) {
 		w.check("another generation", strings.Contains(w.status("a"), "celsius shadows"), false)
 		w.put("b", brokenSpec)
 		w.check("a broken one", strings.Contains(w.status("b"), "Active=False NotSelected"), true)
-		w.check("makes room", strings.Contains(w.status("d"), "deciding beside default@1"), true)
+		w.check("makes room", strings.Contains(w.status("d"), "deciding alongside default@1"), true)
 
 		w.put("default", shadowSpec)
 		w.check("what was to be served became a shadow", serving(p), "default@1 Active")
@@ -60,8 +60,8 @@ func TestShadows(t *testing.T) {
 			"Active=False Shadow: a shadow that does not decide"), true)
 		w.delete("a")
 		w.delete("c")
-		w.check("it decides as well", strings.Contains(w.status("default"), "Active=False Shadow: deciding beside default@1, with no "+
-			"consequences; status.shadows counts what differs. Scheduler celsius is to serve this policy by its flag --policy: set spec.mode to "+
+		w.check("it decides as well", strings.Contains(w.status("default"), "Active=False Shadow: deciding alongside default@1, without "+
+			"effect; status.shadows counts the differences. Scheduler celsius is to serve this policy by its flag --policy: set spec.mode to "+
 			"Active to have it obeyed\n"), true)
 		w.put("default", rightSpec)
 		w.check("active again", serving(p), "default@3 Active")
@@ -92,7 +92,7 @@ func TestShadowsBesideParts(t *testing.T) {
 		w.check("whole, in the place of a part, and beside it", plays(), []string{
 			"a@1: gang lab:own", "b@1: gang b:tried", "m@1: gang lab:own m:tried",
 		})
-		w.check("told so", strings.Contains(w.status("m"), "Shadow: deciding beside default@1 and lab@1, with no consequences"), true)
+		w.check("told so", strings.Contains(w.status("m"), "Shadow: deciding alongside default@1 and lab@1, without effect"), true)
 
 		before := p.Shadows()
 		p.Shadowed(before[0], &v1alpha1.ShadowStatus{Generation: 1, Beside: "default@1+lab@1"})
@@ -125,7 +125,7 @@ func TestShadowsThatDoNotJoin(t *testing.T) {
 		}
 		w.check("who decides", names, []string{"b", "c", "d"})
 		w.check("why the other does not", strings.Contains(w.status("a"), "Active=False DoesNotJoin: a shadow that does not decide: generation "+
-			"1 cannot stand beside default@1: queuePolicies[0].spec.tiers[0].tables[0].inline.attributes[0]: both tables"), true)
+			"1 cannot be combined with default@1: queuePolicies[0].spec.tiers[0].tables[0].inline.attributes[0]: both tables"), true)
 		w.check("is tried once", len(p.shadows.played), 4)
 		w.delete("a")
 		w.check("what is gone is forgotten", len(p.shadows.played), 3)

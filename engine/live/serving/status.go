@@ -127,7 +127,7 @@ func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, 
 		how := ""
 		switch {
 		case serving.ofQueues && serving != p.serving:
-			how = fmt.Sprintf(" in the queues that it names, beside %s", p.serving)
+			how = fmt.Sprintf(" in the queues that it names, alongside %s", p.serving)
 		case modeOf(u) == v1alpha1.ModePaused:
 			how = "; it is paused: nothing is bound or evicted"
 		}

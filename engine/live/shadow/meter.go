@@ -20,14 +20,15 @@ type Meter struct {
 func NewMeter(in prometheus.Registerer) *Meter {
 	make := promauto.With(in)
 	return &Meter{
-		cycles: make.NewCounterVec(prometheus.CounterOpts{Name: "celsius_shadow_cycles_total", Help: "Cycles beside which a shadow decided, by " +
-			"its policy and result: alike, otherwise (it would have bound or evicted otherwise), skipped (it rested, so that it takes no more " +
-			"than its share of the time), broken (it took too long)."}, []string{"policy", "result"}),
-		differences: make.NewCounterVec(prometheus.CounterOpts{Name: "celsius_shadow_differences_total", Help: "Pods that fare otherwise by a " +
-			"shadow, by its policy and kind: Elsewhere (bound to another node), Later (bound, and by the shadow not), Sooner (bound by the " +
-			"shadow only), Evicted (by the shadow only), Spared (by the shadow only)."}, []string{"policy", "kind"}),
+		cycles: make.NewCounterVec(prometheus.CounterOpts{Name: "celsius_shadow_cycles_total", Help: "Cycles alongside which a shadow " +
+			"decided, by its policy and result: alike, otherwise (its bindings or evictions would differ), skipped (it paused, to use no " +
+			"more than its share of the time), broken (it took too long)."}, []string{"policy", "result"}),
+		differences: make.NewCounterVec(prometheus.CounterOpts{Name: "celsius_shadow_differences_total", Help: "Pods for which a " +
+			"shadow decides differently, by its policy and kind: Elsewhere (bound to another node), Later (not bound by the shadow), " +
+			"Sooner (bound only by the shadow), Evicted (evicted only by the shadow), Spared (not evicted by the " +
+			"shadow)."}, []string{"policy", "kind"}),
 		duration: make.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "celsius_shadow_duration_seconds", Help: "Time that deciding took in a cycle of a shadow, by its policy, in seconds.",
+			Name: "celsius_shadow_duration_seconds", Help: "Time that a shadow took to decide in a cycle, by its policy, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12),
 		}, []string{"policy"}),
 	}

@@ -96,7 +96,7 @@ func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 	}
 	for _, key := range []string{"run", "exitCodes", "readyAfter"} {
 		if _, ok := given[key]; ok && l.Waiting != "" {
-			mistake("%s has no effect beside waiting: the pod never starts; leave one of them out", key)
+			mistake("%s has no effect together with waiting: the pod never starts; leave one of them out", key)
 		}
 	}
 	if l.ExitCodes != nil && l.Run == nil && l.Waiting == "" && len(mistakes) == 0 {
