@@ -394,7 +394,8 @@ func gangExceeds(
 // QueueNeverHolds states that the pods of a job that must start together request more than the capability of a queue, so that the job could
 // not start even if the queue were empty. It also states what would change that. It returns "" for any other job.
 func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
-	dim, sum := gangExceeds(c, j, waitingPods(c, j, nil), func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) })
+	limit := func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) }
+	dim, sum := gangExceeds(c, j, waitingPods(c, j, nil), limit)
 	if dim < 0 {
 		return ""
 	}

@@ -96,8 +96,8 @@ func (v *Verdicts) sizes() uint64 {
 	return x.number
 }
 
-// sortNodes brings the kinds of nodes, and what permits reads of them, up to date, and reports whether they changed. Other objects than nodes change most often, and the
-// nodes are not read again for these.
+// sortNodes brings the kinds of nodes up to date, and what permits reads of them. It reports whether they changed. Other objects than nodes
+// change most often, and the nodes are not read again for these.
 func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
 	at := uint64(1)
 	for _, version := range n.Object {
@@ -108,7 +108,7 @@ func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
 	}
 	was := x.kinds
 	x.kindsAt, x.kinds = at, report.Kinds(n)
-	otherPermits := x.permits.read(n)
+	otherPermits := x.read(n)
 	return otherPermits || !slices.EqualFunc(was, x.kinds, report.NodeKind.Equal)
 }
 
