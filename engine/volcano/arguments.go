@@ -43,7 +43,7 @@ func otherArguments() map[string]map[string]argument {
 	const victims = "victims are chosen within a cycle, for each task and node again, so no external service can be asked " +
 		"beforehand; write it as rows of preemptable or reclaimable"
 	const steps = "a placement is decided within a cycle, which waits for no external service; " +
-		"return what it forbids as an answer of predicateVerb"
+		"write what it forbids as an answer of predicateVerb"
 	const moved = "Volcano moved it to the plugin deviceshare, as deviceshare.%s; list that plugin, so that pods are given GPU cards"
 	const unread = "Volcano does not read it either"
 	return map[string]map[string]argument{

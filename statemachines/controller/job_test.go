@@ -39,7 +39,7 @@ func TestWaits(t *testing.T) {
 		{
 			name:    "no queue",
 			prepare: func(_ *stage, job *batchv1alpha1.Job) { job.Spec.Queue = "gpu" },
-			reason:  "QueueNotFound", message: "there is no queue gpu; create it, or create the job again in another",
+			reason:  "QueueNotFound", message: "there is no queue gpu; create it, or create the job again in another queue",
 		},
 		{
 			name:   "not let in",

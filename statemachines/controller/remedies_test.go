@@ -209,7 +209,7 @@ func podRemedies() []remedyCase {
 			},
 		},
 		{
-			words: "or create the job again in another", mistake: func(_ *stage, o *remedyObjects) { o.job.Spec.Queue = "gpu" },
+			words: "or create the job again in another queue", mistake: func(_ *stage, o *remedyObjects) { o.job.Spec.Queue = "gpu" },
 			renew: func(_ *stage, o *remedyObjects) { o.job.Spec.Queue = "default" },
 		},
 		{

@@ -99,7 +99,7 @@ func TestHover(t *testing.T) {
 			"predicates",
 			[]string{"Is the node fit for the task?"},
 		},
-		"an action": {strings.Replace(policyHead, "enqueue", "enq¦ueue", 1), "enqueue", []string{"lets jobs in"}},
+		"an action": {strings.Replace(policyHead, "enqueue", "enq¦ueue", 1), "enqueue", []string{"admits jobs"}},
 		"a verb": {
 			policyHead + "  actions: [{name: a, steps: [{verb: pla¦ce}]}]\n",
 			"place",

@@ -292,8 +292,8 @@ type Step struct {
 	// +optional
 	WholeBundles *bool `json:"wholeBundles,omitempty"`
 
-	// Reserved; no verb uses it yet. With unit gang, the largest number of network topology
-	// domains to try. At least 1.
+	// No verb yet: with unit gang, the largest number of network topology domains to try. At least
+	// 1.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxDomains *int32 `json:"maxDomains,omitempty"`

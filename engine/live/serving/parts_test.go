@@ -52,8 +52,8 @@ func TestPartsLife(t *testing.T) {
 		w.check("what serves in place of a broken one is of all queues", serving(p), "default@1 Active")
 		w.put("default", strings.Replace(rightSpec, "Active", "Paused", 1))
 		w.check("paused", serving(p), "default@3 Paused")
-		w.check("paused", strings.Contains(w.status("lab"), "Active=False Paused: serving lab@1 in the queues that it names, alongside default@3, "+
-			"which is paused"), true)
+		w.check("paused", strings.Contains(w.status("lab"), "Active=False Paused: serving lab@1 in the queues that it names, alongside "+
+			"default@3, which is paused"), true)
 		w.put("default", rightSpec)
 		w.take()
 

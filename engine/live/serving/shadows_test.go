@@ -35,8 +35,8 @@ func TestShadows(t *testing.T) {
 		w.check("another mode", strings.Contains(w.status("d"), "deciding alongside default@1"), true)
 		w.put("c", shadowSpec)
 		w.check("one too many again", strings.Contains(w.status("d"), "a shadow that does not decide"), true)
-		beside := "observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=False Shadow: deciding alongside default@1, without " +
-			"effect; status.shadows counts the differences\n"
+		beside := "observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=False Shadow: deciding alongside default@1, " +
+			"without effect; status.shadows counts the differences\n"
 		w.check("before it decides", w.status("a"), beside)
 
 		p.Shadowed(p.Shadows()[0], &v1alpha1.ShadowStatus{
