@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
@@ -30,12 +28,10 @@ type permits struct {
 	permitted map[string]*report.Permitted // by report.PermitKey
 }
 
-// permitNode is what report.Permits reads of a node, and the version of its object that has it.
+// permitNode is a node as report.Permits read it, and the version of its object.
 type permitNode struct {
 	version     uint64
-	name        string
-	labels      map[string]string
-	taints      []corev1.Taint
+	node        model.Node
 	allocatable model.Resources
 }
 
@@ -49,10 +45,10 @@ func (x *permits) read(n *model.Nodes) (changed bool) {
 		}
 		is := permitNode{version: version}
 		if node := n.Rows[row]; node != nil {
-			is.name, is.labels, is.taints, is.allocatable = node.Name, node.Labels, node.Taints, n.AllocatableOf(int32(row))
+			is.node, is.allocatable = *node, n.AllocatableOf(int32(row))
 		}
-		changed = changed || is.name != was.name || !maps.Equal(is.labels, was.labels) || !slices.Equal(is.taints, was.taints) ||
-			!is.allocatable.Equal(was.allocatable)
+		changed = changed || is.node.Name != was.node.Name || !maps.Equal(is.node.Labels, was.node.Labels) ||
+			!slices.Equal(is.node.Taints, was.node.Taints) || !is.allocatable.Equal(was.allocatable)
 		*was = is
 	}
 	if changed {
