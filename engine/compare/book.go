@@ -219,11 +219,11 @@ func Told(all []Difference, newer string, title func(key string) string) string 
 	if more := len(all) - mostTold; more > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", more)})
 	}
-	return fmt.Sprintf("%s affected%s: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", fare(len(all)), by, later, sooner,
+	return fmt.Sprintf("%s affected%s: %d later or not, %d sooner; %s elsewhere; %+d evictions\n", affected(len(all)), by, later, sooner,
 		explain.Count(elsewhere, "pod"), evicted) + explain.Columns("  ", rows)
 }
 
-func fare(jobs int) string {
+func affected(jobs int) string {
 	if jobs == 1 {
 		return "1 job is"
 	}

@@ -22,6 +22,9 @@ type sizes struct {
 	permits
 }
 
+// mostPermitted limits how many kinds of pods are remembered. A tenant could otherwise fill the memory with requirements that differ.
+const mostPermitted = 1024
+
 // permits are the amounts of the nodes that are permitted to pods.
 type permits struct {
 	nodes     []permitNode                 // by row
@@ -163,6 +166,9 @@ func (v *Verdicts) permitted(t *model.Task) *report.Permitted {
 	key := report.PermitKey(t)
 	out := v.ofNodes.permitted[key]
 	if out == nil {
+		if len(v.ofNodes.permitted) >= mostPermitted {
+			clear(v.ofNodes.permitted)
+		}
 		out = v.Plan.sizes.permits.To(t, &v.c.Nodes)
 		v.ofNodes.permitted[key] = out
 	}
