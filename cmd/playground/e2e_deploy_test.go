@@ -23,6 +23,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
 // partsOfCelsius are the verbs of the binary that run in a cluster, and the names of their folders in deploy.
@@ -495,12 +497,11 @@ func awaitReady(t *testing.T, url string, ended chan error) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := bench.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return address
 }
 
 // accountKubeconfig writes a kubeconfig that has the rights of a service account, and no others.

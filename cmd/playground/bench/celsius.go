@@ -26,7 +26,11 @@ func (b *bench) startControllers(ctx context.Context) (*program, error) {
 
 // startCelsius starts a part with what all have in common.
 func (b *bench) startCelsius(ctx context.Context, s *program) error {
-	if err := errors.Join(freePort(&s.metrics), freePort(&s.profiles)); err != nil {
+	var err error
+	if s.metrics, err = FreeAddress(); err != nil {
+		return err
+	}
+	if s.profiles, err = FreeAddress(); err != nil {
 		return err
 	}
 	return b.launch(ctx, s, b.celsius,

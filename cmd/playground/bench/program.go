@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -115,15 +117,34 @@ func (p *program) stop() {
 	<-p.ended
 }
 
-// freePort finds a port that nobody listens on.
-func freePort(address *string) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("find a free port: %w", err)
+// lastPort is the port that FreeAddress gave out last.
+var lastPort = struct {
+	sync.Mutex
+	number int
+}{number: firstPort + rand.IntN(endPort-firstPort)} //nolint:gosec // no secret
+
+// The ports of FreeAddress end where the ports begin that Linux takes for connections and for listeners on port 0.
+const firstPort, endPort = 10000, 32768
+
+// FreeAddress returns an address of this machine that a process may listen on: no process listens there, and no later call
+// returns it before all other ports were tried, whether or not the process has opened it by then.
+func FreeAddress() (string, error) {
+	lastPort.Lock()
+	defer lastPort.Unlock()
+	var last error
+	for range endPort - firstPort {
+		if lastPort.number++; lastPort.number >= endPort {
+			lastPort.number = firstPort
+		}
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lastPort.number))
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			err = listener.Close()
+		}
+		if err == nil {
+			return address, nil
+		}
+		last = err
 	}
-	*address = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return fmt.Errorf("find a free port: %w", err)
-	}
-	return nil
+	return "", fmt.Errorf("no port from %d to %d of 127.0.0.1 is free: %w", firstPort, endPort-1, last)
 }

@@ -1,0 +1,18 @@
+package bench
+
+import "testing"
+
+// TestFreeAddress asks for addresses that no process has opened yet: none is given twice.
+func TestFreeAddress(t *testing.T) {
+	given := map[string]bool{}
+	for range 300 {
+		address, err := FreeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given[address] {
+			t.Fatalf("%s is given twice", address)
+		}
+		given[address] = true
+	}
+}
