@@ -32,8 +32,11 @@ type dictionary struct {
 // aspect is what of a node a dictionary is of: a member, and where that is the labels, which.
 type aspect struct{ member, labels string }
 
-// LimitDictionaries forgets them where there are too many.
+// LimitDictionaries forgets the dictionaries if there are too many, and the node classes if there are too many. It runs between two cycles.
 func (w *World) LimitDictionaries() {
+	if len(w.nodeClasses.of) >= mostNodeClasses {
+		w.nodeClasses = nodeClasses{}
+	}
 	if len(w.dictionaries) >= MostDictionaries {
 		clear(w.dictionaries)
 	}

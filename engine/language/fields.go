@@ -201,6 +201,9 @@ func jobFields() []*rules.Member {
 			func(j v) ref.Val { return j.World.strings(&j.labels, j.Of.Labels) }),
 		field("annotations", stringMapType(), FromSpec, rules.ByObject, "annotations of the PodGroup",
 			func(j v) ref.Val { return j.World.strings(&j.annotations, j.Of.Annotations) }),
+		stringField("nodeClass", FromSpec, rules.ByObject, "a text that is the same for jobs whose pods that are on no node require the same "+
+			"labels of nodes and have the same tolerations; empty if the job has no such pods",
+			func(j v) string { return j.classOfNodes() }),
 		boolField("preemptable", FromSpec, rules.ByObject, "annotation of the PodGroup; unset false", func(j v) bool { return j.Of.Preemptable }),
 		boolField("preemptableForGang", FromSpec, rules.ByObject, "as preemptable, but unset true",
 			func(j v) bool { return j.Of.PreemptableForGang }),
@@ -419,6 +422,8 @@ func clusterFields() []*rules.Member {
 		intField("nodeCount", FromCluster, rules.ByObject, "ready nodes", func(c v) int64 { return int64(c.Of.ReadyNodes) }),
 		intField("taskCount", FromCluster, rules.ByObject, "all tasks", func(c v) int64 { return int64(len(c.Of.Tasks)) }),
 		intField("seed", FromCluster, rules.Static, "of the run", func(c v) int64 { return c.Of.Seed }),
+		hidden("idleByNode", FromCluster, rules.ByStep, "what each node has idle, and which pods may use it",
+			func(c v) ref.Val { return types.Int(c.Of.Clock) }),
 		hidden("workload", FromCluster, rules.ByObject, "shapes of the tasks that the cluster is used for",
 			func(c v) ref.Val { return types.Int(c.Of.ObjectClock) }),
 	}

@@ -16,7 +16,7 @@ import (
 // Functions declares every function of the language that CEL and Kubernetes' libraries do not have.
 func Functions() []*rules.Function {
 	all := slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(),
-		bucketFunctions(), numaFunctions(), answerFunctions(), generalFunctions(), timeFunctions())
+		bucketFunctions(), numaFunctions(), answerFunctions(), nodeClassFunctions(), generalFunctions(), timeFunctions())
 	for _, f := range all {
 		f.Overloads = takingInts(f.Overloads)
 	}

@@ -86,6 +86,8 @@ type (
 		roles                                                    *roleList
 		buckets                                                  *bucketsValue // as of a version of the job plus 1
 		bucketsAt                                                uint64
+		nodeClass                                                string // as of ObjectClock plus 1
+		nodeClassAt                                              uint64
 	}
 	// QueueView is a queue as a value.
 	QueueView struct {

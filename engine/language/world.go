@@ -59,6 +59,7 @@ type kept struct {
 	Namespaces      map[string]*NamespaceView
 	NamespacesSwept slab.Swept
 	dictionaries    map[aspect]*dictionary // of what only the objects of nodes tell
+	nodeClasses     nodeClasses
 	memoRoom        slab.Of[Memo]
 	offers          []offer
 	Keep            int // how much of a kind may be kept of what is gone

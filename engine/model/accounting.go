@@ -219,7 +219,7 @@ func (c *Cluster) total() {
 	var totalRest Resources
 	for _, row := range c.Nodes.byOrder {
 		node := c.Nodes.Rows[row]
-		if !node.accepts() {
+		if !node.AcceptsPods() {
 			c.books.closed = append(c.books.closed, row)
 		}
 		if !node.Ready {
@@ -233,7 +233,7 @@ func (c *Cluster) total() {
 				continue
 			}
 			c.Total.AddExactly(&totalRest, i, v)
-			if !node.accepts() {
+			if !node.AcceptsPods() {
 				v = 0 // a resource that no other node offers is listed, with 0
 			}
 			c.books.open.AddExactly(&c.books.openRest, i, v)
@@ -284,8 +284,8 @@ func (c *Cluster) usable() {
 	c.Usable = sum
 }
 
-// accepts reports whether a node accepts new pods: it is ready and not cordoned.
-func (n *Node) accepts() bool { return n.Ready && !n.Unschedulable }
+// AcceptsPods reports whether a node accepts new pods: it is ready and not cordoned.
+func (n *Node) AcceptsPods() bool { return n.Ready && !n.Unschedulable }
 
 // Taken returns what pods use on all nodes, now; on those that accept no pods, up to what they offer.
 func (c *Cluster) Taken() Resources {

@@ -434,7 +434,7 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	row, known := n.Index[o.Name]
 	relisted := !known || !n.offers(row, allocatable) || n.Rows[row].unlistedGPUs != node.unlistedGPUs
 	if known {
-		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || node.accepts() != n.Rows[row].accepts() ||
+		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || node.AcceptsPods() != n.Rows[row].AcceptsPods() ||
 			relisted
 		node.Row = row
 		*n.Rows[row] = *node

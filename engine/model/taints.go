@@ -25,3 +25,6 @@ func (t *Task) FirstUntolerated(n *Node) (corev1.Taint, bool) {
 	}
 	return corev1.Taint{}, false
 }
+
+// NodeRequirements is a text that is the same for tasks that require the same labels of nodes and have the same tolerations.
+func (t *Template) NodeRequirements() string { return t.NodeAffinityKey + "\n" + t.TolerationsKey }

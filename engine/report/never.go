@@ -80,7 +80,7 @@ type alikePods struct {
 	// that are permitted to them. It is false of gated pods that request nothing, because these count as ready before they have a node.
 	refused   bool
 	permitted *Permitted // nil: not read
-	key       string     // PermitKey, where permitted is read
+	key       string     // NodeRequirements, where permitted is read
 }
 
 // NeverStarts states why a job could never start on the nodes of the cluster, even if all of them were empty. It also states what would
@@ -239,7 +239,7 @@ func waitingPods(c *model.Cluster, j *model.Job, permitted func(*model.Task) *Pe
 			p := alikePods{Wanted: model.Wanted{Role: t.Role, Request: t.Request, Spec: &t.Object.Spec}, count: 1}
 			p.refused = t.Gated && !t.BestEffort
 			if permitted != nil {
-				p.permitted, p.key = permitted(t), PermitKey(t)
+				p.permitted, p.key = permitted(t), t.NodeRequirements()
 				p.refused = p.refused || !p.permitted.holds(t.Request, c.Nodes.Dims())
 			}
 			add(p)

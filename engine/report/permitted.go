@@ -20,7 +20,7 @@ func (p Permits) Any() bool { return p.Labels || p.Taints }
 type Permitted struct{ Largest, Sum model.Resources }
 
 // To returns the amounts of the nodes that are permitted to a task. A requirement that cannot be read permits the node. The amounts are
-// the same for all tasks with one PermitKey.
+// the same for all tasks with the same NodeRequirements.
 func (p Permits) To(t *model.Task, n *model.Nodes) *Permitted {
 	out := &Permitted{}
 	for row, node := range n.Rows {
@@ -49,9 +49,6 @@ func (p Permits) node(t *model.Task, node *model.Node) bool {
 	matches, err := t.NodeAffinity.Match(node.Object)
 	return matches || err != nil
 }
-
-// PermitKey is the same for tasks that require the same labels and have the same tolerations.
-func PermitKey(t *model.Task) string { return t.NodeAffinityKey + "\n" + t.TolerationsKey }
 
 // holds reports whether some permitted node allocates as much of each dimension as a task requests. One node need not have all of them.
 func (p *Permitted) holds(request model.Resources, dims []int) bool {

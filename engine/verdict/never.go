@@ -1,9 +1,9 @@
 package verdict
 
 import (
-	"maps"
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
@@ -27,34 +27,13 @@ const mostPermitted = 1024
 
 // permits are the amounts of the nodes that are permitted to pods.
 type permits struct {
-	nodes     []permitNode                 // by row
-	permitted map[string]*report.Permitted // by report.PermitKey
-}
-
-// permitNode is a node as report.Permits read it, and the version of its object.
-type permitNode struct {
-	version     uint64
-	node        model.Node
-	allocatable model.Resources
+	seen      language.SeenNodes
+	permitted map[string]*report.Permitted // by NodeRequirements
 }
 
 // read brings the nodes up to date, and reports whether they changed.
 func (x *permits) read(n *model.Nodes) (changed bool) {
-	x.nodes = append(x.nodes, make([]permitNode, max(len(n.Object)-len(x.nodes), 0))...)
-	for row, version := range n.Object {
-		was := &x.nodes[row]
-		if was.version == version {
-			continue
-		}
-		is := permitNode{version: version}
-		if node := n.Rows[row]; node != nil {
-			is.node, is.allocatable = *node, n.AllocatableOf(int32(row))
-		}
-		changed = changed || is.node.Name != was.node.Name || !maps.Equal(is.node.Labels, was.node.Labels) ||
-			!slices.Equal(is.node.Taints, was.node.Taints) || !is.allocatable.Equal(was.allocatable)
-		*was = is
-	}
-	if changed {
+	if changed = x.seen.Update(n); changed {
 		x.permitted = map[string]*report.Permitted{}
 	}
 	return changed
@@ -163,7 +142,7 @@ func (v *Verdicts) reportSizes() report.Sizes {
 
 // permitted remembers the amounts of the nodes that are permitted to a task until a node changes.
 func (v *Verdicts) permitted(t *model.Task) *report.Permitted {
-	key := report.PermitKey(t)
+	key := t.NodeRequirements()
 	out := v.ofNodes.permitted[key]
 	if out == nil {
 		if len(v.ofNodes.permitted) >= mostPermitted {
