@@ -87,21 +87,22 @@ type alikePods struct {
 // change that. It returns "" for any other job. It first checks for pods that fit no node: they request a resource that no node offers, or
 // more than every node has, in one resource or in several together. Such pods are the cause only if the job cannot start without them, or
 // if no pod that waits fits a node. Then it checks for a gang that is larger than all nodes together. Then it checks for a gang of which
-// the nodes together hold too few pods.
+// the nodes together hold too few pods. Last, it checks the same two amounts for the nodes that the pods may use by labels and taints.
 func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return ""
 	}
 	pods := waitingPods(c, j, nil)
 	small := fitting(c, pods, sizes)
-	return cmp.Or(fitsNoNode(c, keepingBack(j, pods, small), sizes), gangTooLarge(c, j, small, sizes), tooFewPlaces(c, j, sizes))
+	return cmp.Or(fitsNoNode(c, keepingBack(j, pods, small), sizes), gangTooLarge(c, j, small, sizes), tooFewPlaces(c, j, sizes),
+		permittedTooSmall(c, j, sizes))
 }
 
 // GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
 // not needed for that keeps no job from starting, however large it is. Pods with scheduling gates are known, but they do not count among
 // those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave. The same
 // holds for pods to which the nodes that are large enough are not permitted by their labels or taints. NeverStarts states nothing of gates,
-// labels and taints. A job whose minResources are more than all nodes together allocate is not let start either.
+// nor of labels and taints that exclude every node. A job whose minResources are more than all nodes together allocate is not let start either.
 func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return false
@@ -116,15 +117,61 @@ func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 // tooLargeForPermitted reports whether the same nodes are permitted to all of some pods, and the pods of them that must start together
 // request more of a dimension than these nodes allocate.
 func tooLargeForPermitted(c *model.Cluster, j *model.Job, pods []alikePods) bool {
+	dim, _ := gangExceedsPermitted(c, j, pods)
+	return dim >= 0
+}
+
+// gangExceedsPermitted is gangExceeds of the nodes that are permitted to all of some pods; -1: the same nodes are not permitted to all.
+func gangExceedsPermitted(c *model.Cluster, j *model.Job, pods []alikePods) (dim int, sum float64) {
 	if len(pods) == 0 || pods[0].permitted == nil {
-		return false
+		return -1, 0
 	}
 	first := pods[0]
 	if slices.ContainsFunc(pods, func(p alikePods) bool { return p.key != first.key }) {
-		return false
+		return -1, 0
 	}
-	dim, _ := gangExceeds(c, j, pods, func(dim int) (float64, bool) { return first.permitted.Sum.Get(dim), true })
-	return dim >= 0
+	return gangExceeds(c, j, pods, func(dim int) (float64, bool) { return first.permitted.Sum.Get(dim), true })
+}
+
+// permittedTooSmall states why the nodes that the pods of a job may use by their labels and taints never suffice: each is too small for a
+// pod, or all of them together are too small for the pods that must start together. It is "" if a pod may use no node at all, because the
+// reasons of the nodes state that.
+func permittedTooSmall(c *model.Cluster, j *model.Job, sizes Sizes) string {
+	if sizes.Permitted == nil {
+		return ""
+	}
+	pods := waitingPods(c, j, sizes.Permitted)
+	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.refused })
+	for _, p := range keepingBack(j, pods, able) {
+		if text := p.exceedsPermitted(c); text != "" {
+			return text
+		}
+	}
+	dim, sum := gangExceedsPermitted(c, j, able)
+	if dim < 0 {
+		return ""
+	}
+	missing, _ := missingPods(j)
+	request, all := c.Dims.AmountTexts(dim, sum, able[0].permitted.Sum.Get(dim))
+	return fmt.Sprintf("the %s that must start together request %s %s, but the nodes that their node selector, node affinity and tolerations "+
+		"permit have %s together: the job can never start; request less, lower minAvailable, permit other nodes, or add nodes",
+		counted(missing, "pod"), c.Dims.Name(dim), request, all)
+}
+
+// exceedsPermitted states that pods request more of a dimension than each node that is permitted to them; "" if no node is permitted.
+func (p *alikePods) exceedsPermitted(c *model.Cluster) string {
+	if p.permitted == nil || len(p.permitted.Sum) == 0 {
+		return ""
+	}
+	for _, dim := range c.Nodes.Dims() {
+		if !p.Request.Has(dim) || p.Request[dim] <= p.permitted.Largest.Get(dim)+model.Slack {
+			continue
+		}
+		request, largest := c.Dims.AmountTexts(dim, p.Request[dim], p.permitted.Largest.Get(dim))
+		return fmt.Sprintf("%s requests %s %s, but the largest node that its node selector, node affinity and tolerations permit has %s: it "+
+			"can never start; request less, permit other nodes, or add a larger node", p.name(), c.Dims.Name(dim), request, largest)
+	}
+	return ""
 }
 
 // requestsMoreThanAll reports whether the minResources of a job that has not started are more of a resource than all nodes together
