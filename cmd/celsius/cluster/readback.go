@@ -90,8 +90,8 @@ type order struct {
 	state func(ctx context.Context) (state string, reached bool, err error)
 }
 
-// give creates a Command and waits until its target reaches the requested state. It returns what to report. After some time it stops waiting:
-// then the Command still exists, and is reported as requested.
+// give creates a Command and waits until its target reaches the requested state. It returns what to report. After some time it stops
+// waiting: then the Command still exists, and is reported as requested.
 func (r *Reach) give(ctx context.Context, o order, patience time.Duration) (string, error) {
 	command := &busv1alpha1.Command{
 		ObjectMeta: metav1.ObjectMeta{
