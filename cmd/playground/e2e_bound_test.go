@@ -60,7 +60,7 @@ spec: {weight: 1}
 	w.sharing("first", "")
 	w.isBound("first-0")
 
-	w.Kubectl("patch", "podgroup", "first", "--type=merge", "-p", w.Expand(`{"spec":{"queue":"${queue.b}"}}`)) // as a user who may write all PodGroups
+	w.Kubectl("patch", "podgroup", "first", "--type=merge", "-p", w.Expand(`{"spec":{"queue":"${queue.b}"}}`)) // as an administrator
 	w.sharing("moved", "")
 	w.isToldToWait("moved-0")
 	w.Kubectl("delete", "podgroup", "first")

@@ -559,7 +559,7 @@ func TestE2EEvictTheYoungAreSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	deleted := p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
-	if age := deleted.Sub(p.Status.StartTime.Time); age < youth-time.Second || age > time.Minute { // the difference of two times in whole seconds
+	if age := deleted.Sub(p.Status.StartTime.Time); age < youth-time.Second || age > time.Minute { // both times are in whole seconds
 		t.Errorf("it went at the age of %s", age)
 	}
 	e.tells("Pod", "young-0", "Evict", "priority/strictly-lower")
@@ -604,7 +604,7 @@ func TestE2EEvictKilledInBetween(t *testing.T) {
 				if err := e.Kube.CoreV1().Pods(e.Namespace).DeleteCollection(e.Context, at0, of); err != nil {
 					t.Fatal(err)
 				}
-				e.come(crew{name: "sign", queue: "b", pods: 1}) // a scheduler that has seen everything promises it the resources that are being released
+				e.come(crew{name: "sign", queue: "b", pods: 1}) // the next scheduler promises it the released resources
 			}
 			e.slowScheduler()
 			e.leave("low", lows-want)
