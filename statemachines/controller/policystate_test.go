@@ -51,7 +51,7 @@ func TestStateNamesThePolicy(t *testing.T) {
 	}
 }
 
-// TestSuspendedByUser states that a user suspended the job, and how to resume it by its real name.
+// TestSuspendedByUser checks that the status states that a user suspended the job, and how to resume it by its real name.
 func TestSuspendedByUser(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, "{event: PodFailed, action: RestartJob}"))
 	runs(s)
@@ -69,7 +69,7 @@ func TestSuspendedByUser(t *testing.T) {
 	}
 }
 
-// TestFailedByRestarts names the last event, its pod and its policy before the limit that ended the job.
+// TestFailedByRestarts checks that the status names the last event, its pod and its policy before the limit that ended the job.
 func TestFailedByRestarts(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, "{event: PodFailed, action: RestartJob}"))
 	runs(s)
