@@ -41,7 +41,7 @@ func (b *bench) fileOf(r remedy) string {
 		case err != nil:
 		case !info.IsDir():
 			return name
-		default: // a folder of one template
+		default: // a folder with one template
 			entries, err := os.ReadDir(filepath.Join("templates", name))
 			if err != nil || len(entries) != 1 {
 				b.t.Fatalf("%s has %d templates, want 1: %v", name, len(entries), err)
