@@ -83,7 +83,7 @@ func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstim
 
 // unforeseen reports whether the estimate cannot foresee how much an evaluation creates. This is the case if an expression joins or splits
 // strings and has loops whose lengths depend on strings that it reads. It is also the case if the length of a list is a number that is not
-// a literal, or if lengths that are read are multiplied.
+// a literal, or if an expression multiplies lengths that it reads.
 func (s *Scope) unforeseen(a *ast.AST) bool {
 	loops, grows, more := false, false, false
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

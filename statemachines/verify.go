@@ -214,8 +214,8 @@ func route(edges []edge, from, to string) []string {
 	return nil
 }
 
-// cycles refuses cycles that end and start work without limit. Such a cycle has a destructive transition that needs no command of a user,
-// and no transition that increases a counter which bounds a guard of the cycle. Cycles that only follow observed changes are permitted.
+// cycles refuses cycles that end and start work without limit. Such a cycle has a destructive transition that needs no command of a user.
+// It has no transition that increases a counter which bounds a guard of the cycle. Cycles that only follow observed changes are permitted.
 func (l *loader) cycles(edges []edge) {
 	free := slices.DeleteFunc(slices.Clone(edges), func(e edge) bool {
 		return l.commanded(e.row) || l.m.Final(e.from) && e.to != e.from // it was already reported

@@ -24,7 +24,7 @@ const (
 	queueOfPod = `annotations["` + schedulingv1beta1.QueueNameAnnotationKey + `"]`
 )
 
-// newPodEndpoints returns the endpoints of Pods. If only built-in rows exist, pods pass while the webhook is unavailable, and only pods
+// newPodEndpoints returns the endpoints of Pods. If only built-in rows exist, pods pass while the webhook is unavailable. Then only pods
 // with a field that a row reads are sent to it. A cluster's own rules must apply to all pods of our schedulers. They see each new pod, and
 // each change of annotations, labels or owners, through any subresource: no pod passes while the webhook is unavailable.
 func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {

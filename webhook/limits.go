@@ -16,7 +16,7 @@ import (
 
 // Limits on the cost of one request. The body of a review has at most 7 MiB, which controller-runtime checks. It contains the new and the
 // old object, each within maxObject. The API server does not store larger objects either. The other limits apply before an object is
-// decoded, because decoding and rows use up to 6 KB of memory for each object and list in it.
+// decoded. Decoding and rows use up to 6 KB of memory for each object and list in it.
 const (
 	maxObject    = 3 << 20
 	maxElements  = 10_000  // in one list, or keys in one object

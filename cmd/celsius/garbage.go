@@ -24,8 +24,8 @@ func garbagePercentOf(live uint64) int {
 }
 
 // paceGarbage collects garbage when its amount reaches garbageRoom, until ctx ends. By default, Go collects when memory has doubled. Then a
-// scheduler of a small cluster would spend a quarter of its time on garbage collection, and one of a large cluster would hold much unused
-// memory. Settings in the environment have priority.
+// scheduler of a small cluster would spend a quarter of its time on garbage collection. A scheduler of a large cluster would hold much
+// unused memory. Settings in the environment have priority.
 func paceGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

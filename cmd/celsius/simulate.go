@@ -248,8 +248,8 @@ func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.
 	return report, chosen, err
 }
 
-// recorder returns what records the cycles of a run. It stores the text of many cycles in a temporary file, if one can be created, because
-// the text can be larger than the memory of the machine.
+// recorder returns what records the cycles of a run. The text of many cycles can be larger than the memory of the machine. So recorder
+// stores it in a temporary file, if one can be created.
 func (s *simulation) recorder() (sim.Recorder, error) {
 	s.dropSpool()
 	if s.explain != "" || s.whatIf != "" {

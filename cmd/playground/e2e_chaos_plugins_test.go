@@ -282,7 +282,7 @@ func (x *turns) last() {
 // leading is in the log of the replica that holds the lease.
 const leading = "acquired lease"
 
-// led returns nil when one of the two replicas leads, and makes it leads.
+// led returns nil if one of the two replicas leads. It makes x.leads that replica.
 func (x *turns) led() error {
 	for _, p := range []**process{&x.leads, &x.after} {
 		select {
@@ -488,7 +488,7 @@ func (j pluginJobs) atEnd(jobs []batchv1alpha1.Job) error {
 	return nil
 }
 
-// tidy returns nil if each object in the namespace belongs to an existing job, and each job has exactly the objects that its plugins, its
+// tidy returns nil if each object in the namespace belongs to an existing job. Each job must have exactly the objects that its plugins, its
 // volumes and its phase require.
 func tidy(s *witness) error {
 	jobs := s.Jobs()
@@ -676,7 +676,8 @@ func (j pluginJobs) checkPaths(t *testing.T, lives map[types.UID]life) {
 	}
 }
 
-// check fails the test if the job changed its phase in a way that no row of the table permits, or counts the wrong number of restarts.
+// check fails the test if the job changed its phase in a way that no row of the table permits. It also fails if the number of restarts is
+// wrong.
 func (l life) check(t *testing.T, arrows map[string]bool) {
 	t.Helper()
 	job, restarts, was := l[len(l)-1], int32(0), ""

@@ -516,8 +516,8 @@ func (w *world) list(into client.ObjectList) error {
 	return w.Client.List(w.Context, into, client.InNamespace(w.Namespace))
 }
 
-// checkOwned fails the test for each PodGroup and pod that belongs to none of these jobs, and for each running job that does not have
-// exactly one PodGroup.
+// checkOwned fails the test for each PodGroup and pod that belongs to none of these jobs. It also fails for each running job that does not
+// have exactly one PodGroup.
 func (w *world) checkOwned(jobs []batchv1alpha1.Job) {
 	w.t.Helper()
 	groups := &schedulingv1beta1.PodGroupList{}

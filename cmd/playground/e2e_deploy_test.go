@@ -176,7 +176,7 @@ spec:
 `
 
 // TestE2EDeploy applies deploy to a control plane without the product. It runs the parts as processes with the permissions of their service
-// accounts and the flags of their Deployments, and runs a job from its creation to its deletion.
+// accounts and the flags of their Deployments. Then it runs a job from its creation to its deletion.
 func TestE2EDeploy(t *testing.T) {
 	var scraped []string
 	requests, objects := filepath.Join(t.TempDir(), "audit"), rendered(t)

@@ -223,8 +223,8 @@ func TestE2EFlowRefused(t *testing.T) {
 	}
 }
 
-// TestE2EFlowPatchAndProbe checks that a Job contains the patch of its flow, that a probe lets another Job begin while this one runs, and
-// that a Job is created when its JobTemplate is created later.
+// TestE2EFlowPatchAndProbe checks that a Job contains the patch of its flow. A probe lets another Job begin while this one runs. A Job is
+// also created if its JobTemplate is created later.
 func TestE2EFlowPatchAndProbe(t *testing.T) {
 	t.Parallel()
 	w := flowWorld(t)

@@ -50,7 +50,7 @@ func (w *world) empty(object, path string) error {
 	return nil
 }
 
-// equipped checks that a pod of the job mpi has the keys, and the hosts as files and as variables, and that the objects contain them.
+// equipped checks that a pod of the job mpi has the keys, and the hosts as files and as variables. The objects must contain them, too.
 func (w *world) equipped(pod *corev1.Pod) {
 	w.t.Helper()
 	secret, hosts := &corev1.Secret{}, &corev1.ConfigMap{}

@@ -30,7 +30,7 @@ import (
 // TestE2ESame runs random worlds of Jobs in a cluster and in simulate. All Jobs exist before the scheduler starts. The order in which their
 // controllers create the pods is arbitrary.
 //
-// If many Jobs are admitted together, both admit the same Jobs, place the same number of pods of each, and give the same reasons for
+// If many Jobs are admitted together, both admit the same Jobs and place the same number of pods of each. Both give the same reasons for
 // waiting. All pods have the same size, and no two Jobs have the same priority. Therefore the policy's order alone decides. If the queue
 // can hold one Job at a time, the order of admission is the same.
 func TestE2ESame(t *testing.T) {

@@ -26,8 +26,8 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// witness records every version of every pod and node of a world, in the order in which the API server stored them, from its creation on.
-// Rules that must always be true are checked afterwards, by replaying the recorded versions.
+// witness records every version of every pod and node of a world from its creation on. The records are in the order in which the API server
+// stored the versions. Rules that must always be true are checked afterwards, by replaying the recorded versions.
 type witness struct {
 	w     *world
 	pods  *watchtools.RetryWatcher
@@ -427,9 +427,9 @@ func (h *history) node(at sighting) {
 	}
 }
 
-// boundLate lists the pods that were bound to a node after it was seen deleted or cordoned. A pod counts if its binding came more than
-// grace and more than the given number of other bindings later, because everything takes longer on a busy machine. within is the number of
-// the other late bindings.
+// boundLate lists the pods that were bound to a node after it was seen deleted or cordoned. Everything takes longer on a busy machine. So a
+// pod counts only if its binding came more than grace later, and after more than the given number of other bindings. within is the number
+// of the other late bindings.
 func (h *history) boundLate(grace time.Duration, bindings int) (late []string, within int) {
 	between := func(from, to time.Time) (n int) {
 		for _, l := range h.pods {

@@ -14,9 +14,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// columner compiles the checked syntax tree of an expression to columns over the table's rows. Every part also has a closure. The closure
-// is called once for a part that does not read the row, and once per value for a part that reads one facet with few values. It is called
-// for each row if the part has no column form.
+// columner compiles the checked syntax tree of an expression to columns over the table's rows. Every part also has a closure. If the part
+// does not read the row, the closure is called once. If it reads one facet with few values, the closure is called once per value. It is
+// called for each row if the part has no column form.
 type columner struct {
 	*kerneler
 	table string

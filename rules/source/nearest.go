@@ -10,8 +10,8 @@ import (
 // Nearest returns the word of among that the author most likely meant by word, or "" if none is near. A word that differs only in case
 // wins. Otherwise the word with the fewest edits wins. An edit inserts, removes or replaces a letter, or swaps two neighbors. At most a
 // third of the word's length in edits is allowed, but always at least one. If several words are equally near, a word with the same letters
-// wins, then a word of the same length, then the first in alphabetical order. A word with the opposite meaning is never returned: an author
-// who writes disableJobOrder does not mean enableJobOrder.
+// wins. Then a word of the same length wins, and then the first in alphabetical order. A word with the opposite meaning is never returned:
+// an author who writes disableJobOrder does not mean enableJobOrder.
 func Nearest(word string, among []string) string {
 	w := []rune(strings.ToLower(word))
 	best, most, d := nearness{}, max(1, len(w)/3), distances{}

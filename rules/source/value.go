@@ -163,9 +163,9 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// Fields returns the fields of a mapping, in the order of the file. It reports a value that is not a mapping, a key that is not a string,
-// and a key that is not in known (unless known is nil). It omits such keys. It also omits repeated keys after the first, which Parse has
-// reported. Null and absent values have no fields.
+// Fields returns the fields of a mapping, in the order of the file. It reports a value that is not a mapping, and a key that is not a
+// string. It also reports a key that is not in known (unless known is nil). It omits such keys. It also omits repeated keys after the
+// first, which Parse has reported. Null and absent values have no fields.
 func (v Value) Fields(known []string, issues *Issues) []Field {
 	if v.Kind() == Null {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Entry is one field of a mapping to write. Its value is a Value (written as the author wrote it), a string, a bool, a number, a list of
-// strings, []Entry for a mapping, or [][]Entry for a list of mappings.
+// Entry is one field of a mapping to write. Its value is a Value (written as the author wrote it), a string, a bool or a number. It can
+// also be a list of strings, []Entry for a mapping, or [][]Entry for a list of mappings.
 type Entry struct {
 	Name  string
 	Value any
@@ -82,7 +82,7 @@ func inline(n *yaml.Node) *yaml.Node {
 }
 
 // blockStyle returns a style in which a text of several lines reads the same. The encoder adds a line to each break that folding would
-// keep, drops empty lines at the start of a literal text, and indents tabs as if they were spaces.
+// keep. It also drops empty lines at the start of a literal text, and indents tabs as if they were spaces.
 func blockStyle(text string) yaml.Style {
 	if strings.HasPrefix(text, "\n") || strings.HasPrefix(text, " ") || strings.Contains(text, "\t") {
 		return yaml.DoubleQuotedStyle

@@ -22,8 +22,7 @@ const (
 	looksAtScheduler = 15 * time.Second
 	// untouchedFor is the age from which an object proves that no scheduler runs, if no scheduler has written to it.
 	untouchedFor = 30 * time.Second
-	// mostReports limits the number of objects on which one look reports, because a cluster may have too many waiting pods to write an
-	// event on each.
+	// mostReports limits the number of objects on which one look reports. A cluster may have too many waiting pods to write an event on each.
 	mostReports = 100
 )
 

@@ -200,8 +200,8 @@ func (c *causes) entries() map[string]string {
 	return out
 }
 
-// enterCauses writes the causes of this look into a status. A kill and a final phase end all of them, a restart ends those of its scope,
-// and an action that was taken ends its own.
+// enterCauses writes the causes of this look into a status. A kill and a final phase end all causes. A restart ends the causes of its
+// scope, and an action that was taken ends its own cause.
 func (r *jobs) enterCauses(w *world, s *batchv1alpha1.JobStatus, t transition) {
 	next := map[string]string{}
 	for key, value := range s.ControlledResources {

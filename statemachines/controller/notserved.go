@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// notServed is the reason of the event on a Job that no controllers manage, because it names a scheduler that is similar to one of ours.
+// notServed is the reason of the event on a Job that no controllers manage: the Job names a scheduler that is similar to one of ours.
 const notServed = "SchedulerNotServed"
 
 // warnNotServed reports by an event, once for each Job, that its schedulerName is probably misspelled. It returns when to check again, or

@@ -196,8 +196,8 @@ func TestMinResourcesFollowResizes(t *testing.T) {
 	}
 }
 
-// TestAPodAloneGetsItsGroupFromItsScheduler checks that the controllers create the PodGroup of a pod without an owner only if the scheduler
-// has not created it for a long time. This applies to bound pods, which get the name from the binding, and to waiting pods.
+// TestAPodAloneGetsItsGroupFromItsScheduler checks pods without an owner. The controllers create the PodGroup of such a pod only if the
+// scheduler has not created it for a long time. This applies to bound pods, which get the name from the binding, and to waiting pods.
 func TestAPodAloneGetsItsGroupFromItsScheduler(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), barePod(nil))
 	pod := s.pods()[0]

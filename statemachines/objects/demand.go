@@ -77,8 +77,8 @@ func isEnded(p *corev1.Pod) bool {
 // exceededQuota matches the answer of the API server if a ResourceQuota has too little left for a pod.
 var exceededQuota = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
 
-// quotaText states that a ResourceQuota is too small for the job even if no other pod uses it, or that the job's own pods exhaust it. It
-// returns "" if pods of others exhaust the quota, because the job can start once these end. It also returns "" for answers without a quota.
+// quotaText states that a ResourceQuota is too small for the job even if no other pod uses it, or that the job's own pods use it up. It
+// returns "" if pods of others use up the quota, because the job can start once these end. It also returns "" for answers without a quota.
 func (d *Demand) quotaText(pod *corev1.Pod, answer string) string {
 	groups := exceededQuota.FindStringSubmatch(answer)
 	if groups == nil {
@@ -117,7 +117,8 @@ func (d *Demand) quotaText(pod *corev1.Pod, answer string) string {
 	return ""
 }
 
-// gang returns the minimum amount that the pods which must run at the same time use of one resource of a quota that counts the pod.
+// gang returns how much of one resource the gang of the job uses at least. It counts only pods that a quota counts if it counts the given
+// pod.
 func (d *Demand) gang(pod *corev1.Pod, name string) (sum resource.Quantity) {
 	type amount struct {
 		each  resource.Quantity

@@ -127,8 +127,8 @@ var lastPort = struct {
 // The ports of FreeAddress are below the ports that Linux uses for connections and for listeners on port 0.
 const firstPort, endPort = 10000, 32768
 
-// FreeAddress returns an address of this machine that a process may listen on: no process listens there, and no later call
-// returns it before all other ports were tried, whether or not the process has opened it by then.
+// FreeAddress returns an address of this machine that a process may listen on. No process listens there. No later call returns the address
+// before it has tried all other ports, even if no process has opened the address yet.
 func FreeAddress() (string, error) {
 	lastPort.Lock()
 	defer lastPort.Unlock()

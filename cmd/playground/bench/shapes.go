@@ -18,7 +18,7 @@ func (s jobShape) String() string { return fmt.Sprintf("%dx%d", s.jobs, s.pods) 
 func (s jobShape) all() int { return s.jobs * s.pods }
 
 // parseShapes parses JOBSxPODS. It scales the larger of the two numbers: 500x20 with the scale 0.1 becomes 50x20. Calls are counted for the
-// first shape with more Jobs than pods per Job, and with more than one pod. The calls of Jobs with one pod differ from the others, and the
+// first shape with more Jobs than pods per Job, and with more than one pod. The calls of Jobs with one pod differ from the others. The
 // calls of Jobs with thousands of pods depend on how long the pods take to start.
 func parseShapes(given []string, scale float64) ([]jobShape, error) {
 	if scale <= 0 {
