@@ -16,8 +16,8 @@ const (
 	by
 )
 
-// arithmetic widens an int beside a double, then lets CEL compute: overflow, division of an int by
-// zero and the like are CEL's own errors.
+// arithmetic returns an operator that converts an int next to a double into a double, and then lets CEL compute. Overflow, division of an
+// int by zero and similar errors are CEL's own errors.
 func arithmetic(op operation) functions.BinaryOp {
 	return func(l, r ref.Val) ref.Val {
 		switch x := l.(type) {
@@ -75,7 +75,7 @@ func general(op operation, l, r ref.Val) ref.Val {
 	return types.MaybeNoSuchOverloadErr(l)
 }
 
-// lengthOf is the size of a string or a list, in what its memory goes by.
+// lengthOf returns the length of a string, bytes or a list in the unit that determines its memory: bytes or elements.
 func lengthOf(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:

@@ -11,25 +11,25 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Callee is a function of CEL's or of the vocabulary as it is called.
+// Callee is a called function, either CEL's own or one of the vocabulary.
 type Callee struct {
 	Name string
-	// F is the Go function behind it.
+	// F is the Go function that implements it.
 	F *functions.Overload
 }
 
-// Wrong says that the first argument has not the trait that the function wants.
+// Wrong reports whether the first argument lacks the trait that the function requires.
 func (c Callee) Wrong(first ref.Val) bool {
 	return c.F.OperandTrait != 0 && !first.Type().HasTrait(c.F.OperandTrait)
 }
 
-// NoOverload is the error of a call whose arguments the function does not take.
+// NoOverload returns the error for a call with arguments that the function does not accept.
 func (c Callee) NoOverload() ref.Val { return types.NewErr("no such overload: %s", c.Name) }
 
-// Callee finds the function behind a call: that of the overload, where the checker found one alone, or the one
-// that looks at its arguments. An error says what leaves the call to cel-go.
+// Callee returns the Go function that implements a call. If the checker found exactly one overload, it is the function of that overload.
+// Otherwise it is the function that inspects its arguments. An error means that the call must be left to cel-go.
 func (s *Scope) Callee(name string, r *ast.ReferenceInfo) (Callee, error) {
-	f, err := implementation(s.lang.decls, name, r) // a scope adds variables, but no functions
+	f, err := implementation(s.lang.decls, name, r) // a scope adds variables, never functions
 	return Callee{name, f}, err
 }
 
@@ -74,7 +74,8 @@ func bindingOf(name string, overloads []string, bindings []*functions.Overload) 
 	return general, nil
 }
 
-// Overload is that of the vocabulary which a call has, nil where it is not of the vocabulary or there are several.
+// Overload returns the overload of the vocabulary that a call uses. It returns nil if the call has several overloads or none of the
+// vocabulary.
 func (s *Scope) Overload(r *ast.ReferenceInfo) *Overload {
 	if r == nil || len(r.OverloadIDs) != 1 {
 		return nil

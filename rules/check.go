@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Check parses text, and checks that it gives what is wanted.
+// Check parses text and checks that its type is the wanted kind.
 func (s *Scope) Check(text source.Text, want Kind) (*cel.Ast, source.Issues) {
 	if strings.TrimSpace(text.Value) == "" {
 		return nil, source.Issues{text.Issue(0, 1, "the expression is empty", "write a CEL expression that gives "+want.Name)}
@@ -29,7 +29,7 @@ func (s *Scope) Check(text source.Text, want Kind) (*cel.Ast, source.Issues) {
 	return checked, nil
 }
 
-// Program has cel-go plan a checked expression.
+// Program lets cel-go plan a checked expression.
 func (s *Scope) Program(a *ast.AST, options ...cel.ProgramOption) (cel.Program, error) {
 	return s.env.PlanProgram(a, options...) //nolint:wrapcheck // it is shown as it is, at its place
 }

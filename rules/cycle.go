@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Cycle finds variables that need each other: one of them, and the way by names from it back to itself. None: nil.
+// Cycle finds variables that depend on each other in a circle. It returns one of them and the path of names from it back to itself. It
+// returns nil if there is no circle.
 func (t *Table) Cycle() (at *Variable, path []string) {
 	uses := map[string][]string{}
 	word := regexp.MustCompile(`\bvariables\.(\w+)`)
@@ -22,7 +23,7 @@ func (t *Table) Cycle() (at *Variable, path []string) {
 	return nil, nil
 }
 
-// findCycle gives a way from at back to start along uses, nil if there is none.
+// findCycle returns a path along uses from at back to start, or nil if there is none.
 func findCycle(start, at string, uses map[string][]string, path []string) []string {
 	path = append(path, at)
 	for _, next := range uses[at] {

@@ -9,52 +9,53 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// The most that one evaluation may cost, by the static estimate, in CEL's units: one is a simple operation, or ten characters or an
-// element gone through.
+// The limits of the cost of one evaluation, by the static estimate, in CEL's units. One unit is a simple operation, or the traversal of ten
+// characters or of one element.
 const (
-	// CostLimit is the most that any row may cost.
+	// CostLimit is the maximum cost of any row.
 	CostLimit = 1_000_000
-	// InterpretedLimit is the most where the row is left to cel-go, which counts no bytes, and what a call took only after it.
+	// InterpretedLimit is the maximum cost of a row that cel-go evaluates. It is lower because cel-go does not count bytes, and counts the
+	// cost of a call only after the call.
 	InterpretedLimit = 20_000
-	// SmallCost is what a row may cost and run without a budget.
+	// SmallCost is the maximum cost of a row that runs without a budget.
 	SmallCost = 10_000
 )
 
-// Growth says how what a function does grows with its arguments.
+// Growth states how the work of a function grows with the sizes of its arguments.
 type Growth uint8
 
-// How a function may grow with its arguments: with their sum, or with their product.
+// The work of a function grows with the sum (Linear) or with the product (Quadratic) of the sizes of its arguments.
 const (
 	Linear Growth = iota + 1
 	Quadratic
 )
 
-// Walkers are the functions of libraries that go through lists and strings, and make such, of which CEL's own estimate knows
-// nothing, or not how large what lies in a list may have become.
+// Walkers returns the library functions that traverse or create lists and strings, and that CEL's own estimate gets wrong. CEL has no
+// estimate for some of them. For others it does not know how large the elements of a list may have become.
 func Walkers() map[string]Growth {
 	return map[string]Growth{
 		"distinct": Quadratic, "sets.contains": Quadratic, "sets.equivalent": Quadratic, "sets.intersects": Quadratic,
-		"indexOf": Quadratic, "lastIndexOf": Quadratic, // in strings; in lists the other is an element
+		"indexOf": Quadratic, "lastIndexOf": Quadratic, // in strings; in lists the second argument is an element
 		"slice": Linear, "flatten": Linear, "sort": Linear, "@sortByAssociatedKeys": Linear, "reverse": Linear, "lists.range": Linear,
 		"isSorted": Linear, "sum": Linear, "max": Linear, "min": Linear,
 		"format": Linear, "join": Linear, "replace": Linear, "split": Linear, "strings.quote": Linear, "charAt": Linear, mapInsert: Linear,
 	}
 }
 
-// estimator tells CEL how large things are and what our functions cost.
+// estimator tells CEL the sizes of values and the costs of our functions.
 type estimator struct {
 	scope   *Scope
 	sizes   map[int64]*Size
 	walkers map[string]Growth
 }
 
-// Estimate is what is known of an evaluation before it.
+// Estimate is what is known about an evaluation before it runs.
 type Estimate struct {
 	// Cost of one evaluation, in CEL's units.
 	Cost checker.CostEstimate
-	// Size is how large the value may become.
+	// Size is the maximum size of the value.
 	Size *Size
-	// Metered says that the cost is not small, or little is known of it.
+	// Metered is true if the evaluation must count its cost, because the cost is not small or cannot be foreseen.
 	Metered bool
 }
 
@@ -71,7 +72,7 @@ func (s *Scope) Estimate(checked *cel.Ast) (e Estimate, err error) {
 
 // cost estimates what one evaluation costs.
 func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstimate, error) {
-	// Not by the environment, in which libraries have estimates of their own, that go by the lengths of outermost lists.
+	// The environment is not used here: its libraries have estimates of their own, which only use the lengths of outermost lists.
 	cost, err := checker.Cost(checked.NativeRep(), &estimator{s, sizes, Walkers()})
 	if err != nil {
 		return cost, err //nolint:wrapcheck // it is told of as it is
@@ -80,9 +81,9 @@ func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstim
 	return cost, nil
 }
 
-// unforeseen says that the estimate knows little of how much an evaluation makes: texts are put
-// together, or taken apart, where there are loops, whose lengths go by those of the texts that are read,
-// a list is as long as a number says that is not written out, or lengths that are read are multiplied.
+// unforeseen reports whether the estimate cannot foresee how much an evaluation creates. This is the case if an expression joins or splits
+// strings and has loops whose lengths depend on strings that it reads. It is also the case if the length of a list is a number that is not
+// a literal, or if an expression multiplies lengths that it reads.
 func (s *Scope) unforeseen(a *ast.AST) bool {
 	loops, grows, more := false, false, false
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -100,7 +101,7 @@ func (s *Scope) unforeseen(a *ast.AST) bool {
 	return loops && grows || more
 }
 
-// computedCost is what the computed members cost that a part reads each time anew.
+// computedCost returns the total cost of the computed members that an expression computes again on each read.
 func (s *Scope) computedCost(a *ast.AST) (sum uint64) {
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.SelectKind {
@@ -137,7 +138,7 @@ func (c *estimator) EstimateCallCost(function, overload string, target *checker.
 		cost = max(o.Cost, 1) + operatorCost(function, o, sizes)
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: max(o.Cost, 1), Max: cost}}
 	}
-	if function == operators.In && sizes[1].element() != nil && sizes[1].of.of != nil { // else as CEL has it
+	if function == operators.In && sizes[1].element() != nil && sizes[1].of.of != nil { // otherwise CEL's own cost applies
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: sizes[1].walk()}}
 	}
 	if n, ok := rangeOf(function, args); ok {
@@ -152,12 +153,12 @@ func (c *estimator) EstimateCallCost(function, overload string, target *checker.
 	}
 	e := (&library.CostEstimator{SizeEstimator: c}).EstimateCallCost(function, overload, target, rest)
 	if e != nil {
-		e.ResultSize = nil // what the sizes say holds
+		e.ResultSize = nil // the computed sizes apply instead
 	}
 	return e
 }
 
-// rangeOf is how many elements a call of lists.range makes, where that is written out.
+// rangeOf returns how many elements a call of lists.range creates, if its argument is a literal.
 func rangeOf(function string, args []checker.AstNode) (uint64, bool) {
 	if function != listsRange {
 		return 0, false
@@ -165,7 +166,7 @@ func rangeOf(function string, args []checker.AstNode) (uint64, bool) {
 	return integerLiteral(args[0].Expr())
 }
 
-// of is how many steps a function takes that goes through its arguments.
+// of returns how many steps a function needs that traverses its arguments.
 func (g Growth) of(args []*Size) uint64 {
 	sum, product := uint64(0), uint64(1)
 	for _, a := range args {
@@ -180,7 +181,8 @@ func (g Growth) of(args []*Size) uint64 {
 	return sum
 }
 
-// operatorCost is what an operator costs beside one unit: strings that it joins are copied, what it compares is gone through.
+// operatorCost returns the cost of an operator in addition to one unit: strings that it joins are copied, and values that it compares are
+// traversed.
 func operatorCost(function string, o *Overload, args []*Size) uint64 {
 	switch function {
 	case operators.Add:

@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// issues turns CEL's errors into ours, at the author's place, with a hint. What only follows from another error is left
-// out: after a syntax error the parser guesses, and after an unknown name the checker knows no type.
+// issues converts CEL's errors into issues with the position in the author's file and a hint. It omits errors that only follow from another
+// error: the parser guesses after a syntax error, and the checker has no type after an unknown name.
 func (s *Scope) issues(text source.Text, iss *cel.Issues) source.Issues {
 	errs := slices.Clone(iss.Errors())
 	if i := slices.IndexFunc(errs, isSyntax); i >= 0 {
@@ -59,14 +59,14 @@ func lineStarts(text string) []int {
 type explainer struct {
 	scope *Scope
 	runes []rune
-	// owners are the objects that lack a field, by the field's name, in the order in which the checker asked.
+	// owners maps the name of a missing field to the objects that lack it, in the order in which the checker looked it up.
 	owners map[string][]*Object
-	// at, width and hint are of the error in hand.
+	// at, width and hint belong to the error that is being reworded.
 	at, width int
 	hint      string
 }
 
-// explain gives the message, and moves the caret to what is meant.
+// explain returns the reworded message, and moves the caret to the mistake.
 func (x *explainer) explain(message string) string {
 	if syntax, ok := strings.CutPrefix(message, syntaxError); ok {
 		return x.syntax(syntax)
@@ -101,7 +101,7 @@ func (x *explainer) explain(message string) string {
 	return message
 }
 
-// word puts the caret under name and words the message with it.
+// word moves the caret to name and formats the message with it.
 func (x *explainer) word(name, format string) string {
 	x.at, x.width = wordAt(x.runes, x.at, name)
 	return fmt.Sprintf(format, name)
@@ -178,7 +178,7 @@ func (x *explainer) badLiteral(m []string) string {
 	return "is not a regular expression"
 }
 
-// syntax words what the parser says.
+// syntax rewords a message of the parser.
 func (x *explainer) syntax(message string) string {
 	if m := regexp.MustCompile(`(?s)^token recognition error at: '(.*)'$`).FindStringSubmatch(message); m != nil {
 		return x.unreadable(m[1])
@@ -215,7 +215,7 @@ func (x *explainer) syntax(message string) string {
 	return fmt.Sprintf("unexpected %q", found)
 }
 
-// unreadable words what is no word or sign of the language.
+// unreadable rewords the error for characters that are no token of the language.
 func (x *explainer) unreadable(found string) string {
 	first := []rune(found + " ")[0]
 	switch first {
@@ -258,7 +258,7 @@ func didYouMean(near string, all []string) string {
 	return "its fields: " + strings.Join(all, ", ")
 }
 
-// missing checks text once more to hear which object lacks which field: CEL's errors do not say.
+// missing checks text again to find out which object lacks which field, because CEL's errors do not contain the object.
 func (s *Scope) missing(text string) map[string][]*Object {
 	out := map[string][]*Object{}
 	registry, err := types.NewRegistry()
@@ -271,11 +271,11 @@ func (s *Scope) missing(text string) map[string][]*Object {
 	if err != nil {
 		return out
 	}
-	_, _ = env.Compile(text) // its errors are known
+	_, _ = env.Compile(text) // its errors are already known
 	return out
 }
 
-// wordAt finds name at or shortly after offset: CEL points at the dot, or at an opening parenthesis.
+// wordAt finds name at or near offset, because CEL points at the dot or at an opening parenthesis.
 func wordAt(text []rune, offset int, name string) (at, width int) {
 	word := []rune(name)
 	for i := max(0, offset-len(word)); i+len(word) <= len(text); i++ {
@@ -286,10 +286,11 @@ func wordAt(text []rune, offset int, name string) (at, width int) {
 	return offset, 1
 }
 
-// mostShown is how many overloads of a function are told.
+// mostShown is the maximum number of overloads that a message lists.
 const mostShown = 6
 
-// overloadsOf are those of a function, but for those that only take ints for doubles; nil where there are too many to tell.
+// overloadsOf returns the overloads of a function, except those that only accept ints for doubles. It returns nil if there are too many to
+// list.
 func (s *Scope) overloadsOf(name string) (out []Overload) {
 	f := s.lang.functions[name]
 	if f == nil {
@@ -317,7 +318,7 @@ func (x *explainer) signatures(name, lead string) string {
 	return lead + strings.Join(out, "; ")
 }
 
-// Signature writes an overload as an author calls it: Task.toleratesAll(Node) -> bool, int + double -> double.
+// Signature formats an overload as an author calls it: Task.toleratesAll(Node) -> bool, int + double -> double.
 func (o *Overload) Signature(name string) string {
 	var args []string
 	for _, a := range o.Args {
@@ -332,7 +333,7 @@ func (o *Overload) Signature(name string) string {
 	return fmt.Sprintf("%s(%s) -> %s", name, strings.Join(args, ", "), o.Result)
 }
 
-// TypeName writes a type for people: true or false, an int, a Queue, list(string).
+// TypeName formats a type for messages: true or false, an int, a Queue, list(string).
 func TypeName(t *cel.Type) string { return withArticle(t.String()) }
 
 func withArticle(name string) string {

@@ -1,20 +1,20 @@
 package rules
 
-// Key is one key of what a table holds. Tables are read by these lists, and the reference is written from them.
+// Key is one key of a part of a table. Both the reader of tables and the generated reference use these lists.
 type Key struct {
 	Name string
-	// Value is what may stand there, for people.
+	// Value describes for people which values the key accepts.
 	Value string
 	Doc   string
 }
 
-// Part is one kind of mapping in a file, with the keys that it may have.
+// Part is one type of mapping in a file, with the keys that it accepts.
 type Part struct {
 	Name, Doc string
 	Keys      []Key
 }
 
-// KeysOf names the keys of one part of a file.
+// KeysOf returns the names of the keys of one part of a file.
 func KeysOf(parts []Part, name string) []string {
 	var out []string
 	for _, p := range parts {
@@ -25,7 +25,7 @@ func KeysOf(parts []Part, name string) []string {
 	return out
 }
 
-// Normalizations are the words of normalize, each with its formula over the values s of the nodes that are chosen from.
+// Normalizations returns the values of the key normalize. Each has its formula over the values s of the candidate nodes.
 func Normalizations() []Key {
 	return []Key{
 		{"none", "s", "The value as it is."},
@@ -36,14 +36,14 @@ func Normalizations() []Key {
 	}
 }
 
-// The words of fold.
+// The values of the key fold.
 const (
 	FoldSum = "sum"
 	FoldMax = "max"
 	ThenMax = "thenMax"
 )
 
-// Folds are the words of fold.
+// Folds returns the values of the key fold.
 func Folds() []Key {
 	return []Key{
 		{FoldSum, "the sum over all victims", "It is the default."},
@@ -52,7 +52,7 @@ func Folds() []Key {
 	}
 }
 
-// Roundings are the words of round.mode.
+// Roundings returns the values of the key round.mode.
 func Roundings() []Key {
 	return []Key{
 		{"trunc", "", "Toward 0."},
@@ -62,7 +62,7 @@ func Roundings() []Key {
 	}
 }
 
-// ErrorAnswers are the words of onError.
+// ErrorAnswers returns the values of the key onError.
 func ErrorAnswers() []Key {
 	return []Key{
 		{"deny", "", "As if the row had denied: the node is not suitable, the job is not admitted, the victim is not evicted; in " +
@@ -72,10 +72,10 @@ func ErrorAnswers() []Key {
 	}
 }
 
-// Settlements are the words of settle.
+// Settlements returns the values of the key settle.
 func Settlements() []string { return []string{"current", "cycle", "start"} }
 
-// ParamKeys are the keys of a param of a table.
+// ParamKeys returns the keys of a param of a table.
 func ParamKeys() []Key {
 	return []Key{
 		{"type", "one of the types", "What values it takes."},
@@ -91,7 +91,7 @@ func ParamKeys() []Key {
 	}
 }
 
-// VariableKeys are the keys of a variable of a table.
+// VariableKeys returns the keys of a variable of a table.
 func VariableKeys() []Key {
 	return []Key{
 		{"name", "name", "Rows and later variables read it as `variables.NAME`."},
@@ -101,7 +101,7 @@ func VariableKeys() []Key {
 	}
 }
 
-// AttributeKeys are the keys of an attribute of a table; beside them stands one accounting function, or expression.
+// AttributeKeys returns the keys of an attribute of a table. In addition, an attribute has one accounting function or expression.
 func AttributeKeys() []Key {
 	return []Key{
 		{"name", "name", "Rows read it as a field of its owner: `queue.deserved`."},
@@ -117,7 +117,7 @@ func AttributeKeys() []Key {
 	}
 }
 
-// RowKeys are the keys of a row of a section: those of every row, and the section's own.
+// RowKeys returns the keys of a row of a section: the keys of every row, and the section's own keys.
 func RowKeys(s Section) []Key {
 	out := []Key{
 		{"name", "name", "Names the row in every decision that it makes."},
@@ -141,7 +141,7 @@ func RowKeys(s Section) []Key {
 	return out
 }
 
-// sectionKeys are the keys of rows that only some sections have.
+// sectionKeys returns the keys of rows that only some sections have.
 func sectionKeys() []Key {
 	return []Key{
 		{"expression", "CEL", "What the row says: true or false, or a number."},

@@ -17,31 +17,31 @@ import (
 	kubernetes "k8s.io/apiserver/pkg/cel"
 )
 
-// Changes says when the value of a member can change; the later ones change more often.
+// Changes states when the value of a member can change. Later constants change more often.
 type Changes uint8
 
-// How often a value changes, from never to every evaluation.
+// The constants range from a value that never changes to a value that changes within one turn.
 const (
 	Static   Changes = iota // never
 	ByObject                // when its object, or a related one, changes
 	ByCycle                 // once a cycle
-	ByAdmit                 // when a job is let in, and at the close of a cycle
-	ByStep                  // with any tentative step
+	ByAdmit                 // when a job is admitted, and at the end of a cycle
+	ByStep                  // with each tentative step
 	ByFold                  // within one fold over victims, or one turn
 )
 
-// String is the word that documentation and `policy facts` use.
+// String returns the phrase that the documentation and `policy facts` use.
 func (c Changes) String() string {
 	return [...]string{"never", "with its object", "once a cycle", "when a job is admitted", "with every step", "within a turn or fold"}[c]
 }
 
-// Origin says, as a set, of which parts of the world a value is made. What its bits stand for is the client's to say.
+// Origin is a set of the parts of the world that a value is computed from. The client defines the meaning of the bits.
 type Origin uint32
 
-// Any says whether the set has some of other.
+// Any reports whether the two sets share an element.
 func (o Origin) Any(other Origin) bool { return o&other != 0 }
 
-// Within says whether the set has nothing but what other has.
+// Within reports whether other contains the whole set.
 func (o Origin) Within(other Origin) bool { return o&^other == 0 }
 
 // Member is one field of an Object type.
@@ -49,52 +49,52 @@ type Member struct {
 	Name string
 	Type *cel.Type
 	Doc  string
-	// Origin is what of the world is read; none of a computed member, of which Reads tells.
+	// Origin is the part of the world that is read. It is zero for a computed member: Reads describes its inputs.
 	Origin  Origin
 	Changes Changes
-	// Bound is the most elements, for the cost estimate, of a list, map or string; 0 means 64.
+	// Bound is the maximum number of elements of a list, map or string, for the cost estimate; 0 means 64.
 	Bound uint64
-	// Size, where it is known better than by Bound, is how large the value may become: that of a member that an expression computes.
+	// Size is the maximum size of the value, if it is known more exactly than by Bound. It is set for members that an expression computes.
 	Size *Size
-	// Cost, for the cost estimate, is what it costs to read the member where that computes it each time anew.
+	// Cost is the cost of reading the member, for the cost estimate, if each read computes it again.
 	Cost uint64
-	// Get reads the member. The argument is what the object's Value() returns. An error is a *types.Err.
+	// Get reads the member. The argument is the result of the object's Value(). An error is a *types.Err.
 	Get func(object any) ref.Val
-	// Bool, Int, Double or String read a member of that type without a ref.Val around it, where the client has that; the
-	// second result is an error, nil for none. They give what Get gives.
+	// Bool, Int, Double and String return the same value as Get for a member of that type, but without a ref.Val. A client may leave them nil.
+	// The second result is an error, or nil.
 	Bool   func(object any) (bool, ref.Val)
 	Int    func(object any) (int64, ref.Val)
 	Double func(object any) (float64, ref.Val)
 	String func(object any) (string, ref.Val)
-	// Words are the only values that a string has; nil: any.
+	// Words are the only values that a string member can have; nil means any value.
 	Words []string
-	// Constant is the member's value where it has the same for every object.
+	// Constant is the member's value if it is the same for every object.
 	Constant ref.Val
-	// Bools, Ints, Doubles or Strings read a member of that type of the table's object, of many rows at once: out[i] is of
-	// rows[i]. They are there only where that cannot err, and give what Get gives.
+	// Bools, Ints, Doubles and Strings read a member of the table's object for many rows at once: out[i] belongs to rows[i]. They exist only
+	// if the read cannot fail, and return the same values as Get.
 	Bools   func(t Rows, rows []int32, out []bool)
 	Ints    func(t Rows, rows []int32, out []int64)
 	Doubles func(t Rows, rows []int32, out []float64)
 	Strings func(t Rows, rows []int32, out []string)
-	// Codes numbers, from 0, the values that rows have of a member of the table's object, or of the element of that key of one
-	// that is a map: rows with one number have one value. It gives how many numbers there may be; 0: so many that it is of no use.
+	// Codes assigns a number, from 0, to each distinct value of the member, or of the element key if the member is a map. Rows with equal
+	// values get the same number. It returns an upper bound of the numbers, or 0 if there are too many to be useful.
 	Codes func(t Rows, key string, rows, out []int32) int
-	// Part, where the member is a Leaf object, reads a field of that, or its element by a constant index, without making the whole;
-	// by is "" for these, and else the member function that is called with that name alone. nil: it cannot. What it gives is a member of
-	// the owner.
+	// Part reads a field of the member's Leaf object, or an element with a constant index, without creating the whole object. In these cases
+	// by is "". Otherwise by is the method that is called with only that name. Part returns a member of the owner, or nil if it cannot read
+	// that part.
 	Part func(by, name string) *Member
-	// Has answers has(); nil: the member is there where Get gives anything but null.
+	// Has answers has(). If it is nil, the member is present unless Get returns null.
 	Has func(object any) bool
-	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
+	// Reads is what a computed member reads, starting at the root Own. If it is nil, the member reads only itself.
 	Reads *Reads
-	// Tells states that the client reports when time changes the member, so that reading the member does not read the time.
+	// Tells states that the client reports when time changes the member. Therefore reading the member does not count as reading the time.
 	Tells bool
-	// Own is the root under which Reads names the owner.
+	// Own is the name of the owner's root in Reads.
 	Own string
-	// Ends are the paths among Reads that lead to the value of a computed member that has no owner: reading a part of that
-	// value is reading on from there.
+	// Ends are the paths in Reads that lead to the value of a computed member without an owner. A read of a part of that value continues from
+	// these paths.
 	Ends []Read
-	// Hidden members cannot be written in a rule; functions name them in what they read.
+	// Hidden members cannot appear in a rule. Functions name them in the list of what they read.
 	Hidden bool
 }
 
@@ -104,11 +104,11 @@ type Object struct {
 	Doc     string
 	Type    *cel.Type
 	Members []*Member
-	// Leaf objects are values (amounts): reading a part of one is reading it.
+	// Leaf objects are values (amounts): reading a part of a leaf counts as reading the leaf.
 	Leaf bool
 }
 
-// Find gives the member of that name, or nil.
+// Find returns the member with that name, or nil.
 func (o *Object) Find(name string) *Member {
 	for _, m := range o.Members {
 		if m.Name == name {
@@ -121,16 +121,16 @@ func (o *Object) Find(name string) *Member {
 // Function is one function of the language with all its overloads.
 type Function struct {
 	Name string
-	// Doc says what is computed from the arguments.
+	// Doc describes what the function computes from its arguments.
 	Doc       string
 	Overloads []Overload
-	// Names are those of the arguments that the author writes, in their order and without what a method is called on: for people.
-	// nil where their types say enough.
+	// Names are the names of the arguments for the documentation, in order and without the receiver of a method. It is nil if the types say
+	// enough.
 	Names []string
-	// Singleton serves all overloads of an operator.
+	// Singleton is the one implementation for all overloads of an operator.
 	Singleton functions.BinaryOp
-	// Root, where it is not "", is a root that every overload takes first, and that the author does not write:
-	// what the function computes is still of its arguments alone.
+	// Root is a root that every overload takes as its first argument and that the author does not write; "" means none. The result still
+	// depends only on the arguments.
 	Root string
 }
 
@@ -140,42 +140,42 @@ type Overload struct {
 	Member bool
 	Args   []*cel.Type
 	Result *cel.Type
-	// Reads names what is read through each argument, as "{0}.labels"; "cluster.seed" for globals. Arguments alone: nothing but
-	// them. nil, which says nothing, is for operators that the Singleton serves.
+	// Reads lists what is read through each argument, for example "{0}.labels", or "cluster.seed" for a global. Arguments alone means that
+	// only the arguments are read. It is nil for operators with a Singleton, and then states nothing.
 	Reads []string
-	// Cost of one call, in CEL's units; 0 means 1.
+	// Cost is the cost of one call, in CEL's units; 0 means 1.
 	Cost uint64
-	// Eval computes the result. nil for operators that the Singleton serves.
+	// Eval computes the result. It is nil for operators with a Singleton.
 	Eval functions.FunctionOp
-	// Two, where it is not nil, is Eval of two arguments, without a list of them.
+	// Two, if it is not nil, is Eval for two arguments, without a slice.
 	Two functions.BinaryOp
-	// Ints says that it is another of the function's overloads with ints where that one has doubles.
+	// Ints marks a copy of another overload of the function that has ints instead of doubles.
 	Ints bool
-	// Native, where it is not nil, gives forms of the overload that need no boxes, for a call whose arguments are these
-	// constants, nil for one that is none; nil: there are none for it.
+	// Native, if it is not nil, returns forms of the overload that need no ref.Val for their results. An element of constants is nil if that
+	// argument is not constant. The result is nil if no such form exists.
 	Native func(constants []ref.Val) *Native
-	// Spread says that the last arguments are the elements of the list that the function's first overload takes last: a list that is
-	// written out goes there, and is never made. Only for a function with a Root.
+	// Spread states that the last arguments are the elements of the list that is the last argument of the first overload. A list literal is
+	// passed element by element and never created. Spread is only allowed for a function with a Root.
 	Spread bool
 }
 
-// Arguments in Overload.Reads says that the arguments are read, whole, and nothing else.
+// Arguments in Overload.Reads states that the function reads the whole arguments and nothing else.
 const Arguments = "{}"
 
 // Vocabulary is what a client adds to the dialect.
 type Vocabulary struct {
 	Objects   []*Object
 	Functions []*Function
-	// Roots are the names of all roots that scopes declare, if an Activation of the client's knows them by number (Roots).
+	// Roots are the names of all roots that scopes declare, if an Activation of the client knows them by number (Roots).
 	Roots []string
-	// Row is the root that stands for the rows of a table in turn, where expressions are evaluated by column (Rows).
+	// Row is the root that stands for each row of a table in turn when expressions are evaluated by column (Rows).
 	Row string
 }
 
 // Language is the dialect with a client's vocabulary: immutable, safe to share.
 type Language struct {
 	base *cel.Env
-	// decls are the functions of base. cel-go copies the map for each caller.
+	// decls are the functions of base. They are stored here because cel-go copies the map for each caller.
 	decls     map[string]*decls.FunctionDecl
 	objects   map[string]*Object
 	functions map[string]*Function
@@ -183,8 +183,8 @@ type Language struct {
 	vocab     Vocabulary
 }
 
-// NewLanguage assembles the dialect of Kubernetes' ValidatingAdmissionPolicy, in which int and
-// double mix, plus the vocabulary. The errors it returns are mistakes of the vocabulary.
+// NewLanguage creates the dialect of Kubernetes' ValidatingAdmissionPolicy, in which int and double mix, plus the vocabulary. An error
+// means that the vocabulary has a mistake.
 func NewLanguage(v Vocabulary) (*Language, error) {
 	l := &Language{objects: map[string]*Object{}, functions: map[string]*Function{}, overloads: map[string]*Overload{}, vocab: v}
 	for _, o := range v.Objects {
@@ -194,7 +194,7 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 		cel.HomogeneousAggregateLiterals(),
 		cel.EagerlyValidateDeclarations(true),
 		cel.DefaultUTCTimeZone(true),
-		cel.EnableMacroCallTracking(), // so that parts can be written as the author wrote them
+		cel.EnableMacroCallTracking(), // so that messages can show parts as the author wrote them
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
 			cel.ValidateHomogeneousAggregateLiterals()),
@@ -219,7 +219,7 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 	return l, nil
 }
 
-// merged adds the signatures that a vocabulary has for an operator to the redeclared operator.
+// merged adds to the redeclared operators the signatures that a vocabulary has for them.
 func merged(operators, others []*Function) []*Function {
 	out := slices.Clone(operators)
 	for _, f := range others {
@@ -233,13 +233,13 @@ func merged(operators, others []*Function) []*Function {
 	return out
 }
 
-// Objects and functions of the vocabulary, for the reference.
+// Objects returns the objects of the vocabulary, for the reference.
 func (l *Language) Objects() []*Object { return l.vocab.Objects }
 
-// Functions of the vocabulary, for the reference.
+// Functions returns the functions of the vocabulary, for the reference.
 func (l *Language) Functions() []*Function { return l.vocab.Functions }
 
-// Operators gives the operators that the dialect declares anew, with all their signatures, for the reference.
+// Operators returns the operators that the dialect redeclares, with all their signatures, for the reference.
 func (l *Language) Operators() []*Function {
 	var out []*Function
 	for _, name := range redeclared() {
@@ -248,7 +248,7 @@ func (l *Language) Operators() []*Function {
 	return out
 }
 
-// The operators that are declared anew, because CEL keeps int and double apart.
+// redeclared returns the operators that the dialect redeclares because CEL does not mix int and double.
 func redeclared() []string {
 	return []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Equals, operators.NotEquals}
 }
@@ -282,7 +282,7 @@ func (f *Function) option(l *Language) cel.EnvOption {
 	return cel.Function(f.Name, opts...)
 }
 
-// macros writes the root of a function in front of its arguments, once for each number of them.
+// macros returns one macro for each number of arguments. A macro inserts the root of the function before its arguments.
 func (f *Function) macros() []cel.Macro {
 	var out []cel.Macro
 	seen := map[int]bool{}
@@ -299,7 +299,7 @@ func (f *Function) macros() []cel.Macro {
 	return out
 }
 
-// spread gives the elements in place of a last argument that is a list written out, where an overload takes as many.
+// spread replaces a last argument that is a list literal with its elements, if an overload takes that number of arguments.
 func (f *Function) spread(args []ast.Expr) []ast.Expr {
 	last := len(args) - 1
 	if args[last].Kind() != ast.ListKind || len(args[last].AsList().OptionalIndices()) > 0 {
@@ -314,7 +314,7 @@ func (f *Function) spread(args []ast.Expr) []ast.Expr {
 	return args
 }
 
-// Written gives the arguments of one of the function's overloads that the author writes.
+// Written returns the argument types of an overload that the author writes.
 func (f *Function) Written(o *Overload) []*cel.Type {
 	if o.Spread {
 		return f.Written(&f.Overloads[0])
@@ -338,18 +338,18 @@ func binding(o *Overload) cel.OverloadOpt {
 	return cel.FunctionBinding(eval)
 }
 
-// Scope is a language in which some roots (variables) and some further objects are known.
+// Scope is a language with additional roots (variables) and objects.
 type Scope struct {
 	lang    *Language
 	env     *cel.Env
 	roots   map[string]*cel.Type
-	objects map[string]*Object // shadow the language's
-	names   []string           // of roots, by their number
+	objects map[string]*Object // they shadow the objects of the language
+	names   []string           // names of the roots, indexed by number
 	numbers map[string]int
 }
 
-// Scope declares roots by name. Extra objects shadow those of the vocabulary with the same name
-// (an object with attributes), or add some (params, variables).
+// Scope declares roots by name. Extra objects replace objects of the vocabulary with the same name (an object with attributes), or are new
+// (params, variables).
 func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, error) {
 	s := &Scope{lang: l, roots: roots, objects: map[string]*Object{}, names: slices.Clone(l.vocab.Roots), numbers: map[string]int{}}
 	for _, name := range slices.Sorted(maps.Keys(roots)) {
@@ -378,22 +378,22 @@ func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, 
 	return s, nil
 }
 
-// Row is the root that stands for the rows of a table in turn, "" for none.
+// Row returns the root that stands for each row of a table in turn, or "" if there is none.
 func (s *Scope) Row() string { return s.lang.vocab.Row }
 
-// Root is the type of a root, nil where it is not declared.
+// Root returns the type of a root, or nil if it is not declared.
 func (s *Scope) Root(name string) *cel.Type { return s.roots[name] }
 
-// Roots are the names of the roots, by their number.
+// Roots returns the names of the roots, indexed by number.
 func (s *Scope) Roots() []string { return s.names }
 
-// Number is that of a root.
+// Number returns the number of a root.
 func (s *Scope) Number(root string) (number int, ok bool) {
 	number, ok = s.numbers[root]
 	return number, ok
 }
 
-// Singleton says whether an operator has one function for all its overloads.
+// Singleton reports whether an operator has one implementation for all its overloads.
 func (s *Scope) Singleton(name string) bool { return s.lang.functions[name].Singleton != nil }
 
 func (s *Scope) object(name string) *Object {
@@ -403,7 +403,7 @@ func (s *Scope) object(name string) *Object {
 	return s.lang.objects[name]
 }
 
-// ObjectOf gives the declared object behind a CEL type, or nil.
+// ObjectOf returns the declared object of a CEL type, or nil.
 func (s *Scope) ObjectOf(t *cel.Type) *Object {
 	if t == nil || t.Kind() != types.StructKind && t.Kind() != types.OpaqueKind {
 		return nil
@@ -411,8 +411,8 @@ func (s *Scope) ObjectOf(t *cel.Type) *Object {
 	return s.object(t.TypeName())
 }
 
-// elementOf gives the declared object that a value is, or that a list or an optional of it holds; nil where it is a value
-// without members of its own.
+// elementOf returns the declared object of a value, or of the elements of a list or an optional. It returns nil if the value has no members
+// of its own.
 func (s *Scope) elementOf(t *cel.Type) *Object {
 	for t != nil && (t.Kind() == types.ListKind || t.TypeName() == "optional_type") && len(t.Parameters()) > 0 {
 		t = t.Parameters()[0]
@@ -423,11 +423,11 @@ func (s *Scope) elementOf(t *cel.Type) *Object {
 	return nil
 }
 
-// provider answers the type checker and the planner from the declared objects.
+// provider gives the type checker and the planner the types of declared objects.
 type provider struct {
 	*types.Registry
 	scope *Scope
-	// missing, where it is set, is told of fields that an object does not have.
+	// missing, if it is not nil, is called with each field that an object does not have.
 	missing func(o *Object, field string)
 }
 
@@ -484,8 +484,8 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}, true
 }
 
-// operatorFunctions redeclares arithmetic so that int and double mix, and equality so that they compare;
-// the vocabulary adds signatures by a Function with the operator's name and no Singleton.
+// operatorFunctions redeclares arithmetic so that int and double mix, and equality so that they can be compared. The vocabulary adds
+// signatures with a Function that has the operator's name and no Singleton.
 func operatorFunctions(v Vocabulary) []*Function {
 	num := func(id string, f func(a, b *cel.Type) *cel.Type) []Overload {
 		var out []Overload
@@ -538,9 +538,9 @@ func operatorFunctions(v Vocabulary) []*Function {
 	return out
 }
 
-// equality lists one signature a type, because a signature over any two equal types would
-// hide the mixed ones from the checker. The evaluator compares values of itself. Null has no signature: as it can
-// stand for any object or time, each two of those would match it.
+// equality lists one signature for each type. A signature for any two equal types would hide the mixed signatures from the checker. The
+// evaluator compares the values itself. Null has no signature: it can stand for any object or time, so it would match each of these
+// signatures.
 func equality(id string, v Vocabulary) []Overload {
 	a, b := cel.TypeParamType("A"), cel.TypeParamType("B")
 	same := []*cel.Type{

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// leftOut are the functions of Kubernetes' base environment that the dialect does not have, and why.
+// leftOut contains the functions of the base environment of Kubernetes that the dialect does not have, with the reason.
 var leftOut = map[string]string{
 	"path":           "authorizer: a row asks no API server",
 	"group":          "authorizer",
@@ -31,8 +31,8 @@ var leftOut = map[string]string{
 	"labelSelector":  "authorizer",
 }
 
-// TestKubernetesOptions: what an author knows from ValidatingAdmissionPolicy is here as well: each function, overload
-// and macro of Kubernetes' base environment.
+// TestKubernetesOptions checks that authors find everything that ValidatingAdmissionPolicy has: each function, overload and macro of the
+// base environment of Kubernetes.
 func TestKubernetesOptions(t *testing.T) {
 	theirs, err := environment.MustBaseEnvSet(version.MajorMinor(1, 36)).Env(environment.StoredExpressions)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestKubernetesOptions(t *testing.T) {
 	}
 }
 
-// The mistakes of a vocabulary are errors of NewLanguage, not of whoever compiles with it.
+// TestVocabularyMistakes checks that NewLanguage reports mistakes in a vocabulary. Code that compiles with the language does not meet them.
 func TestVocabularyMistakes(t *testing.T) {
 	v := Vocabulary{Functions: []*Function{{Name: "twice", Overloads: []Overload{
 		{ID: "a", Args: []*cel.Type{cel.IntType}, Result: cel.IntType},
@@ -92,7 +92,7 @@ func TestVocabularyMistakes(t *testing.T) {
 	}
 }
 
-// What the reference prints is what the language has.
+// TestReferenceOfOperators checks that the reference prints the operators that the language has.
 func TestReferenceOfOperators(t *testing.T) {
 	crate, depot := cel.ObjectType("Crate"), cel.ObjectType("Depot")
 	l, err := NewLanguage(Vocabulary{Objects: []*Object{{Name: "Crate", Type: crate}, {Name: "Depot", Type: depot}}, Functions: []*Function{

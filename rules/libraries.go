@@ -10,18 +10,18 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// Library is a part of the dialect that comes with CEL or with Kubernetes.
+// Library is a part of the dialect that CEL or Kubernetes provides.
 type Library struct {
 	Name string
-	// Doc says what it is for.
+	// Doc describes the purpose of the library.
 	Doc string
-	// Kubernetes is true of those that Kubernetes adds to CEL.
+	// Kubernetes is true for libraries that Kubernetes adds to CEL.
 	Kubernetes bool
 
 	options func() []cel.EnvOption
 }
 
-// Libraries lists what NewLanguage puts into every Language.
+// Libraries lists the libraries of every Language.
 func Libraries() []Library {
 	one := func(o func() cel.EnvOption) func() []cel.EnvOption {
 		return func() []cel.EnvOption { return []cel.EnvOption{o()} }
@@ -54,8 +54,8 @@ func Libraries() []Library {
 	}
 }
 
-// Names lists the library's functions and macros as they are written, sorted: "size()", ".sum()" for what is called on a value.
-// Operators are left out.
+// Names lists the library's functions and macros as an author writes them, sorted. Examples are "size()", and ".sum()" for a method.
+// Operators are omitted.
 func (l Library) Names() ([]string, error) {
 	env, err := cel.NewCustomEnv(l.options()...)
 	if err != nil {

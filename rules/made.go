@@ -13,16 +13,16 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// mostPrecision is how many digits a format may ask for.
+// mostPrecision is the maximum number of digits that a format may request.
 const mostPrecision = 100
 
-// mostMade is how long a string, and how many elements a list may become that a function makes, whatever its arguments are:
-// expressions read texts of any length.
+// mostMade is the maximum length of a string, and the maximum number of elements of a list, that a function may create. The limit does not
+// depend on the arguments, because expressions read strings of any length.
 const mostMade = 1 << 20
 
 const listsRange = "lists.range"
 
-// makers say of functions whose results are larger than all of their arguments together how large one will be.
+// makers returns functions whose results can be larger than all their arguments together. For each it computes the size of the result.
 func makers() map[string]func(args []ref.Val) int64 {
 	return map[string]func(args []ref.Val) int64{
 		"join": joinedLength, "replace": replacedLength,
@@ -38,7 +38,7 @@ func makers() map[string]func(args []ref.Val) int64 {
 	}
 }
 
-// tooLarge is the error of a result that would be, nil where it would not.
+// tooLarge returns the error for a result that would be too large, or nil.
 func tooLarge(function string, size int64) ref.Val {
 	if size <= mostMade {
 		return nil
@@ -46,7 +46,8 @@ func tooLarge(function string, size int64) ref.Val {
 	return OverBudget("%d characters or elements in one value: %s would make more", mostMade, function)
 }
 
-// bounds gives the error of a call that would make too much or take too long, nil where it would not; nil: the function does neither.
+// bounds returns a check of a function's arguments. The check returns an error if the call would create too much or take too long. bounds
+// returns nil if the function can do neither.
 func bounds(function string) func(args []ref.Val) ref.Val {
 	if size := makers()[function]; size != nil {
 		return func(args []ref.Val) ref.Val { return tooLarge(function, size(args)) }
@@ -95,7 +96,7 @@ func replacedLength(args []ref.Val) int64 {
 	return int64(len(texts[0])) + times*int64(len(texts[2])-len(texts[1]))
 }
 
-// bounded is a function whose arguments are looked at before it is called.
+// bounded wraps a function so that its arguments are checked before each call.
 func bounded(f *functions.Overload, bounds func(args []ref.Val) ref.Val) *functions.Overload {
 	call := func(args ...ref.Val) ref.Val {
 		if err := bounds(args); err != nil {
@@ -106,7 +107,7 @@ func bounded(f *functions.Overload, bounds func(args []ref.Val) ref.Val) *functi
 	return &functions.Overload{Operator: f.Operator, OperandTrait: f.OperandTrait, Function: call}
 }
 
-// boundedCalls has cel-go look likewise.
+// boundedCalls makes cel-go perform the same check.
 type boundedCalls struct{ lang *Language }
 
 // CompileOptions implements cel.Library.
@@ -114,7 +115,7 @@ func (boundedCalls) CompileOptions() []cel.EnvOption { return nil }
 
 // ProgramOptions implements cel.Library.
 func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
-	// What findAll takes goes by the text, with a constant pattern, too.
+	// The cost of findAll depends on the text, even if the pattern is constant.
 	asItIs := &interpreter.RegexOptimization{Function: "findAll", RegexIndex: 1, Factory: func(call interpreter.InterpretableCall,
 		pattern string,
 	) (interpreter.InterpretableCall, error) {
@@ -137,7 +138,7 @@ func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
 	}
 }
 
-// boundedCall is such a call as cel-go has it.
+// boundedCall is a call with this check, in the form that cel-go runs.
 type boundedCall struct {
 	interpreter.InterpretableCall
 	c Callee
@@ -162,22 +163,22 @@ func (b *boundedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return b.c.F.Function(values...)
 }
 
-// exceeds is how the text of every such error begins.
+// exceeds is the prefix of every error about an exceeded budget.
 const exceeds = "exceeded its budget of "
 
-// OverBudget is the error of what is over its budget, or would be.
+// OverBudget returns the error for an evaluation that exceeds its budget, or would exceed it.
 func OverBudget(format string, args ...any) ref.Val { return types.NewErr(exceeds+format, args...) }
 
-// Exceeded says whether an error is that of an exceeded budget.
+// Exceeded reports whether an error states that a budget was exceeded.
 func Exceeded(err ref.Val) bool {
 	e, ok := err.(*types.Err)
 	return ok && len(e.String()) > len(exceeds) && e.String()[:len(exceeds)] == exceeds
 }
 
-// panicked is how the text of every error begins that a panic became. cel-go uses the same words.
+// panicked is the prefix of every error that was a panic. cel-go uses the same words.
 const panicked = "internal error: "
 
-// Panic is the error that a recovered panic of an evaluation becomes.
+// Panic converts the recovered panic of an evaluation into an error.
 func Panic(failure any) ref.Val { return types.NewErr(panicked+"%v", failure) }
 
 // Panicked reports whether an error is a recovered panic.
@@ -186,7 +187,7 @@ func Panicked(err ref.Val) bool {
 	return ok && strings.HasPrefix(e.String(), panicked)
 }
 
-// Apply calls a function in the form that it has.
+// Apply calls a function through whichever of its forms is set.
 func Apply(f *functions.Overload, args []ref.Val) ref.Val {
 	switch {
 	case len(args) == 1 && f.Unary != nil:

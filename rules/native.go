@@ -5,36 +5,36 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Roots is an Activation that knows the roots of its language by number, which is faster than by name: the number is the
-// root's place in Vocabulary.Roots. Root gives nil where the root is not known by number, or not now.
+// Roots is an Activation that also finds roots by number, which is faster than by name. The number is the root's index in Vocabulary.Roots.
+// Root returns nil if the root has no number or is not available now.
 type Roots interface {
 	cel.Activation
 	Root(number int) any
 }
 
-// Rows is Roots of which one root, Vocabulary.Row, stands for one row of a table after the other.
+// Rows is a Roots in which one root, Vocabulary.Row, stands for each row of a table in turn.
 type Rows interface {
 	Roots
-	// Point makes that root stand for a row.
+	// Point sets the row that the root stands for.
 	Point(row int32)
 }
 
-// Source is where an argument of a function comes from, in a column.
+// Source states where a function gets an argument from when it computes a column.
 type Source struct {
-	// Value is what it is for every row; nil: it differs.
+	// Value is the value for every row, or nil if it differs between rows.
 	Value ref.Val
-	// Row says that it is the row's object itself, Member that it is that member of the object.
+	// Row is true if the argument is the row's object. Member is set if the argument is that member of the object.
 	Row    bool
 	Member *Member
 }
 
-// Native is an overload in forms that take no list of arguments and give a result without a box. Each may be nil, and
-// gives what Eval gives; false says that Eval is to be asked, be it for an error only.
+// Native contains forms of an overload that take separate arguments and return an unboxed result. Each form may be nil, and returns the
+// same value as Eval. If ok is false, the caller must call Eval, which may also return an error.
 type Native struct {
 	Bool   func(a, b, c ref.Val) (x, ok bool)
 	Int    func(a, b, c ref.Val) (x int64, ok bool)
 	Double func(a, b, c ref.Val) (x float64, ok bool)
-	// Bools, Ints and Doubles compute many rows at once, out[i] for rows[i].
+	// Bools, Ints and Doubles compute many rows at once: out[i] belongs to rows[i].
 	Bools   func(t Rows, args []Source, rows []int32, out []bool) bool
 	Ints    func(t Rows, args []Source, rows []int32, out []int64) bool
 	Doubles func(t Rows, args []Source, rows []int32, out []float64) bool

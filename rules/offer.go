@@ -10,14 +10,14 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// With declares more roots.
+// With returns a scope with more roots.
 func (s *Scope) With(more map[string]*cel.Type) (*Scope, error) {
 	roots := maps.Clone(s.roots)
 	maps.Copy(roots, more)
 	return s.lang.Scope(roots, slices.Collect(maps.Values(s.objects))...)
 }
 
-// TypeOf is the type of an expression, nil where that has a mistake.
+// TypeOf returns the type of an expression, or nil if the expression has a mistake.
 func (s *Scope) TypeOf(text string) *cel.Type {
 	checked, issues := s.env.Compile(text)
 	if issues.Err() != nil {
@@ -26,7 +26,7 @@ func (s *Scope) TypeOf(text string) *cel.Type {
 	return checked.OutputType()
 }
 
-// Fields lists the members of a type that an author can write, none where it has no declared ones.
+// Fields lists the members of a type that an author can write. It returns none if the type has no declared members.
 func (s *Scope) Fields(t *cel.Type) []*Member {
 	o := s.ObjectOf(t)
 	if o == nil {
@@ -38,16 +38,17 @@ func (s *Scope) Fields(t *cel.Type) []*Member {
 // Call is a function or a macro as an author calls it.
 type Call struct {
 	Name string
-	// Doc says what it computes; "" where nobody says so.
+	// Doc describes what the call computes; "" means that no description exists.
 	Doc string
-	// Signatures are its forms; of a macro one with its arguments.
+	// Signatures are its forms. A macro has one signature, with its arguments.
 	Signatures []string
 	Macro      bool
-	// Overloads are those of the vocabulary, which say what they read and cost.
+	// Overloads are the overloads of the vocabulary, with what they read and cost.
 	Overloads []Overload
 }
 
-// Calls lists what can be called on a value of a type, and with nil what is called by itself, by name.
+// Calls lists the functions and macros that can be called on a value of a type. If on is nil, it lists those that are called without a
+// receiver. The list is sorted by name.
 func (s *Scope) Calls(on *cel.Type) []Call {
 	out := map[string]Call{}
 	for name, f := range s.env.Functions() {
@@ -69,7 +70,7 @@ func (s *Scope) Calls(on *cel.Type) []Call {
 	return sorted
 }
 
-// CallNamed finds the function or macro of a name, with all its forms, whatever it is called on.
+// CallNamed finds a function or macro by name, with all its forms, for any receiver.
 func (s *Scope) CallNamed(name string) (Call, bool) {
 	if f := s.env.Functions()[name]; f != nil && isWritten(name) {
 		c := Call{Name: name, Doc: f.Description()}
@@ -89,7 +90,7 @@ func (s *Scope) CallNamed(name string) (Call, bool) {
 	return Call{}, false
 }
 
-// call is a function with those of its forms that are called on a type.
+// call returns a function with the forms that can be called on a type.
 func (s *Scope) call(name, doc string, on *cel.Type) Call {
 	c := Call{Name: name, Doc: doc}
 	if !isWritten(name) {
@@ -105,7 +106,7 @@ func (s *Scope) call(name, doc string, on *cel.Type) Call {
 	return c
 }
 
-// signature leaves out what the author does not write.
+// signature formats a signature without the argument that the author does not write.
 func (s *Scope) signature(name, id string, member bool, args []*cel.Type, result *cel.Type) string {
 	o := &Overload{ID: id, Member: member, Args: args, Result: result}
 	if f := s.lang.functions[name]; f != nil && f.Root != "" && len(args) > 0 {
@@ -114,7 +115,7 @@ func (s *Scope) signature(name, id string, member bool, args []*cel.Type, result
 	return o.Signature(name)
 }
 
-// isWritten says whether a function is called by its name, and is no operator or helper of a macro's.
+// isWritten reports whether an author calls the function by its name. Operators and helpers of macros are not called by name.
 func isWritten(name string) bool {
 	return !strings.ContainsAny(name, "@!?") && !strings.HasPrefix(name, "_") && !strings.HasPrefix(name, "-") && name != "in" &&
 		name != "optional_type" && !strings.HasPrefix(name, "math.@")
@@ -146,8 +147,8 @@ func macroCall(m cel.Macro) Call {
 	return c
 }
 
-// macroOf says whether a macro is called on a type, or with nil by itself. Those on a value go through lists and maps, but for
-// those of optionals.
+// macroOf reports whether a macro can be called on a type, or without a receiver if on is nil. Macros on a value work on lists and maps,
+// except the macros of optionals.
 func macroOf(m cel.Macro, on *cel.Type) bool {
 	name := m.Function()
 	byItself := !m.IsReceiverStyle() || name == "least" || name == "greatest"
@@ -160,7 +161,7 @@ func macroOf(m cel.Macro, on *cel.Type) bool {
 	return on.Kind() == types.ListKind || on.Kind() == types.MapKind
 }
 
-// fits says whether a value of a type may stand where one of another is wanted.
+// fits reports whether a value of type got is acceptable for the type want.
 func fits(want, got *cel.Type) bool {
 	if want.Kind() == types.TypeParamKind || want.Kind() == types.DynKind || want.Kind() == types.AnyKind {
 		return true

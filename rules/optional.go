@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// optionalFields reports fields of objects that are read by .? or through an optional. CEL looks for them in
-// maps and messages only, and would find none, whatever the field holds.
+// optionalFields reports fields of objects that are read with .? or through an optional. CEL looks for optional fields only in maps and
+// messages. In an object it would find no field, whatever the field contains.
 func (s *Scope) optionalFields(text source.Text, a *ast.AST) source.Issues {
 	var out source.Issues
 	visit := func(e ast.Expr) {
@@ -44,7 +44,7 @@ func (s *Scope) optionalFields(text source.Text, a *ast.AST) source.Issues {
 	return out
 }
 
-// optionalRead gives the operand and the field of a read that may be of an optional field; nil if it is none.
+// optionalRead returns the operand and the field of a possible read of an optional field, or nil for other expressions.
 func optionalRead(e ast.Expr) (operand ast.Expr, field string) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -53,7 +53,7 @@ func optionalRead(e ast.Expr) (operand ast.Expr, field string) {
 		if c := e.AsCall(); c.FunctionName() == operators.OptSelect {
 			return c.Args()[0], constant(c.Args()[1])
 		}
-	default: // reads nothing itself
+	default: // it reads nothing itself
 	}
 	return nil, ""
 }

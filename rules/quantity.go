@@ -10,7 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/decode"
 )
 
-// quantities are Kubernetes' library, but for how a text is read: Kubernetes takes hours over some that a label may have.
+// quantities returns Kubernetes' library with another parser for texts: Kubernetes' parser needs hours for some texts that a label may
+// contain.
 func quantities() []cel.EnvOption {
 	text := []*cel.Type{cel.StringType}
 	return []cel.EnvOption{

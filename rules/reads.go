@@ -16,26 +16,26 @@ import (
 // Step is one step of a path through declared members.
 type Step struct {
 	Member *Member
-	// Each says that the path goes on with every element of the list.
+	// Each states that the path continues with every element of the list.
 	Each bool
 }
 
-// Read is one thing that an expression reads: a path from a root through declared members.
+// Read is one input of an expression: a path from a root through declared members.
 type Read struct {
 	Root  string
 	Steps []Step
-	// Key is set where one constant key of a map, or one dimension, is read.
+	// Key is set if only one constant key of a map, or one resource dimension, is read.
 	Key     string
 	Changes Changes
-	// Type of what is read.
+	// Type is the type of the value at the end of the path.
 	Type *cel.Type
-	// Through says that it is read only on the way to a computed member, which is itself in the set.
+	// Through states that the value is read only on the way to a computed member, which is itself in the set.
 	Through bool
-	// Told is set on a read of the time if only computed members read it that report when it changes them (Member.Tells).
+	// Told is true for a read of the time if only computed members read it that report when time changes them (Member.Tells).
 	Told bool
 }
 
-// String writes the path as an author would: node.labels["zone"], job.roles[].min.
+// String formats the path as an author writes it: node.labels["zone"], job.roles[].min.
 func (r Read) String() string {
 	var b strings.Builder
 	b.WriteString(r.Root)
@@ -51,10 +51,10 @@ func (r Read) String() string {
 	return b.String()
 }
 
-// Reads is a set of reads, sorted by their text.
+// Reads is a set of reads, sorted by their text form.
 type Reads struct {
 	All []Read
-	// Counted says that to evaluate it counts what that uses (Expr.Metered): the expression itself, or a variable that it reads.
+	// Counted states that the evaluation counts its cost (Expr.Metered), for the expression itself or for a variable that it reads.
 	Counted bool
 }
 
@@ -70,7 +70,7 @@ func (r *Reads) add(read Read) {
 	r.All[i].Changes = max(r.All[i].Changes, read.Changes)
 }
 
-// Add puts all of other into r.
+// Add adds all reads of other to r.
 func (r *Reads) Add(other *Reads) {
 	if other == nil {
 		return
@@ -81,7 +81,7 @@ func (r *Reads) Add(other *Reads) {
 	r.Counted = r.Counted || other.Counted
 }
 
-// Changes is how often anything that is read changes.
+// Changes returns how often the most volatile of the inputs changes.
 func (r *Reads) Changes() Changes {
 	c := Static
 	for _, read := range r.All {
@@ -102,7 +102,7 @@ func (r *Reads) Roots() []string {
 	return out
 }
 
-// Only says whether nothing but the named roots is read.
+// Only reports whether the set reads no roots other than the named ones.
 func (r *Reads) Only(roots ...string) bool {
 	for _, read := range r.All {
 		if !slices.Contains(roots, read.Root) {
@@ -112,7 +112,7 @@ func (r *Reads) Only(roots ...string) bool {
 	return true
 }
 
-// Strings lists the reads as text.
+// Strings returns the reads in text form.
 func (r *Reads) Strings() []string {
 	var out []string
 	for _, read := range r.All {
@@ -121,15 +121,15 @@ func (r *Reads) Strings() []string {
 	return out
 }
 
-// reader walks a checked expression.
+// reader traverses a checked expression and collects its reads.
 type reader struct {
 	scope *Scope
 	ast   *ast.AST
 	reads Reads
 }
 
-// Reads derives what a part of a checked expression reads. Ends are the paths that the value itself may be, for those who read on
-// from it.
+// Reads derives what a part of a checked expression reads. Ends are the paths that can be the value of the part, for callers that read on
+// from the value.
 func (s *Scope) Reads(a *ast.AST, e ast.Expr) (reads *Reads, ends []Read) {
 	r := &reader{scope: s, ast: a}
 	ends = r.open(e, nil)
@@ -137,7 +137,7 @@ func (s *Scope) Reads(a *ast.AST, e ast.Expr) (reads *Reads, ends []Read) {
 	return &r.reads, ends
 }
 
-// ReadsNow says whether a part reads the time.
+// ReadsNow reports whether a part reads the time.
 func (s *Scope) ReadsNow(a *ast.AST, e ast.Expr) bool {
 	reads, _ := s.Reads(a, e)
 	return reads.now()
@@ -147,7 +147,7 @@ func (r *Reads) now() bool {
 	return slices.ContainsFunc(r.All, func(read Read) bool { return read.Root == "now" && !read.Told })
 }
 
-// Declared lists what the functions that a call may be of are declared to read.
+// Declared lists the declared reads of all overloads that a call may use.
 func (s *Scope) Declared(a *ast.AST, call ast.Expr) []string {
 	r := &reader{scope: s, ast: a}
 	return r.declared(call.ID())
@@ -159,8 +159,8 @@ func (r *reader) close(paths []Read) {
 	}
 }
 
-// open gives the paths that the value of e may be; what e reads on the way to other
-// values is recorded. The caller either goes on along the paths, or closes them.
+// open returns the paths that can be the value of e, and records what e reads on the way to other values. The caller must continue along
+// the paths or close them.
 func (r *reader) open(e ast.Expr, bound map[string][]Read) []Read {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -201,7 +201,8 @@ func (r *reader) open(e ast.Expr, bound map[string][]Read) []Read {
 	return nil
 }
 
-// extend goes one member on. A computed member is replaced by what it reads; what is read of its value follows from there.
+// extend follows a path by one more member. It replaces a computed member with what the member reads. Reads of the member's value continue
+// from there.
 func (r *reader) extend(paths []Read, t *cel.Type, field string) []Read {
 	object := r.scope.ObjectOf(t)
 	if object == nil || object.Leaf {
@@ -232,7 +233,7 @@ func (r *reader) extend(paths []Read, t *cel.Type, field string) []Read {
 	return out
 }
 
-// expand records what a computed member reads, seen from where its owner stands.
+// expand records what a computed member reads, as paths that start at the owner.
 func (r *reader) expand(owner Read, m *Member, self Read) {
 	for _, read := range m.Reads.All {
 		if read.Root == m.Own {
@@ -246,7 +247,7 @@ func (r *reader) expand(owner Read, m *Member, self Read) {
 	}
 	if m.Own != "" {
 		r.reads.add(self)
-		return // it is read from its memo
+		return // its value is memoized
 	}
 	r.reads.Counted = r.reads.Counted || m.Reads.Counted
 }
@@ -291,8 +292,8 @@ func (r *reader) call(e ast.Expr, bound map[string][]Read) []Read {
 	return nil
 }
 
-// passed gives the paths of the objects that a general function hands on, as reverse and slice hand on the elements of
-// their list.
+// passed returns the paths of the objects that a general function returns from its arguments. For example, reverse and slice return
+// elements of their list.
 func (r *reader) passed(result *cel.Type, args []ast.Expr, open [][]Read) []Read {
 	of := r.scope.elementOf(result)
 	if of == nil {
@@ -313,7 +314,7 @@ func (r *reader) passed(result *cel.Type, args []ast.Expr, open [][]Read) []Read
 	return out
 }
 
-// declared gives what the overloads of a call say they read, nil if they say nothing.
+// declared returns the declared reads of the overloads of a call, or nil if they declare none.
 func (r *reader) declared(id int64) []string {
 	var out []string
 	for _, overload := range r.ast.GetOverloadIDs(id) {
@@ -324,7 +325,7 @@ func (r *reader) declared(id int64) []string {
 	return out
 }
 
-// through records what a function reads of its arguments; arguments that it does not name are read whole.
+// through records what a function reads of its arguments. Arguments that the function does not name are read whole.
 func (r *reader) through(declared []string, args []ast.Expr, open [][]Read) {
 	named := make([]bool, len(args))
 	for _, text := range declared {
@@ -351,7 +352,7 @@ func (r *reader) through(declared []string, args []ast.Expr, open [][]Read) {
 	}
 }
 
-// along is extend, through the elements of a list if need be.
+// along does the same as extend, and also goes through the elements of a list.
 func (r *reader) along(paths []Read, t *cel.Type, field string) ([]Read, *cel.Type) {
 	if t.Kind() == types.ListKind {
 		paths, t = each(paths, t), t.Parameters()[0]
@@ -388,7 +389,7 @@ func (r *reader) index(args []ast.Expr, bound map[string][]Read) []Read {
 	return keyed(paths, constant(args[1]))
 }
 
-// each goes on with the elements of lists.
+// each continues the paths with the elements of lists.
 func each(paths []Read, t *cel.Type) []Read {
 	out := slices.Clone(paths)
 	for i := range out {
@@ -410,7 +411,7 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 	maps.Copy(inner, bound)
 	inner[c.AccuVar()], inner[c.IterVar()] = nil, nil
 	if r.scope.elementOf(r.ast.GetType(c.AccuInit().ID())) != nil {
-		inner[c.AccuVar()] = r.open(c.AccuInit(), bound) // a value that is given a name, as optMap does
+		inner[c.AccuVar()] = r.open(c.AccuInit(), bound) // a value that a macro such as optMap binds to a name
 	}
 	if t.Kind() == types.ListKind {
 		elements := c.IterVar()
@@ -432,14 +433,14 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 			r.close(open)
 		}
 		if of != nil && r.scope.elementOf(r.ast.GetType(x.ID())) == of {
-			made = append(made, open...) // the objects that it picks, or finds by way of the range's
+			made = append(made, open...) // the objects that it selects, or finds through objects of the range
 		}
 	}
 	return made
 }
 
-// NowParts finds the largest parts of an expression that read now, and nothing else. moving says
-// that now is also read where it mixes with the elements of a comprehension.
+// NowParts returns the largest parts of an expression that read now and nothing else. moving reports whether now is also read together with
+// the elements of a comprehension.
 func (s *Scope) NowParts(a *ast.AST, e ast.Expr) (parts []ast.Expr, moving bool) {
 	reads, _ := s.Reads(a, e)
 	if !reads.now() {
@@ -456,5 +457,5 @@ func (s *Scope) NowParts(a *ast.AST, e ast.Expr) (parts []ast.Expr, moving bool)
 		p, m := s.NowParts(a, child)
 		parts, moving = append(parts, p...), moving || m
 	}
-	return parts, moving || len(parts) == 0 // a computed member reads it
+	return parts, moving || len(parts) == 0 // a computed member reads the time
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Searchers say how many steps functions take that look for one of their arguments in another, so that it goes by the product of
-// their lengths.
+// Searchers returns functions that search for one argument in another, so that their cost grows with the product of the two lengths. Each
+// entry computes the number of steps.
 func Searchers() map[string]func(args []ref.Val) int64 {
 	return map[string]func(args []ref.Val) int64{
 		"matches": patternSteps, "find": patternSteps, "findAll": findAllSteps, "indexOf": indexSteps, "lastIndexOf": indexSteps,
 	}
 }
 
-// patternSteps are those of making a pattern, and of going through a text with it once: with all of its states, of which CEL takes
-// four to be one step.
+// patternSteps returns the steps to compile a pattern and to run it over a text once. Each character visits all states of the pattern. CEL
+// counts four states as one step.
 func patternSteps(args []ref.Val) int64 {
 	pattern, _ := args[1].(types.String)
 	states := statesOf(string(pattern))
 	return states + Walked(args[0], mostMade)*(states/4+1)
 }
 
-// findAllSteps are those of finding each match. The text behind a match is gone through again where the pattern may have looked
-// further than the match goes: a.*b|a does in a text of a alone.
+// findAllSteps returns the steps to find every match. The text after a match is searched again if the pattern may look beyond the end of
+// the match. For example, a.*b|a does this in a text that consists of a only.
 func findAllSteps(args []ref.Val) int64 {
 	pattern, _ := args[1].(types.String)
 	times := int64(1)
@@ -44,14 +44,14 @@ func findAllSteps(args []ref.Val) int64 {
 
 func looksFurther(pattern string) bool { return strings.ContainsAny(pattern, "|*?{") }
 
-// statesOf is how large a pattern is with its repetitions written out.
+// statesOf returns the size of a pattern with its repetitions written out.
 func statesOf(pattern string) int64 {
 	if !strings.Contains(pattern, "{") {
 		return int64(len(pattern))
 	}
 	p, err := patterns.Parse(pattern, patterns.Perl)
 	if err != nil {
-		return int64(len(pattern)) // it is none, which whoever makes it says
+		return int64(len(pattern)) // the pattern is invalid, which its compiler reports
 	}
 	return statesIn(p)
 }
@@ -67,7 +67,7 @@ func statesIn(p *patterns.Regexp) int64 {
 	return sum
 }
 
-// indexSteps are those of looking for a text at each place of another, or for an element in a list.
+// indexSteps returns the steps to search for a text at each position of another text, or for an element in a list.
 func indexSteps(args []ref.Val) int64 {
 	if _, ok := args[0].(types.String); !ok {
 		return Walked(args[0], mostMade)
@@ -75,7 +75,7 @@ func indexSteps(args []ref.Val) int64 {
 	return Walked(args[0], mostMade) + lengthOf(args[0])*lengthOf(args[1])/charsPerStep
 }
 
-// multiplies says that what a call takes goes by the product of lengths of which none is written out.
+// multiplies reports whether the cost of a call grows with a product of lengths that are not literals.
 func multiplies(e ast.Expr) bool {
 	c, args := e.AsCall(), ArgumentsOf(e.AsCall())
 	switch name := c.FunctionName(); {
@@ -88,7 +88,7 @@ func multiplies(e ast.Expr) bool {
 	}
 }
 
-// writtenOut says that a value is written out.
+// writtenOut reports whether a value is a literal.
 func writtenOut(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind:

@@ -12,17 +12,17 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// Size is how large a value may become: of a string or bytes how long, of a list or a map how many elements, and how large
-// these. nil: a number, an object or the like.
+// Size is the maximum size of a value: the length of a string or bytes, or the number of elements of a list or a map and their sizes. It is
+// nil for a number, an object and similar values.
 type Size struct {
 	most     uint64
-	of, keys *Size // of a list's elements, of a map's values and its keys
+	of, keys *Size // of a list's elements; of a map's values and keys
 }
 
-// defaultBound is how large things are taken to be of which nothing is known before there is a cluster.
+// defaultBound is the assumed size of a value if nothing is known about it because no cluster exists yet.
 const defaultBound = 64
 
-// guess is the size of a value of which only the type is known.
+// guess returns the assumed size of a value if only its type is known.
 func guess(t *cel.Type) *Size {
 	if t == nil {
 		return nil
@@ -42,7 +42,7 @@ func guess(t *cel.Type) *Size {
 	return nil
 }
 
-// length is how many elements or characters there may be, 0 of what has none.
+// length returns the maximum number of elements or characters, or 0 for a value without a length.
 func (z *Size) length() uint64 {
 	if z == nil {
 		return 0
@@ -57,10 +57,10 @@ func (z *Size) element() *Size {
 	return z.of
 }
 
-// charsPerStep is how many characters are gone through in the time that one operation takes, as CEL counts.
+// charsPerStep is the number of characters that CEL counts as one operation.
 const charsPerStep = 10
 
-// walk is how many steps it takes to go through all of a value.
+// walk returns how many steps a traversal of the whole value needs.
 func (z *Size) walk() uint64 {
 	switch {
 	case z == nil:
@@ -75,7 +75,7 @@ func (z *Size) walk() uint64 {
 	return plusOf(1, timesOf(z.most, each))
 }
 
-// plusOf and timesOf stay at the largest number.
+// plusOf adds two numbers; timesOf multiplies them. On overflow both return the largest number.
 func plusOf(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
@@ -90,7 +90,7 @@ func timesOf(a, b uint64) uint64 {
 	return a * b
 }
 
-// larger is a size that holds either.
+// larger returns a size that is sufficient for both values.
 func larger(a, b *Size) *Size {
 	switch {
 	case a == nil:
@@ -101,7 +101,7 @@ func larger(a, b *Size) *Size {
 	return &Size{most: max(a.most, b.most), of: larger(a.of, b.of), keys: larger(a.keys, b.keys)}
 }
 
-// joined is the size of two strings or lists one after the other.
+// joined returns the size of two strings or lists after concatenation.
 func joined(a, b *Size) *Size {
 	out := larger(a, b)
 	if out == nil {
@@ -110,7 +110,7 @@ func joined(a, b *Size) *Size {
 	return &Size{most: plusOf(a.length(), b.length()), of: out.of, keys: out.keys}
 }
 
-// sizer finds how large the value of every part of an expression may become.
+// sizer computes the maximum size of every part of an expression.
 type sizer struct {
 	scope  *Scope
 	ast    *ast.AST
@@ -170,7 +170,7 @@ func (z *sizer) computed(e ast.Expr) *Size {
 	return nil
 }
 
-// ident is the size of a variable of a loop around, or of a root.
+// ident returns the size of a loop variable or of a root.
 func (z *sizer) ident(name string, t *cel.Type) *Size {
 	for _, locals := range slices.Backward(z.locals) {
 		if local, ok := locals[name]; ok {
@@ -202,7 +202,7 @@ func (z *sizer) member(sel ast.SelectExpr, t *cel.Type) *Size {
 	return out
 }
 
-// sizeIn is the size of a value that is known.
+// sizeIn returns the size of a known value.
 func sizeIn(v ref.Val) *Size {
 	switch v := v.(type) {
 	case types.String:
@@ -226,7 +226,7 @@ func sizeIn(v ref.Val) *Size {
 	return nil
 }
 
-// loop is the size of what a loop gives. What it builds grows by as much in each turn: macros make no others.
+// loop returns the size of the result of a loop. The result grows by the same amount in each turn, because macros create no other loops.
 func (z *sizer) loop(c ast.ComprehensionExpr) *Size {
 	over, start := z.size(c.IterRange()), z.size(c.AccuInit())
 	locals := map[string]*Size{c.AccuVar(): start, c.IterVar(): over.element()}
@@ -253,7 +253,7 @@ func (z *sizer) loop(c ast.ComprehensionExpr) *Size {
 	return out
 }
 
-// callSize is the size of what a function gives; args has all of its arguments, the target of a method first.
+// callSize returns the size of a function's result. args contains all arguments, with the receiver of a method first.
 func callSize(c ast.CallExpr, args []*Size, t *cel.Type) *Size {
 	first, second := argument(args, 0), argument(args, 1)
 	switch c.FunctionName() {
@@ -295,7 +295,7 @@ func argument(args []*Size, i int) *Size {
 	return nil
 }
 
-// growing is the size of what a function gives that may make more than it was given; nil: it is no such function.
+// growing returns the size of the result of a function whose result can be larger than its input. It returns nil for other functions.
 func growing(c ast.CallExpr, first, second, third *Size) *Size {
 	switch c.FunctionName() {
 	case "string", "bytes":
@@ -331,7 +331,7 @@ func keysIn(z *Size) *Size {
 	return z.keys
 }
 
-// insertedOf is how many entries are put into a map: one, or those of another map.
+// insertedOf returns how many entries are inserted into a map: one, or all entries of another map.
 func insertedOf(args []*Size) uint64 {
 	if len(args) == 2 {
 		return args[1].length()
@@ -339,7 +339,7 @@ func insertedOf(args []*Size) uint64 {
 	return 1
 }
 
-// replacements is how often something may be replaced in a string.
+// replacements returns the maximum number of replacements in a string.
 func replacements(c ast.CallExpr, in *Size) uint64 {
 	times := plusOf(1, in.length())
 	if old := StringLiteral(c.Args()[0]); old != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// ArgumentsOf lists the arguments of a call, what a method is called on first.
+// ArgumentsOf lists the arguments of a call, with the receiver of a method first.
 func ArgumentsOf(c ast.CallExpr) []ast.Expr {
 	if c.IsMemberFunction() {
 		return append([]ast.Expr{c.Target()}, c.Args()...)
@@ -15,7 +15,7 @@ func ArgumentsOf(c ast.CallExpr) []ast.Expr {
 	return c.Args()
 }
 
-// StringLiteral is the string that an expression is written as, else "".
+// StringLiteral returns the value of a string literal, or "" for any other expression.
 func StringLiteral(e ast.Expr) string {
 	if e.Kind() != ast.LiteralKind {
 		return ""
@@ -33,7 +33,7 @@ func constant(e ast.Expr) string {
 	return ""
 }
 
-// Children are the parts that an expression is directly made of, nil where it is none of these forms.
+// Children returns the direct parts of an expression, or nil if the expression has none of these forms.
 func Children(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
 	case ast.SelectKind:

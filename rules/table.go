@@ -8,28 +8,28 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Section is the shape of one section of a table: which keys its rows may carry.
+// Section is the shape of one section of a table: the keys that its rows may have.
 type Section struct {
 	Name string
 	// Expression is the key of a row's main expression: "expression", or "by" for a sort key.
 	Expression string
-	// Keys are the further keys that make sense here, besides name, description, when, reason, message and onError.
+	// Keys are the additional keys of this section, besides name, description, when, reason, message and onError.
 	Keys []string
 }
 
 // AttributeFunction is the shape of an accounting function: its arguments, each an expression or a word.
 type AttributeFunction struct {
 	Name string
-	// Doc says what it computes.
+	// Doc describes what the function computes.
 	Doc  string
 	Args []Argument
 }
 
-// Argument of an accounting function.
+// Argument is one argument of an accounting function.
 type Argument struct {
 	Name     string
 	Optional bool
-	// Map says that the value is a mapping from names to expressions; Args has each as "argument.name".
+	// Map states that the value is a mapping from names to expressions. Args stores each as "argument.name".
 	Map bool
 	Doc string
 }
@@ -42,11 +42,11 @@ func (f AttributeFunction) argNames() []string {
 	return out
 }
 
-// Shape is all that a table may hold. It comes from the client, who knows the sites.
+// Shape describes everything that a table may contain. The client provides it because only the client knows the sites.
 type Shape struct {
 	Sections   []Section
 	Functions  []AttributeFunction
-	Owners     []string // what an attribute or a variable may be on
+	Owners     []string // types of object that can have an attribute or a variable
 	ParamTypes []string
 }
 
@@ -64,14 +64,15 @@ type Table struct {
 // Param is a typed setting of a table.
 type Param struct {
 	Name, Type, Description string
-	// Volcano is the argument of Volcano's plugin that sets it; * stands for the key of a map.
+	// Volcano is the argument of Volcano's plugin that sets this param; * stands for the key of a map.
 	Volcano string
-	// AsVolcano is what a converted configuration sets, where the default here is another behaviour than Volcano's; absent: the default.
+	// AsVolcano is the value that a converted configuration sets if the default behavior differs from Volcano's. If it is absent, the default
+	// applies.
 	AsVolcano  source.Value
 	Deprecated string
-	Default    source.Value // absent: there is none
+	Default    source.Value // absent if there is no default
 	Optional   bool
-	Min, Max   source.Value // absent: no bound
+	Min, Max   source.Value // absent if there is no bound
 	Enum       []string
 	At         source.Value
 }
@@ -79,7 +80,7 @@ type Param struct {
 // Variable is a named expression that the rows of its table share.
 type Variable struct {
 	Name       string
-	On         string // what it is memoised on; "" is once a cycle
+	On         string // the owner that it is memoized on; "" means once a cycle
 	Expression source.Text
 	At         source.Value
 }
@@ -90,13 +91,13 @@ type Attribute struct {
 	Private                       bool
 	When                          source.Text
 	Expression                    source.Text
-	// Function is the accounting function, "" where Expression says it.
+	// Function is the accounting function, or "" if Expression computes the value.
 	Function string
 	Args     map[string]source.Text
 	At       source.Value
 }
 
-// Row is one rule.
+// Row is one rule of a table as its author wrote it.
 type Row struct {
 	Name, Description, Reason string
 	Expression, When, Message source.Text
@@ -110,14 +111,14 @@ type Row struct {
 	At                        source.Value
 }
 
-// tableReader collects the issues of one table.
+// tableReader reads one table and collects its issues.
 type tableReader struct {
 	shape  Shape
 	issues *source.Issues
 }
 
-// ReadTable reads the body of a table: a mapping of params, variables, attributes and sections.
-// other names keys of v that are the caller's. All mistakes of form go to issues.
+// ReadTable reads the body of a table: a mapping of params, variables, attributes and sections. other lists the keys of v that the caller
+// reads itself. All mistakes of form are added to issues.
 func ReadTable(v source.Value, name string, shape Shape, other []string, issues *source.Issues) *Table {
 	r := &tableReader{shape, issues}
 	t := &Table{Name: name, At: v, Sections: map[string][]*Row{}}
@@ -144,10 +145,10 @@ func ReadTable(v source.Value, name string, shape Shape, other []string, issues 
 	return t
 }
 
-// unique reports names that stand twice in one list, and bad ones.
+// unique reports invalid names, and names that occur twice in one list.
 func (r *tableReader) unique(seen map[string]source.Value, name source.Value, text string) {
 	if text == "" && name.Any() != "" {
-		return // missing, or no string
+		return // it is missing or not a string, which is reported elsewhere
 	}
 	if !isName(text) {
 		*r.issues = append(*r.issues, name.Issuef("use letters, digits, - and _, and begin with a letter", "%q is not a name", text))
@@ -312,7 +313,7 @@ func (r *tableReader) attributeField(a *Attribute, f source.Field) {
 	}
 }
 
-// arguments reads those of an accounting function.
+// arguments reads the arguments of an accounting function.
 func (r *tableReader) arguments(v source.Value, shape AttributeFunction) map[string]source.Text {
 	out := map[string]source.Text{}
 	for _, arg := range v.Fields(shape.argNames(), r.issues) {
@@ -356,7 +357,7 @@ func (r *tableReader) rows(v source.Value, section Section) []*Row {
 	return out
 }
 
-// mistaken reports a row that has by for expression, or the other way round, and gives the key.
+// mistaken reports a row that has by instead of expression, or the reverse, and returns the wrong key.
 func (r *tableReader) mistaken(item source.Value, section Section) []string {
 	other := map[string]string{"expression": "by", "by": "expression"}[section.Expression]
 	for _, f := range item.Fields(nil, &source.Issues{}) {
@@ -400,10 +401,10 @@ func (r *tableReader) rowField(row *Row, f source.Field) {
 	}
 }
 
-// mostReason is how many letters a reason may have. Kubernetes has the same form for the reasons of conditions and events.
+// mostReason is the maximum length of a reason. Kubernetes requires the same form for the reasons of conditions and events.
 const mostReason = 64
 
-// reason reads the reason of a row, which programs read in conditions and events.
+// reason reads the reason of a row. Programs read it in conditions and events.
 func (r *tableReader) reason(v source.Value) string {
 	s := v.String(r.issues)
 	upper := s != "" && s[0] >= 'A' && s[0] <= 'Z'
@@ -411,7 +412,7 @@ func (r *tableReader) reason(v source.Value) string {
 		return (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (c < '0' || c > '9')
 	})
 	switch {
-	case s == "" && v.Any() != "": // missing, or no string
+	case s == "" && v.Any() != "": // it is missing or not a string, which is reported elsewhere
 	case !upper || other >= 0:
 		*r.issues = append(*r.issues, v.Issuef("write letters and digits in CamelCase, as in NotEnoughNodes; sentences belong in message",
 			"the reason %.80q is not CamelCase", s))

@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// OfValues is how many steps a function takes that goes through values; more than enough is not counted.
+// OfValues returns how many steps a function needs that traverses values. It stops counting above enough.
 func (g Growth) OfValues(values []ref.Val, enough int64) int64 {
 	sum, product := int64(0), int64(1)
 	for _, v := range values {
@@ -26,13 +26,13 @@ func (g Growth) OfValues(values []ref.Val, enough int64) int64 {
 	return sum
 }
 
-// SizeOf is how many elements or characters a value has.
+// SizeOf returns the number of elements or characters of a value.
 func SizeOf(v traits.Sizer) int64 {
 	n, _ := v.Size().(types.Int)
 	return int64(n)
 }
 
-// Walked is how many steps it takes to go through all of a value; more than enough is not counted.
+// Walked returns how many steps a traversal of a whole value needs. It stops counting above enough.
 func Walked(v ref.Val, enough int64) int64 {
 	n := int64(1)
 	switch v := v.(type) {

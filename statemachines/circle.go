@@ -23,8 +23,8 @@ const (
 
 // circles reports transitions that are true at once, and lead in a circle while the object does not change: the controllers would write its
 // status forever. It draws objects with a fixed seed, so that the same file always gives the same report. Steps that end or start work are
-// left out, because they change the object. A circle of an object as the controllers count it is an error; one that needs counts that no
-// controller writes, such as more pods than replicas, is a warning.
+// left out, because they change the object. A circle is an error if the object has counts that the controllers can write. It is a warning
+// if the counts are impossible, such as more pods than replicas.
 func (l *loader) circles(edges []edge) {
 	starts := l.loops(edges)
 	if len(starts) == 0 {
@@ -56,7 +56,7 @@ func (l *loader) circles(edges []edge) {
 	}
 }
 
-// quiet reports whether the effect of an edge leaves the object as it is, once what it asks for exists.
+// quiet reports whether the effect of an edge does not change the object, once everything that the effect requests exists.
 func (e edge) quiet() bool {
 	return e.row.do != nil && !e.row.do.kind.kills && !e.row.do.kind.restarts && !e.row.do.kind.changes
 }
@@ -76,7 +76,7 @@ func (l *loader) loops(edges []edge) []string {
 	return out
 }
 
-// circle is a way round, with the object that takes it.
+// circle is a sequence of transitions that returns to its first phase, with the object that follows it.
 type circle struct {
 	phases []string
 	rows   []edge
@@ -84,8 +84,8 @@ type circle struct {
 	vars   map[string]any
 }
 
-// follow takes the plain action again and again for an object that does not change, and returns the circle that it ends in; nil: it comes
-// to an end.
+// follow takes the plain action repeatedly for an object that does not change. It returns the circle in which this ends, or nil if it
+// reaches a phase that it does not leave.
 func (l *loader) follow(phase string, f Facts) *circle {
 	f = f.own()
 	c := &circle{phases: []string{phase}, facts: f}
@@ -103,7 +103,7 @@ func (l *loader) follow(phase string, f Facts) *circle {
 	back := len(c.rows) - 1
 	for c.phases[back] != phase {
 		if back--; back < 0 {
-			return nil // more phases than steps
+			return nil // there are more phases than steps
 		}
 	}
 	c.rows, c.phases = c.rows[back:], c.phases[back:]
@@ -111,7 +111,7 @@ func (l *loader) follow(phase string, f Facts) *circle {
 	return c
 }
 
-// way is the quiet transition that the plain action takes; false: there is none.
+// way returns the quiet transition that the plain action takes, or false.
 func (l *loader) way(phase string, f Facts) (edge, bool) {
 	r := l.m.phase(phase).answer(l.m.policies.otherwise)
 	if r == nil || !(edge{row: r}).quiet() {
@@ -135,7 +135,7 @@ func (l *loader) way(phase string, f Facts) (edge, bool) {
 	return edge{}, false
 }
 
-// own copies the objects to which a transition writes.
+// own copies the objects that a transition writes.
 func (f Facts) own() Facts {
 	if f.Job != nil {
 		job := *f.Job
@@ -148,7 +148,7 @@ func (f Facts) own() Facts {
 	return f
 }
 
-// apply writes what a transition counts and sets.
+// apply applies the counters and fields that a transition writes.
 func (f Facts) apply(e edge) {
 	if e.counts("retryCount") {
 		f.Job.Status.RetryCount++
@@ -203,7 +203,7 @@ func (c *circle) weight() int {
 	return total
 }
 
-// String writes the phases, the transitions and the inputs.
+// String returns the phases, the transitions and the inputs as a text.
 func (c *circle) String() string {
 	var rows []string
 	for _, e := range c.rows {
@@ -220,7 +220,7 @@ func (c *circle) String() string {
 	return out
 }
 
-// lookUp writes a variable and its value; "" where a path is more than a field of a root.
+// lookUp returns a variable with its value as a text, or "" if the path is not a field of a root.
 func lookUp(vars map[string]any, path string) string {
 	root, field, ok := strings.Cut(path, ".")
 	v, isView := vars[root].(*view)
@@ -255,7 +255,7 @@ func lookUp(vars map[string]any, path string) string {
 	return ""
 }
 
-// numbers are those that counts are drawn from: small ones, and those around the numbers that the guards contain.
+// numbers returns the numbers from which counts are drawn: small ones, and those near the numbers in the guards.
 func (l *loader) numbers() []int32 {
 	out := []int32{0, 1, 2, 3, 4}
 	for _, p := range l.m.phases {
@@ -290,7 +290,7 @@ func (d drawing) maybe() *int32 {
 	return new(d.number())
 }
 
-// upTo draws a count; if counted, one of at most what is left, which it takes.
+// upTo draws a count. If counted, the count is at most left, and is subtracted from left.
 func (d drawing) upTo(left *int32, counted bool) int32 {
 	if !counted {
 		return d.number()

@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// TestNoCircles searches the built-in machines for circles, which Default leaves out, within the second that a check may take.
+// TestNoCircles searches the built-in machines for circles, because Default does not. The search must take about a second.
 func TestNoCircles(t *testing.T) {
 	for _, name := range Names() {
 		text, err := shipped.ReadFile(name + ".yaml")
@@ -19,14 +19,14 @@ func TestNoCircles(t *testing.T) {
 		if _, issues := LoadFile(name+".yaml", text); len(issues) > 0 {
 			t.Errorf("%s: %s", name, issues)
 		}
-		if took := time.Since(began); took > 10*time.Second { // an alarm for a busy machine: it is some 50 ms of one core
+		if took := time.Since(began); took > 10*time.Second { // a high limit for busy machines: it takes about 50 ms of one core
 			t.Errorf("%s: the check took %s", name, took)
 		}
 	}
 }
 
-// TestCircleOfJobs takes away from the machine of jobs what excluded one of two transitions: the check states both, their circle and an
-// input that shows it. The same holds for a guard with a number that only few objects reach.
+// TestCircleOfJobs removes a condition in the machine of jobs that excluded one of two transitions. The check reports both transitions,
+// their circle and an input that shows it. A second case has a guard with a number that only few objects reach.
 func TestCircleOfJobs(t *testing.T) {
 	text, err := shipped.ReadFile("job.yaml")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestConverges draws 10,000 objects for each built-in machine, with pods, PodGroups and Jobs in every phase and with counts that no
-// controller would count. While nothing changes, the plain action changes the phase at most as often as there are phases.
+// controller can produce. While nothing changes, the plain action changes the phase at most as often as there are phases.
 func TestConverges(t *testing.T) {
 	const objects = 10_000
 	for _, name := range Names() {
@@ -42,7 +42,7 @@ func TestConverges(t *testing.T) {
 	}
 }
 
-// follow applies what an outcome counts and sets.
+// follow applies the counters and fields of an outcome.
 func follow(f Facts, o Outcome) {
 	f.Job.Status.RetryCount += int32(o.Counters["retryCount"])
 	if parent, ok := o.Set[SetParent]; ok {

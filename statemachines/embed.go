@@ -2,7 +2,7 @@ package statemachines
 
 import "embed"
 
-// shipped has the machines that Celsius comes with.
+// shipped contains the built-in machines.
 //
 //go:embed job.yaml queue.yaml cronjob.yaml jobflow.yaml
 var shipped embed.FS

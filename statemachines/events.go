@@ -19,26 +19,25 @@ type eventRow struct {
 	at                                        source.Value
 }
 
-// Event is what a change means for the lifecycle.
+// Event is the meaning of a change for the lifecycle.
 type Event struct {
-	// Request is what Action is to be asked with. Its JobUID and Version are those of the object that changed.
+	// Request is the input for Action. Its JobUID and Version are those of the changed object.
 	Request
-	// Row names the row that gave it; with the UID of the pod it is the key of a delayed event or action.
+	// Row is the name of the row that gave the event. Together with the UID of the pod it is the key of a delayed event or action.
 	Row string
-	// Since is when the cause began, where the row knows, else the time of the change: the timeout of a policy counts
-	// from it.
+	// Since is when the cause began, if the row states it. Otherwise it is the time of the change. The timeout of a policy counts from it.
 	Since time.Time
-	// Dated reports whether the row itself says when the cause began. Fact reports that the cause cannot end: the row has neither `while` nor
-	// `after`, such as that of a failed pod.
+	// Dated reports whether the row itself states when the cause began. Fact reports that the cause cannot end: the row has neither `while`
+	// nor `after`. An example is the row of a failed pod.
 	Dated, Fact bool
-	// Delayed events are due at Due, if Holds still says true then; the others have happened, and Due is zero.
+	// Delayed events happen at Due, if Holds is still true then. Other events have happened, and their Due is zero.
 	Delayed bool
 	Due     time.Time
 }
 
-// Events says what a change of a source (pod, podGroup, job, queue or command) means: of the rows without `after` the first
-// that holds, and every row with `after` that does, as a delayed event. Errors are those of guards (a *RowError):
-// the rows after it were still asked, so that the events that are returned beside an error can be used.
+// Events returns the events of a change of a source. These are the first row without `after` that is true, and every row with `after` that
+// is true, as a delayed event. An error is that of a guard (a *RowError). The rows after it were still evaluated, so the returned events
+// are valid even with an error.
 func (m *Machine) Events(source string, c Change) ([]Event, error) {
 	o, err := m.Observe(source, c.facts())
 	if err != nil {
@@ -51,7 +50,7 @@ func (c Change) facts() Facts {
 	return Facts{Job: c.Job, Queue: c.Queue, CronJob: c.CronJob, Flow: c.Flow, Now: c.Now}
 }
 
-// Observer tells what changes of one source mean among facts that stay as they are.
+// Observer derives events from changes of one source, with facts that stay the same.
 type Observer struct {
 	m      *Machine
 	source string
@@ -59,7 +58,7 @@ type Observer struct {
 	vars   roots
 }
 
-// Observe begins to tell of a source.
+// Observe returns an Observer of a source.
 func (m *Machine) Observe(source string, f Facts) (Observer, error) {
 	if _, ok := m.kind.sources[source]; !ok {
 		return Observer{}, fmt.Errorf("state machine %s: nothing happens to a %q", m.Name, source)
@@ -73,8 +72,8 @@ func (m *Machine) Observe(source string, f Facts) (Observer, error) {
 	return o, nil
 }
 
-// Calling tells of no more than what may call for another than the plain action, under a Job's policies: the first row that holds hides
-// those after it, so that all are asked up to the last that may, and none after that.
+// Calling returns an Observer with only the rows that matter for an action other than the plain action, under a Job's policies. The first
+// row that is true hides the rows after it. Therefore it keeps all rows up to the last one that may lead to another action.
 func (o Observer) Calling(p Policies) Observer {
 	last := 0
 	for i, r := range o.rows {
@@ -86,10 +85,10 @@ func (o Observer) Calling(p Policies) Observer {
 	return o
 }
 
-// Idle says that nothing will be told, whatever happens.
+// Idle reports that the Observer returns no events for any change.
 func (o Observer) Idle() bool { return len(o.rows) == 0 }
 
-// Events is that of a Machine, but that rows read the observer's job, queue and time.
+// Events does the same as Machine.Events, with the observer's job, queue and time.
 func (o Observer) Events(c Change) ([]Event, error) {
 	m, vars := o.m, o.vars
 	bindChange(vars, o.source, c)
@@ -113,8 +112,8 @@ func (o Observer) Events(c Change) ([]Event, error) {
 	return out, failed
 }
 
-// Holds says whether the cause of a delayed event or action still lasts, after a change of the same object: the row's `while`, or, of a
-// row with `after`, its guard. A cause that is a mere fact, such as a failed pod, lasts.
+// Holds reports whether the cause of a delayed event or action still lasts, after a change of the same object. It evaluates the row's
+// `while`. For a row with `after` and without `while`, it evaluates its guard. A cause that is a fact, such as a failed pod, always lasts.
 func (m *Machine) Holds(row, source string, c Change) (bool, error) {
 	for _, r := range m.events {
 		if r.name != row || r.from != source {
@@ -155,7 +154,7 @@ func (m *Machine) event(r *eventRow, vars roots, c Change) (Event, bool, error) 
 	return e, true, nil
 }
 
-// since returns when the cause of a row's event began, and whether the row dates it; else it is now.
+// since returns when the cause of a row's event began, and whether the row states it. Otherwise it returns now.
 func (m *Machine) since(r *eventRow, vars roots, now time.Time) (at time.Time, dated bool, err error) {
 	if r.since == nil {
 		return now, false, nil
@@ -165,7 +164,7 @@ func (m *Machine) since(r *eventRow, vars roots, now time.Time) (at time.Time, d
 		return v.Time, true, nil
 	case *types.Err:
 		return now, false, rowError(r.since, r.name, v)
-	default: // missing
+	default: // no value
 		return now, false, nil
 	}
 }
@@ -173,14 +172,14 @@ func (m *Machine) since(r *eventRow, vars roots, now time.Time) (at time.Time, d
 // fact reports whether the cause of the row's event cannot end.
 func (r *eventRow) fact() bool { return r.while == nil && r.after == 0 }
 
-// EventRow is what a controller needs to know of a row of events whose cause it has stored.
+// EventRow is the part of a row of events that a controller needs for a stored cause.
 type EventRow struct {
 	From, Otherwise string
 	After           time.Duration
 	Fact            bool
 }
 
-// EventRow finds a row of events by its name.
+// EventRow returns the row of events with that name.
 func (m *Machine) EventRow(name string) (EventRow, bool) {
 	for _, r := range m.events {
 		if r.name == name {

@@ -105,7 +105,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventRequest: an event carries all that Action is asked with.
+// TestEventRequest checks that an event contains the complete input for Action.
 func TestEventRequest(t *testing.T) {
 	now := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
 	p := pod("Pending")
@@ -123,7 +123,7 @@ func TestEventRequest(t *testing.T) {
 	}
 }
 
-// TestDelayedEvents: a user's own row gives an event once its cause has lasted, and names what follows.
+// TestDelayedEvents has a user's own row that gives an event once its cause has lasted, and names the action.
 func TestDelayedEvents(t *testing.T) {
 	m := edited(t, "- name: pod-changed\n", `- name: stuck
   from: pod
@@ -182,7 +182,7 @@ func TestDelayedEvents(t *testing.T) {
 		{"pod-pending", pod("Pending"), true},
 		{"pod-pending", deleting(pod("Pending")), false},
 		{"pod-pending", pod("Running"), false},
-		{"pod-failed", pod("Running"), true}, // a mere fact
+		{"pod-failed", pod("Running"), true}, // a fact
 		{"no-such-row", pod("Pending"), false},
 	} {
 		got, err := m.Holds(c.row, FromPod, Change{Now: now, Pod: c.pod, PodWas: pod("Pending")})
@@ -202,7 +202,7 @@ func TestDelayedEvents(t *testing.T) {
 	}
 }
 
-// TestEventErrors: a row that errs is told of, and does not hide the others.
+// TestEventErrors checks that a failing row is reported, and does not hide the others.
 func TestEventErrors(t *testing.T) {
 	m := edited(t, "- name: pod-running\n",
 		"- name: labelled\n  from: pod\n  when: pod.labels['x'] == 'y'\n  event: Labelled\n- name: pod-running\n")
@@ -270,14 +270,14 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}
-	// What only a Command may ask for, no policy does.
+	// A policy cannot request an action that only a Command may request.
 	q := machine(t, "queue").Action(Request{Event: "Odd"}, Policies{Job: []Policy{{Action: "CloseQueue", Events: []string{"Odd"}}}})
 	if diff := cmp.Diff(Decision{Action: "SyncQueue"}, q); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestCalling shows that what is told under a Job's policies leads to the same actions as all events do, but for the plain one.
+// TestCalling checks that the events of Calling lead to the same actions as all events, except the plain action.
 func TestCalling(t *testing.T) {
 	m := machine(t, "job")
 	events := []string{"*", "PodEvicted", "PodFailed", "TaskCompleted", "TaskFailed", "PodPending", "PodRunning", "OutOfSync", "Unknown"}

@@ -2,85 +2,84 @@ package statemachines
 
 import "time"
 
-// Facts is what guards read when a machine is asked. Only the part of the machine's own kind is read; what is nil
-// reads as empty.
+// Facts contains the inputs of guards. A machine reads only the fields of its own kind. A nil field reads as empty.
 type Facts struct {
 	Job   *Job
 	Queue *Queue
 	Flow  *Flow
-	// Parent is the queue above the Queue; nil where there is none.
+	// Parent is the parent of the Queue, or nil.
 	Parent  *Queue
 	CronJob *CronJob
-	// Now is the time of asking; Since is when the present phase was entered, zero where that is not known (then no
-	// row with `after` holds yet).
+	// Now is the present time. Since is when the present phase was entered. It is zero if that is not known. In that case no row with `after`
+	// applies.
 	Now, Since time.Time
 }
 
-// Job is a Job as guards read it: by the roots job, spec and status.
+// Job is a Job in the form that guards read through the roots job, spec and status.
 type Job struct {
 	Name, Namespace, UID, Queue string
 	Labels, Annotations         map[string]string
 	CreatedAt                   time.Time
 	Deleting                    bool
 
-	// Of the spec.
+	// Fields of the spec.
 	MinAvailable int32
 	MinSuccess   *int32
 	MaxRetry     int32
 	Tasks        []Task
 
 	Status JobStatus
-	// Pods makes the list of its pods for guards that read them; nil: there are none.
+	// Pods returns the job's pods for guards that read them; nil: the job has none.
 	Pods func() []Pod
 }
 
-// JobStatus is what is counted of a Job.
+// JobStatus contains the counts of a Job.
 type JobStatus struct {
 	Pending, Running, Succeeded, Failed, Terminating, Unknown int32
-	// MinAvailable is the size of the gang that the status was made for.
+	// MinAvailable is the size of the gang for which the status was computed.
 	MinAvailable, RetryCount, Version int32
-	// ResumeCount is how many of the restarts that RetryCount counts were resumes.
+	// ResumeCount is how many of the restarts in RetryCount were resumes.
 	ResumeCount int32
 }
 
 // Task is one task of a Job with its pods counted. A pod that is being deleted counts as terminating only.
 type Task struct {
 	Name string
-	// Replicas is how many pods are wanted; MinAvailable is nil where the author left it out.
+	// Replicas is the requested number of pods. MinAvailable is nil if the author omitted it.
 	Replicas     int32
 	MinAvailable *int32
-	// MaxRetry is how many restarts of containers make the task fail: 0 is 3, -1 is never.
+	// MaxRetry is the number of container restarts at which the task fails: 0 means 3, and -1 means never.
 	MaxRetry                                                  int32
 	Pending, Running, Succeeded, Failed, Terminating, Unknown int32
-	// Restarts is the sum over all containers, init containers too, of the task's pods that are pending or running.
+	// Restarts is the number of container restarts of the task's pods that are pending or running. Init containers count, too.
 	Restarts int32
-	// FinishedAt is when the last of its pods that have ended did so; zero while none has.
+	// FinishedAt is when the last of the finished pods ended; zero if none has ended.
 	FinishedAt time.Time
 }
 
-// Queue is a Queue as guards read it: by the roots queue and parent.
+// Queue is a Queue in the form that guards read through the roots queue and parent.
 type Queue struct {
 	Name, Parent, State string
-	// ClosedByParent says that it was closed because the queue above it was.
+	// ClosedByParent states that the queue was closed because its parent was closed.
 	ClosedByParent      bool
 	Labels, Annotations map[string]string
-	// PodGroups of the queue by phase.
+	// The number of PodGroups of the queue by phase.
 	Pending, Inqueue, Running, Unknown, Completed int32
 }
 
-// Flow is a JobFlow as guards read it: by the root flow. Jobs are counted that its spec lists, whoever else was made for it.
+// Flow is a JobFlow in the form that guards read through the root flow. Only the Jobs of the flows in its spec are counted.
 type Flow struct {
 	Name, Namespace, Phase string
 	// Retain is retain or delete.
 	Retain              string
 	Labels, Annotations map[string]string
-	// Flows is how many Jobs are wanted.
+	// Flows is the number of flows in the spec.
 	Flows int32
-	// Completed counts those that are, and those that were and are gone; Unknown those without a phase, and in any other.
+	// Completed also counts completed Jobs that were deleted. Unknown counts Jobs without a phase and in any other phase.
 	Pending, Running, Completed, Failed, Terminated, Unknown int32
 }
 
-// CronJob is a CronJob as guards read it: by the root cronJob.
+// CronJob is a CronJob in the form that guards read through the root cronJob.
 type CronJob struct {
 	Name, Namespace, ConcurrencyPolicy string
 	Suspend                            bool
@@ -89,26 +88,26 @@ type CronJob struct {
 	Labels, Annotations map[string]string
 }
 
-// MadeJob is a Job that a CronJob has made, as event rows read it.
+// MadeJob is a Job that a CronJob has created, in the form that event rows read.
 type MadeJob struct {
 	Name, Phase         string
 	Labels, Annotations map[string]string
 }
 
-// Pod is a pod of a Job, as event rows read it.
+// Pod is a pod of a Job, in the form that event rows read.
 type Pod struct {
 	Name, UID, Node     string
-	Role                string // the task that it is of
+	Role                string // the name of its task
 	Labels, Annotations map[string]string
-	// Phase is Pending, Running, Succeeded, Failed or Unknown; Reason and Message are those of the status.
+	// Phase is Pending, Running, Succeeded, Failed or Unknown. Reason and Message are those of the status.
 	Phase, Reason, Message string
 	Deleting               bool
 	CreatedAt, StartedAt   time.Time
-	// FinishedAt is when its last container ended, DeletedAt when its deletion was requested; zero where that is not known.
+	// FinishedAt is when the last container ended. DeletedAt is when the deletion was requested. They are zero if that is not known.
 	FinishedAt, DeletedAt time.Time
-	// Version is the job version that the pod was made in.
+	// Version is the job version in which the pod was created.
 	Version int32
-	// Containers are all of them: init containers first.
+	// Containers are all containers, with init containers first.
 	Containers []Container
 }
 
@@ -118,19 +117,19 @@ type Container struct {
 	Init bool
 	// ExitCode is nil unless the container has ended.
 	ExitCode *int32
-	// Waiting is why it does not run yet: ImagePullBackOff. Terminated is why it ended: OOMKilled.
+	// Waiting is why the container does not run yet, for example ImagePullBackOff. Terminated is why it ended, for example OOMKilled.
 	Waiting, Terminated string
 	Restarts            int32
 	Ready               bool
 }
 
-// PodGroup is the PodGroup of a Job, as event rows read it.
+// PodGroup is the PodGroup of a Job, in the form that event rows read.
 type PodGroup struct{ Name, Phase string }
 
-// ChangeKind says what happened to an object.
+// ChangeKind is the type of a change.
 type ChangeKind uint8
 
-// What can happen to an object.
+// The types of changes.
 const (
 	Updated ChangeKind = iota
 	Added
@@ -145,32 +144,32 @@ const (
 	FromCommand  = "command"
 )
 
-// FromQueue is where events of a Queue come from, besides FromCommand and FromPodGroup.
+// FromQueue is the source of events of a Queue, in addition to FromCommand and FromPodGroup.
 const FromQueue = "queue"
 
-// FromFlow is where events of a JobFlow come from: a change of it, of its Jobs or of their templates.
+// FromFlow is the source of events of a JobFlow: a change of the JobFlow, its Jobs or their templates.
 const FromFlow = "jobFlow"
 
-// FromSchedule is where events of a CronJob come from when a Job is due, besides FromJob.
+// FromSchedule is the source of events of a CronJob at a scheduled start. FromJob is its other source.
 const FromSchedule = "schedule"
 
-// Change is one change of an object. Only what belongs to the source need be set; what is nil reads as empty.
+// Change is one change of an object. Only the fields of its source must be set. A nil field reads as empty.
 type Change struct {
 	Kind ChangeKind
 	Now  time.Time
-	// Pod is the pod now, or as it was last seen if it was deleted; PodWas is the pod before, nil if it was added.
+	// Pod is the present pod, or its last known state if it was deleted. PodWas is the pod before the change, or nil if it was added.
 	Pod, PodWas *Pod
 	// Task is the task of the pod, with its pods counted after the change.
 	Task *Task
-	// PodGroup now and before.
+	// PodGroup and PodGroupWas are the PodGroup after and before the change.
 	PodGroup, PodGroupWas *PodGroup
-	// Job that the change belongs to, counted after the change.
+	// Job is the Job that the change belongs to, counted after the change.
 	Job   *Job
 	Queue *Queue
 	Flow  *Flow
-	// CronJob that the change belongs to, and which of its Jobs has changed.
+	// CronJob is the CronJob that the change belongs to, and MadeJob is the one of its Jobs that changed.
 	CronJob *CronJob
 	MadeJob *MadeJob
-	// Action is what a Command asks for.
+	// Action is the action that a Command requests.
 	Action string
 }

@@ -10,41 +10,41 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// kind is what the controllers offer to the machines of one name: what guards read, where events come from, which
-// effects they can bring about, and what they can count.
+// kind defines what the controllers offer to the machines of one name: the variables of guards, the sources of events, the effects, and the
+// counters.
 type kind struct {
 	roots   map[string]*cel.Type
 	sources map[string]map[string]*cel.Type
 	effects map[string]effectKind
-	// counters has what a row may count, each with facts in which nothing but it is set, as large as can be.
+	// counters are the counters that a row may increase. Each has facts in which only this counter is set, to its maximum.
 	counters map[string]Facts
-	// sets are the fields of the object that a row may write, and whether they are true or false; the others are texts.
+	// sets are the fields of the object that a row may write. The value is true for a bool, and false for a string.
 	sets map[string]bool
-	// phases are those that the API has.
+	// phases are the phases that the API has.
 	phases []string
-	// scopes are what an action may aim at, besides the whole.
+	// scopes are the targets that an action may have instead of the whole object.
 	scopes []string
 	bind   func(f Facts) map[string]any
 }
 
-// effectKind is one thing that controllers can do.
+// effectKind is one effect that controllers can perform.
 type effectKind struct {
 	doc string
-	// retains says that a row may say which pods stay.
+	// retains states that a row may define which pods stay.
 	retains bool
-	// kills and restarts end work: the first unless finished pods are retained, the second always.
+	// kills and restarts end work. kills does so unless finished pods are retained. restarts always does so.
 	kills, restarts bool
-	// changes says that the effect starts or ends other work, so that the object differs afterwards.
+	// changes states that the effect starts or ends other work, so that the object differs afterwards.
 	changes bool
 }
 
-// What rows of the machine of queues may set: the queue above, and whether it was closed because that was.
+// The fields that rows of the machine of queues may set: the parent, and whether the queue was closed because its parent was closed.
 const (
 	SetParent         = "parent"
 	SetClosedByParent = "closedByParent"
 )
 
-// The words of retain.
+// The values of retain.
 const (
 	retainNone     = "none"
 	retainFinished = "finished"
@@ -138,7 +138,7 @@ func kinds() map[string]kind {
 
 func (k kind) counterNames() []string { return slices.Sorted(maps.Keys(k.counters)) }
 
-// Names lists the machines that the controllers know how to obey.
+// Names lists the machines that the controllers can run.
 func Names() []string { return slices.Sorted(maps.Keys(kinds())) }
 
 func orNew[T any](of *T) *T {
@@ -167,7 +167,7 @@ func bindCronJob(f Facts) map[string]any {
 	return map[string]any{"cronJob": &view{cronJobType, orNew(f.CronJob)}, "now": types.Timestamp{Time: f.Now}}
 }
 
-// bindChange adds what the rows of a source read to what all rows read.
+// bindChange adds the variables of a source to the variables of all rows.
 func bindChange(vars map[string]any, source string, c Change) {
 	vars["change"] = &view{changeType, &c}
 	switch source {
@@ -177,13 +177,13 @@ func bindChange(vars map[string]any, source string, c Change) {
 	case FromPodGroup:
 		vars["podGroup"], vars["was"] = &view{podGroupType, orNew(c.PodGroup)}, &view{podGroupType, orNew(c.PodGroupWas)}
 	case FromJob:
-		if c.MadeJob != nil { // of another than itself
+		if c.MadeJob != nil { // a Job that another object created
 			vars["job"] = &view{madeJobType, c.MadeJob}
 		}
 	}
 }
 
-// roots is what one evaluation reads from.
+// roots contains the variables of one evaluation.
 type roots map[string]any
 
 // ResolveName implements cel.Activation.

@@ -22,7 +22,7 @@ const (
 	fileKind    = "StateMachine"
 )
 
-// Default gives the machine of that name as it ships: job or queue.
+// Default returns the built-in machine of that name.
 func Default(machine string) (*Machine, source.Issues) {
 	if !slices.Contains(Names(), machine) {
 		return nil, source.Issues{{Message: fmt.Sprintf("there is no state machine %q", machine), Hint: suggest(machine, Names())}}
@@ -38,7 +38,7 @@ func Default(machine string) (*Machine, source.Issues) {
 	return m, issues
 }
 
-// LoadFile reads the one machine of a file; name is only for the issues.
+// LoadFile reads a file with one machine. name only appears in the issues.
 func LoadFile(name string, text []byte) (*Machine, source.Issues) { return loadFile(name, text, false) }
 
 func loadFile(name string, text []byte, trusted bool) (*Machine, source.Issues) {
@@ -47,7 +47,7 @@ func loadFile(name string, text []byte, trusted bool) (*Machine, source.Issues) 
 		issues = append(issues, source.Issue{File: name, Message: fmt.Sprintf("holds %d documents; one state machine is wanted", len(docs))})
 	}
 	if issues.Err() != nil {
-		for _, d := range docs { // what can be found beside mistakes of form is told with them
+		for _, d := range docs { // also report further mistakes in documents with mistakes of form
 			_, more := Load(d)
 			issues = append(issues, more...)
 		}
@@ -59,8 +59,8 @@ func loadFile(name string, text []byte, trusted bool) (*Machine, source.Issues) 
 	return m, issues
 }
 
-// LoadFS gives all machines by name: those that ship, and in their stead those of the files *.yaml and *.yml of a
-// folder. Every mistake of every file comes back at once; with one of severity Error there is no machine.
+// LoadFS returns all machines by name: the built-in ones, replaced by those of the files *.yaml and *.yml of a folder. It returns the
+// mistakes of all files at once. If one has severity Error, it returns no machine.
 func LoadFS(fsys fs.FS) (map[string]*Machine, source.Issues) {
 	var issues source.Issues
 	out, from := map[string]*Machine{}, map[string]string{}
@@ -98,11 +98,11 @@ func LoadFS(fsys fs.FS) (map[string]*Machine, source.Issues) {
 	return out, issues
 }
 
-// Load reads and verifies a machine. All mistakes come back at once, each at its line and column; with one of
-// severity Error there is no Machine.
+// Load reads and verifies a machine. It returns all mistakes at once, each with line and column. If one has severity Error, it returns no
+// Machine.
 func Load(doc *source.Document) (*Machine, source.Issues) { return load(doc, false) }
 
-// load reads and verifies a machine. A trusted one is built-in: a test has searched it for circles.
+// load reads and verifies a machine. A trusted machine is built-in, and a test has searched it for circles.
 func load(doc *source.Document, trusted bool) (*Machine, source.Issues) {
 	l := &loader{m: &Machine{File: doc.File, at: doc.Root}, trusted: trusted}
 	l.machine(doc.Root)
@@ -117,16 +117,16 @@ func load(doc *source.Document, trusted bool) (*Machine, source.Issues) {
 	return l.m, l.issues
 }
 
-// loader is the work of one Load.
+// loader is the state of one Load.
 type loader struct {
 	m      *Machine
 	issues source.Issues
-	// scopes are what guards read: "" in the phases, else by source of an event.
+	// scopes define what guards can read: "" in the phases, otherwise by source of an event.
 	scopes map[string]*rules.Scope
-	// targets are checked when all that they may name is known.
+	// targets are checked when all phases are known.
 	targets []target
-	// damaged says that a row could not be read as it was meant, misguarded counts the mistakes in guards: what follows
-	// from the ways between phases, or from their guards, is then not asked, so that no row is blamed for another's.
+	// damaged states that a row could not be read. misguarded counts the mistakes in guards. In both cases the checks of transitions and their
+	// guards are skipped, so that no other row is reported for this mistake.
 	damaged    bool
 	misguarded int
 	// trusted machines are not searched for circles.
@@ -141,7 +141,7 @@ type target struct {
 
 func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }
 
-// suggest is a hint: the nearest of the known words, and all of them.
+// suggest returns a hint with the most similar of the known words, and all of them.
 func suggest(word string, among []string) string {
 	if len(among) == 0 {
 		return "there are none"
@@ -161,7 +161,7 @@ func (l *loader) need(v source.Value, key string) source.Value {
 	return got
 }
 
-// word reads a word of a closed list; what names it in messages: an effect, an action.
+// word reads a word of a closed list. what is its name in messages: an effect, an action.
 func (l *loader) word(v source.Value, what string, among []string) string {
 	if !v.Exists() {
 		return ""
@@ -228,7 +228,7 @@ func (l *loader) machine(root source.Value) {
 	}
 }
 
-// open makes the scopes in which guards are compiled.
+// open creates the scopes in which guards are compiled.
 func (l *loader) open() error {
 	lang, err := rules.NewLanguage(rules.Vocabulary{Objects: Objects()})
 	if err != nil {
@@ -246,7 +246,7 @@ func (l *loader) open() error {
 	return nil
 }
 
-// expr compiles a guard or another expression; one that was left out is nil.
+// expr compiles a guard or another expression. It returns nil if the expression is absent.
 func (l *loader) expr(v source.Value, source string, want rules.Kind) *eval.Expr {
 	t := v.Text(&l.issues)
 	if !v.Exists() || !t.Written() || l.scopes[source] == nil {
@@ -375,7 +375,7 @@ func (l *loader) row(p *phase, f source.Field) *row {
 	return r
 }
 
-// retain reads what of the pods stays, which effects that end pods must be told.
+// retain reads which pods stay. It is required for effects that end pods.
 func (l *loader) retain(r *row, v source.Value) {
 	got := v.Get("retain")
 	switch {
@@ -389,7 +389,7 @@ func (l *loader) retain(r *row, v source.Value) {
 	}
 }
 
-// set reads what a row writes into the object.
+// set reads the fields that a row writes into the object.
 func (l *loader) set(v source.Value) map[string]string {
 	var out map[string]string
 	for _, f := range v.Fields(slices.Sorted(maps.Keys(l.m.kind.sets)), &l.issues) {
@@ -405,7 +405,7 @@ func (l *loader) set(v source.Value) map[string]string {
 	return out
 }
 
-// to reads the name of a phase, which is looked up when all phases are known.
+// to reads the name of a phase. It is checked when all phases are known.
 func (l *loader) to(v source.Value) string {
 	s := v.String(&l.issues)
 	if v.Exists() {

@@ -33,7 +33,7 @@ func TestShippedMachines(t *testing.T) {
 	}
 }
 
-// TestMistakes holds the words and the place of every mistake: one file a mistake.
+// TestMistakes checks the message and the position of every mistake, with one file for each mistake.
 func TestMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/mistakes/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -68,7 +68,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestLoadFS: a folder's machines stand in for those that ship, by their name, and all its mistakes are told at once.
+// TestLoadFS checks that a folder's machines replace built-in ones of the same name, and that all its mistakes are reported at once.
 func TestLoadFS(t *testing.T) {
 	job, err := shipped.ReadFile("job.yaml")
 	if err != nil {
@@ -103,7 +103,7 @@ func TestLoadFS(t *testing.T) {
 	}
 }
 
-// FuzzLoad: whatever the file holds, nothing panics, every issue has a place inside of it, and what loads can be used.
+// FuzzLoad checks for any file that nothing panics, that every issue has a position inside the file, and that a loaded machine can be used.
 func FuzzLoad(f *testing.F) {
 	for _, name := range Names() {
 		text, err := shipped.ReadFile(name + ".yaml")
@@ -137,13 +137,13 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// placed holds every issue to a place inside of the text.
+// placed checks that every issue has a position inside the text.
 func placed(t *testing.T, text []byte, issues source.Issues) {
 	t.Helper()
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(text), "\ufeff")), "\n")
 	for _, i := range issues {
 		if strings.Contains(i.Message, "one state machine is wanted") {
-			continue // of the file as a whole
+			continue // it applies to the whole file
 		}
 		if i.Line < 1 || i.Line > len(lines) || i.Column < 1 || i.Width < 1 {
 			t.Fatalf("an issue is outside of the file: %s", i.Render())
@@ -154,7 +154,7 @@ func placed(t *testing.T, text []byte, issues source.Issues) {
 	}
 }
 
-// askAll asks for every action in every phase: nothing but a guard may err.
+// askAll requests every action in every phase: only guards may return an error.
 func askAll(t *testing.T, m *Machine) {
 	t.Helper()
 	facts := twoTasks(nil)

@@ -17,18 +17,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// anyAction answers for every action that a phase has no row of its own for.
+// anyAction is the row for every action without a row of its own.
 const anyAction = "*"
 
-// Machine is a verified lifecycle: immutable, safe to share.
+// Machine is a verified lifecycle. It is immutable and safe to share.
 type Machine struct {
-	// Name is job or queue; Description is for people.
+	// Name is one of Names; Description is for people.
 	Name, Description string
-	// Initial is the phase of an object that has none yet.
+	// Initial is the phase of an object without a phase.
 	Initial string
 	// Perpetual machines need no final phase.
 	Perpetual bool
-	// File is where it was read from.
+	// File is the file that contains the machine.
 	File string
 
 	kind     kind
@@ -38,7 +38,7 @@ type Machine struct {
 	policies policyRules
 	phases   []*phase
 	moves    []move
-	pool     *sync.Pool // of *fsm.FSM, which are expensive to make
+	pool     *sync.Pool // of *fsm.FSM, which are expensive to create
 	at       source.Value
 	shipped  bool
 }
@@ -50,13 +50,13 @@ type effect struct {
 	kind   effectKind
 }
 
-// retainRow overrules what a row says is retained.
+// retainRow overrides what a row retains.
 type retainRow struct {
 	name, retain string
 	when         *eval.Expr
 }
 
-// action is something that can be asked of the object.
+// action is an action that can be requested for the object.
 type action struct {
 	name, description string
 	internal, command bool
@@ -70,7 +70,7 @@ type phase struct {
 	at                source.Value
 }
 
-// row says what an action does in a phase.
+// row defines the effect of an action in a phase.
 type row struct {
 	phase, action string
 	do            *effect
@@ -82,7 +82,7 @@ type row struct {
 	at, toAt      source.Value
 }
 
-// nextRow is one way on, open while its guard holds.
+// nextRow is one transition. It is open while its guard is true.
 type nextRow struct {
 	name, to, reason, message string
 	when                      *eval.Expr
@@ -92,44 +92,44 @@ type nextRow struct {
 	at, toAt                  source.Value
 }
 
-// move is one transition, as looplab/fsm knows it.
+// move is one transition in the form of looplab/fsm.
 type move struct {
 	from, event, to string
 }
 
-// Step is what to do now.
+// Step is the result of Machine.Step: what to do now.
 type Step struct {
 	Phase, Action string
-	// Row names the row that answered: Running/RestartJob, Failed/*.
+	// Row is the name of the row, for example Running/RestartJob or Failed/*.
 	Row string
-	// Effect is sync, kill or restartPods; for queues sync, open or close.
+	// Effect is an effect of the machine's kind: sync, kill or restartPods for jobs, and sync, open or close for queues.
 	Effect string
-	// Retain says which pods the effect leaves: none, or finished (succeeded and failed); "" where the effect asks
-	// for none of them. Asked is what the row itself says, before the effect's own rows overruled it.
+	// Retain states which pods the effect keeps: none, or finished (succeeded and failed). It is "" if the effect ends no pods. Asked is the
+	// value of the row itself, before the effect's own rows override it.
 	Retain, Asked string
-	// Of is what the action aims at: pod, task, partition; "" is the whole job.
+	// Of is the target of the action: pod, task or partition. "" means the whole job.
 	Of string
-	// To is where the row leads whatever the counts are then; "" where guards decide.
+	// To is the next phase, whatever the counts are. It is "" if guards decide.
 	To string
 
 	row *row
 }
 
-// Outcome is where the object stands after the effect.
+// Outcome is the state of the object after the effect.
 type Outcome struct {
 	Phase   string
 	Changed bool
-	// Counters are to be increased, each by its number; nil where there are none.
+	// Counters states by how much to increase each counter. It is nil if there are none.
 	Counters map[string]int
-	// Set is what is to be written into the object, a text by the name of the field; true and false are texts as well.
+	// Set contains the fields to write into the object. All values are strings, including true and false.
 	Set map[string]string
-	// Row names what decided: Running/SyncJob/gang-broken. Reason and Message are its words for the object's state.
+	// Row is the name of the row that decided, for example Running/SyncJob/gang-broken. Reason and Message describe the object's state.
 	Row, Reason, Message string
 }
 
-// RowError is a guard that failed while it was evaluated: the data of one object do not agree with it.
+// RowError is a guard whose evaluation failed for one object.
 type RowError struct {
-	// Place is file:line:column of the guard; Row names it.
+	// Place is file:line:column of the guard. Row is its name.
 	Place, Row string
 	Err        error
 }
@@ -159,7 +159,7 @@ func (m *Machine) action(name string) *action {
 	return m.actions[i]
 }
 
-// answer gives the row for an action: its own, or that of "*"; nil if there is none.
+// answer returns the row for an action, or the row "*", or nil.
 func (p *phase) answer(action string) *row {
 	var other *row
 	for _, r := range p.rows {
@@ -175,16 +175,16 @@ func (p *phase) answer(action string) *row {
 
 func (r *row) name() string { return r.phase + "/" + r.action }
 
-// Final says whether nothing leads out of the phase.
+// Final reports whether no transition leaves the phase.
 func (m *Machine) Final(phase string) bool {
 	p := m.phase(phase)
 	return p != nil && p.final
 }
 
-// Shipped says whether the machine came with Celsius.
+// Shipped reports whether the machine is built-in.
 func (m *Machine) Shipped() bool { return m.shipped }
 
-// Phases lists the phases in the order written.
+// Phases lists the phases in the order of the file.
 func (m *Machine) Phases() []string {
 	var out []string
 	for _, p := range m.phases {
@@ -193,9 +193,8 @@ func (m *Machine) Phases() []string {
 	return out
 }
 
-// Step finds the row that answers to an action in a phase, and says what it does; phase "" is the initial one. An
-// action that the machine does not know is answered by the row "*". Errors: the phase is unknown, or a guard of
-// retain failed (a *RowError).
+// Step returns the row for an action in a phase, and its effect. Phase "" means the initial phase. For an action that the machine does not
+// know, it is the row "*". It returns an error if the phase is unknown, or if a guard of retain failed (a *RowError).
 func (m *Machine) Step(phase, action string, f Facts) (Step, error) {
 	p := m.phase(phase)
 	if p == nil {
@@ -222,8 +221,8 @@ func (m *Machine) Step(phase, action string, f Facts) (Step, error) {
 	return s, nil
 }
 
-// Next says where the object stands after the effect of s, with the facts as they are then. Phase "" stays "" where
-// nothing leads on. Errors: a guard failed (a *RowError), or the machine has no such transition.
+// Next returns the state of the object after the effect of s, with the facts after the effect. Phase "" stays "" if no transition applies.
+// It returns an error if a guard failed (a *RowError), or if the machine has no such transition.
 func (m *Machine) Next(s Step, f Facts) (Outcome, error) {
 	r := s.row
 	if r == nil {
@@ -253,7 +252,7 @@ func (m *Machine) Next(s Step, f Facts) (Outcome, error) {
 	return out, nil
 }
 
-// sets is what a row writes, and one of its ways on.
+// sets returns the fields that a row and one of its transitions write.
 func (r *row) sets(n *nextRow) map[string]string {
 	if len(r.set) == 0 {
 		return n.set
@@ -272,17 +271,17 @@ func (o *Outcome) count(counters []string) {
 	}
 }
 
-// eventOf names a transition for looplab/fsm; in one phase the names differ.
+// eventOf returns the name of a transition for looplab/fsm. The name is unique within a phase.
 func eventOf(r *row, n *nextRow) string { return r.action + "/" + n.name }
 
-// move runs a transition: the phase that it ends in is what looplab/fsm says, not what the row says.
+// move runs a transition. looplab/fsm determines the next phase, not the row.
 func (m *Machine) move(out Outcome, r *row, event, to string) (Outcome, error) {
 	f, ok := m.pool.Get().(*fsm.FSM)
 	if !ok {
 		return Outcome{}, fmt.Errorf("state machine %s: the pool holds something else", m.Name)
 	}
 	f.SetState(r.phase)
-	// The context is never done: one that ends in a transition would leave the instance unusable.
+	// The context never ends: if it ended during a transition, the instance would be unusable.
 	err := f.Event(context.Background(), event)
 	if stays := (fsm.NoTransitionError{}); err != nil && !errors.As(err, &stays) {
 		return Outcome{}, fmt.Errorf("state machine %s: %s to %s: %w", m.Name, out.Row, to, err)
@@ -294,7 +293,7 @@ func (m *Machine) move(out Outcome, r *row, event, to string) (Outcome, error) {
 	return out, nil
 }
 
-// holds evaluates a guard; none always holds.
+// holds evaluates a guard. A missing guard is true.
 func (m *Machine) holds(when *eval.Expr, row string, vars roots) (bool, error) {
 	if when == nil {
 		return true, nil
@@ -314,7 +313,7 @@ func rowError(e *eval.Expr, row string, err error) *RowError {
 	return &RowError{Place: fmt.Sprintf("%s:%d:%d", i.File, i.Line, i.Column), Row: row, Err: err}
 }
 
-// assemble lists the transitions and makes the pool that runs them.
+// assemble lists the transitions and creates the pool that runs them.
 func (m *Machine) assemble() {
 	for _, p := range m.phases {
 		for _, r := range p.rows {
@@ -335,16 +334,16 @@ func (m *Machine) assemble() {
 	}}
 }
 
-// Timer is a moment at which an object must be looked at again though nothing happens to it.
+// Timer is a time at which an object must be checked again without a further change.
 type Timer struct {
-	// Row names the row that will hold then.
+	// Row is the name of the row that will apply then.
 	Row string
 	At  time.Time
 }
 
-// Timers lists, the earliest first, when rows with `after` of the phase will hold, if nothing changes until then:
-// the controller lets the machine's plain action (Otherwise) happen at that time. A timer is gone as soon as the
-// phase has changed or the row's guard no longer holds, as it is then not listed. Errors are those of guards.
+// Timers lists when rows with `after` of the phase will apply, if nothing changes until then. The earliest is first. At that time the
+// controller runs the machine's plain action (Otherwise). A timer is not listed any more when the phase has changed or the row's guard is
+// false. An error is that of a guard.
 func (m *Machine) Timers(phase string, f Facts) ([]Timer, error) {
 	p := m.phase(phase)
 	if p == nil {
@@ -376,5 +375,5 @@ func (m *Machine) Timers(phase string, f Facts) ([]Timer, error) {
 	return out, nil
 }
 
-// Otherwise is the plain action: what happens where no policy says more, SyncJob.
+// Otherwise returns the plain action, SyncJob, which applies if no policy defines another one.
 func (m *Machine) Otherwise() string { return m.policies.otherwise }

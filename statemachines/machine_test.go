@@ -18,7 +18,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// twoTasks is a job of two tasks of two pods each, whose gang is three.
+// twoTasks returns a job of two tasks with two pods each, whose gang has three pods.
 func twoTasks(change func(*Job)) Facts {
 	j := &Job{MinAvailable: 3, MaxRetry: 3, Tasks: []Task{{Name: "a", Replicas: 2}, {Name: "b", Replicas: 2}}}
 	j.Status.MinAvailable = 3
@@ -32,7 +32,7 @@ func counted(s JobStatus) Facts {
 	return twoTasks(func(j *Job) { s.MinAvailable = 3; j.Status = s })
 }
 
-// step runs a whole round with the same facts before and after the effect.
+// step runs Step and Next with the same facts before and after the effect.
 func step(t testing.TB, m *Machine, phase, action string, f Facts) string {
 	t.Helper()
 	s, err := m.Step(phase, action, f)
@@ -133,7 +133,7 @@ func jobCases() []stepCase {
 		stepCase{"Running", "SyncJob", done(2, 2, nil), `sync -> "Failed" by Running/*/gang-failed`},
 		stepCase{"Running", "SyncJob", done(3, 1, func(j *Job) {
 			j.Tasks[1].MinAvailable, j.Tasks[1].Succeeded, j.Tasks[0].Succeeded = new(int32(2)), 1, 2
-		}), `sync -> "Completed" by Running/*/gang-succeeded`}, // 3 < 2 + 2: tasks do not count one by one
+		}), `sync -> "Completed" by Running/*/gang-succeeded`}, // 3 < 2 + 2: tasks do not count individually
 		stepCase{"Running", "SyncJob", done(3, 1, func(j *Job) {
 			j.Tasks[0].MinAvailable, j.Tasks[1].MinAvailable = new(int32(1)), new(int32(2))
 			j.Tasks[0].Succeeded, j.Tasks[1].Succeeded = 2, 1
@@ -211,7 +211,7 @@ func queueCases() []stepCase {
 	}
 }
 
-// TestSteps goes through every transition of both machines; one that no case takes fails.
+// TestSteps runs through every transition of both machines. It fails if no case takes a transition.
 func TestSteps(t *testing.T) {
 	for name, cases := range map[string][]stepCase{"job": jobCases(), "queue": queueCases()} {
 		m := machine(t, name)
@@ -232,7 +232,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestShared: one machine serves many jobs at once.
+// TestShared checks that one machine serves many jobs at the same time.
 func TestShared(t *testing.T) {
 	m, cases := machine(t, "job"), jobCases()
 	var all sync.WaitGroup
@@ -255,7 +255,7 @@ func TestShared(t *testing.T) {
 	all.Wait()
 }
 
-// TestTransitionsAreRun shows that looplab/fsm decides: without the transition, Next fails though its row is there.
+// TestTransitionsAreRun checks that looplab/fsm decides: without the transition, Next fails although its row exists.
 func TestTransitionsAreRun(t *testing.T) {
 	m := machine(t, "job")
 	m.moves = slices.DeleteFunc(m.moves, func(x move) bool { return x.from == "Running" && x.event == "AbortJob" })
@@ -267,7 +267,7 @@ func TestTransitionsAreRun(t *testing.T) {
 	if _, ok := errors.AsType[fsm.InvalidEventError](err); !ok {
 		t.Fatalf("Next gives %v, want an InvalidEventError", err)
 	}
-	// The instance that failed does not come back, and the others still work.
+	// The instance that failed is not reused, and the others still work.
 	if got, want := step(t, m, "Pending", "AbortJob", twoTasks(nil)), `kill finished -> "Aborting" by Pending/AbortJob`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -283,7 +283,7 @@ func TestStepErrors(t *testing.T) {
 	}
 }
 
-// TestGuardFails holds a guard that errs to its place, and to its own object.
+// TestGuardFails checks that the error of a guard contains its position, and affects only its own object.
 func TestGuardFails(t *testing.T) {
 	m := edited(t, "when: job.replicas == 0, to", `when: "job.annotations['deadline'] == 'x'", to`)
 	s, err := m.Step("Running", "SyncJob", twoTasks(nil))
@@ -305,7 +305,7 @@ func TestGuardFails(t *testing.T) {
 	}
 }
 
-// TestPods: a guard reads the pods of a job one by one, and they are made only for who reads them.
+// TestPods checks that a guard can read the pods of a job, and that they are created only for guards that read them.
 func TestPods(t *testing.T) {
 	m := edited(t, "when: job.replicas == 0, to", `when: "job.pods.filter(p, p.phase == 'Failed' && p.role == 'ps').size() > 1", to`)
 	made := 0
@@ -335,7 +335,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// edited is the machine of jobs that ships, changed in one place.
+// edited returns the built-in machine of jobs with one change.
 func edited(t testing.TB, old, changed string) *Machine {
 	t.Helper()
 	text, err := shipped.ReadFile("job.yaml")
@@ -352,7 +352,7 @@ func edited(t testing.TB, old, changed string) *Machine {
 	return m
 }
 
-// TestTimers: a row with after holds once the phase has lasted, and only while its guard holds.
+// TestTimers checks that a row with after applies once the phase has lasted, and only while its guard is true.
 func TestTimers(t *testing.T) {
 	m := edited(t, "        - {name: gang-runs,",
 		"        - {name: late, when: status.running == 0, after: 1h, to: Failed, reason: Late}\n        - {name: gang-runs,")
@@ -390,8 +390,8 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestWalks takes jobs through whatever may happen: no error, no unknown phase, nothing after a final phase, and no
-// more restarts than maxRetry without a command to resume.
+// TestWalks lets arbitrary events happen to jobs. There must be no error, no unknown phase, no transition after a final phase, and no more
+// restarts than maxRetry without a command to resume.
 func TestWalks(t *testing.T) {
 	m := machine(t, "job")
 	rapid.Check(t, func(t *rapid.T) {
@@ -434,7 +434,7 @@ func TestWalks(t *testing.T) {
 	})
 }
 
-// TestSumOfReplicas: tasks that ask for more pods together than one of them can say still ask for pods.
+// TestSumOfReplicas checks tasks that together request more pods than an int32 can store: they still request pods.
 func TestSumOfReplicas(t *testing.T) {
 	m := machine(t, "job")
 	f := Facts{Job: &Job{MinAvailable: 1, Status: JobStatus{Running: 1}, Tasks: []Task{

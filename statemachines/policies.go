@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// policyRules is how a Job's own policies are read.
+// policyRules defines how a Job's own policies are read.
 type policyRules struct {
 	otherwise   string
 	anyEvent    string
@@ -17,19 +17,19 @@ type policyRules struct {
 // Policy is one LifecyclePolicy of a Job.
 type Policy struct {
 	Action string
-	// Events are those of event and events together.
+	// Events are the values of event and events together.
 	Events   []string
 	ExitCode *int32
-	// Timeout is nil where the policy has none.
+	// Timeout is nil if the policy has none.
 	Timeout *time.Duration
 }
 
-// Policies is what a Job says should follow upon what.
+// Policies contains the policies of a Job.
 type Policies struct {
-	// UID and Version are those of the Job, its status' version.
+	// UID is the UID of the Job, and Version is the version in its status.
 	UID     string
 	Version int32
-	// Tasks has the policies of each task, Job those of the job.
+	// Tasks contains the policies of each task, and Job those of the job.
 	Tasks []TaskPolicies
 	Job   []Policy
 }
@@ -40,40 +40,44 @@ type TaskPolicies struct {
 	Policies []Policy
 }
 
-// Request asks which action follows upon an event.
+// Request is the input of Action: an event, or a commanded action.
 type Request struct {
-	// Action, where it is set, was commanded, and is the answer.
+	// Action, if set, is a commanded action. It is the result.
 	Action string
-	// Event is what happened; ExitCodes are those of all containers that failed.
+	// Event is the event. ExitCodes are the exit codes of all failed containers.
 	Event     string
 	ExitCodes []int32
-	// Task, Pod and PodUID are to whom it happened; "" is to none in particular.
+	// Task, Pod and PodUID are the target of the event; "" means no particular one.
 	Task, Pod, PodUID string
-	// JobUID, where it is set, is the Job that it was meant for: of another Job of that name nothing follows.
+	// JobUID, if set, is the UID of the Job that the event is meant for. For another Job of the same name the result is the plain action.
 	JobUID string
-	// Version is the job version that the pod was made in, where HasVersion is set: nothing follows upon what
-	// happens to pods of an earlier one.
+	// Version is the job version in which the pod was created, if HasVersion is set. For pods of an earlier version the result is the plain
+	// action.
 	Version    int32
 	HasVersion bool
-	// Otherwise is the action that the event's row names for when no policy answers.
+	// Otherwise is the action that the event's row names if no policy applies.
 	Otherwise string
 }
 
-// Decision is the action that follows.
+// Decision is the resulting action.
 type Decision struct {
 	Action string
 	// After is how long the cause of the event must last, from its Since, before the action is taken. The action is cancelled when Holds
-	// reports that the cause is gone, when the job's pods are killed, and when the pods of its scope are restarted first.
+	// reports that the cause has ended, when the job's pods are killed, and when the pods of its scope are restarted first.
 	After time.Duration
-	// Of is what the action aims at: pod, task, partition; "" is the whole job.
+	// Of is the target of the action: pod, task or partition. "" means the whole job.
 	Of string
-	// Policy is the path of the policy that answered, such as spec.tasks[1].policies[0]; "" if none did.
+	// Policy is the path of the policy that applied, such as spec.tasks[1].policies[0], or "".
 	Policy string
 }
 
-// Action resolves a request: a commanded action wins; internal events, requests for another Job and those of an
-// earlier version give the plain action; then the policies of the task, in order, then those of the job; then what
-// the event's row says, then the plain action.
+// Action returns the action for a request. The first of these rules that applies decides:
+//   - a commanded action is the result;
+//   - internal events, requests for another Job and those of an earlier version give the plain action;
+//   - the policies of the task, in order;
+//   - the policies of the job, in order;
+//   - the action in the event's row;
+//   - the plain action.
 func (m *Machine) Action(r Request, p Policies) Decision {
 	if r.Action != "" {
 		return m.decision(r.Action, 0, "")
@@ -116,7 +120,7 @@ func (m *Machine) first(r Request, policies []Policy, path string) (Decision, bo
 	return Decision{}, false
 }
 
-// hits says whether a policy answers: by its events, or by its exit code.
+// hits reports whether a policy applies, by its events or by its exit code.
 func (m *Machine) hits(r Request, p Policy) bool {
 	if r.Event != "" && (p.Timeout != nil || !slices.Contains(m.policies.needTimeout, r.Event)) {
 		if slices.Contains(p.Events, r.Event) || m.policies.anyEvent != "" && slices.Contains(p.Events, m.policies.anyEvent) {
@@ -126,7 +130,7 @@ func (m *Machine) hits(r Request, p Policy) bool {
 	return p.ExitCode != nil && slices.Contains(r.ExitCodes, *p.ExitCode)
 }
 
-// mayCall says whether an event of a row may call for another than the plain action.
+// mayCall reports whether an event of a row may lead to an action other than the plain action.
 func (m *Machine) mayCall(r *eventRow, p Policies) bool {
 	if slices.Contains(m.policies.internal, r.event) {
 		return false
@@ -157,7 +161,8 @@ func (m *Machine) PolicyActions() []string {
 	return out
 }
 
-// CommandActions lists the actions that a Command may name. One that is of a task or a pod is for policies: a Command says of none.
+// CommandActions lists the actions that a Command may name. Actions on a task or a pod are for policies only, because a Command names no
+// task or pod.
 func (m *Machine) CommandActions() []string {
 	var out []string
 	for _, a := range m.actions {
@@ -168,7 +173,7 @@ func (m *Machine) CommandActions() []string {
 	return out
 }
 
-// PolicyEvents lists the events that a Job's policy may name, the word for any event first.
+// PolicyEvents lists the events that a Job's policy may name. The word for any event is first.
 func (m *Machine) PolicyEvents() []string {
 	var out []string
 	if m.policies.anyEvent != "" {

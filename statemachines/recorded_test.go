@@ -17,14 +17,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 )
 
-// deliberate is one difference from the records that is meant.
+// deliberate is one intended difference from the records.
 type deliberate struct {
 	Table  string   `yaml:"table"`
 	IDs    []string `yaml:"ids"`
 	Reason string   `yaml:"reason"`
 }
 
-// recorded opens a table of the records, and the differences that are meant. Without the records the test is skipped.
+// recorded opens a table of the records, with the intended differences. Without the records the test is skipped.
 func recorded(t *testing.T, table string) (rows [][]byte, meant map[string]string) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(corpus.Dir(t, "conformance"), "tables", table+".jsonl"))
@@ -59,7 +59,7 @@ func recorded(t *testing.T, table string) (rows [][]byte, meant map[string]strin
 	return rows, meant
 }
 
-// tally compares every row with what differs says of it ("" is agreement), and prints one line for the whole table.
+// tally calls differs for every row ("" means that it agrees), and prints one line for the whole table.
 func tally(t *testing.T, table string, differs func(t *testing.T, row []byte) (id, diff string)) {
 	t.Helper()
 	rows, meant := recorded(t, table)
@@ -137,7 +137,7 @@ func TestRecordedJobStates(t *testing.T) {
 	})
 }
 
-// recordedEffect and recordedRetain are our words as the records have them.
+// recordedEffect and recordedRetain convert our words to those of the records.
 func recordedEffect(effect string) string {
 	if effect == "restartPods" {
 		return "killTarget"
@@ -155,7 +155,7 @@ func recordedRetain(s Step) string {
 	return s.Asked
 }
 
-// TestRecordedPolicies replays which action follows upon an event.
+// TestRecordedPolicies replays which action follows an event.
 func TestRecordedPolicies(t *testing.T) {
 	m := machine(t, "job")
 	type policy struct {
@@ -226,7 +226,7 @@ func TestRecordedPolicies(t *testing.T) {
 	})
 }
 
-// machine is the one that ships.
+// machine returns the built-in machine.
 func machine(t testing.TB, name string) *Machine {
 	t.Helper()
 	m, issues := Default(name)

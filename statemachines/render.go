@@ -10,13 +10,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Arrow is a way from one phase to another, with the names of all that may take it.
+// Arrow is a connection from one phase to another, with the names of all transitions that use it.
 type Arrow struct {
 	From, To string
 	Labels   []string
 }
 
-// Arrows lists the ways between phases in the order of the file; what stays is left out.
+// Arrows lists the connections between phases in the order of the file. Transitions within a phase are omitted.
 func (m *Machine) Arrows() []Arrow {
 	var out []Arrow
 	add := func(from, to, label string) {
@@ -44,7 +44,7 @@ func (m *Machine) Arrows() []Arrow {
 	return out
 }
 
-// wayLabel names a way on, with its action unless the plain action leads the same way.
+// wayLabel returns the name of a transition. It includes the action, unless the plain action has the same transition.
 func (m *Machine) wayLabel(p *phase, r *row, n *nextRow) string {
 	plain := p.answer(m.policies.otherwise)
 	same := func(o *nextRow) bool { return o.name == n.name && o.to == n.to }
@@ -54,7 +54,7 @@ func (m *Machine) wayLabel(p *phase, r *row, n *nextRow) string {
 	return r.title() + " if " + n.label()
 }
 
-// title is the action as people read it.
+// title returns the action in the form for people.
 func (r *row) title() string {
 	if r.action == anyAction {
 		return "any other action"
@@ -62,7 +62,7 @@ func (r *row) title() string {
 	return r.action
 }
 
-// label is the name of a way on, its guard where it has none.
+// label returns the name of a transition, or its guard if it has no name.
 func (n *nextRow) label() string {
 	switch {
 	case n.at.Get("name").Exists():
@@ -75,7 +75,7 @@ func (n *nextRow) label() string {
 	return "always"
 }
 
-// written is an expression on one line; "" where there is none.
+// written returns an expression on one line, or "".
 func written(e *eval.Expr) string {
 	if e == nil {
 		return ""
@@ -93,9 +93,9 @@ func (m *Machine) entries() []string {
 	return out
 }
 
-// Mermaid draws the machine as a Mermaid state diagram.
+// Mermaid returns the machine as a Mermaid state diagram.
 func (m *Machine) Mermaid() string {
-	// What Mermaid would read as the end of a label, or as the beginning of an entity.
+	// Mermaid would read these characters as the end of a label or as the beginning of an entity.
 	safe := strings.NewReplacer("#", "#35;", ":", "#58;", ";", "#59;")
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n")
@@ -117,7 +117,7 @@ func (m *Machine) Mermaid() string {
 	return b.String()
 }
 
-// Dot draws the machine in Graphviz' language.
+// Dot returns the machine in the language of Graphviz.
 func (m *Machine) Dot() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %q {\n    node [shape=box, style=rounded];\n", m.Name)
@@ -138,29 +138,29 @@ func (m *Machine) Dot() string {
 	return b.String()
 }
 
-// PhaseText is one phase in words.
+// PhaseText describes one phase.
 type PhaseText struct {
 	Name, Description string
 	Final             bool
 	Rows              []RowText
 }
 
-// RowText is one row of a phase in words: the action, what is done, and the ways on in the order asked.
+// RowText describes one row of a phase: the action, the effect, and the transitions in the order of their evaluation.
 type RowText struct {
 	Action, Does string
 	Ways         []WayText
 }
 
-// WayText is one way on: Guard is "" where it is always taken.
+// WayText describes one transition. Guard is "" if it is always taken.
 type WayText struct {
 	Name, Guard, To, Message string
 	After                    time.Duration
 	Counts                   []string
-	// Sets are what is written into the object, as "parent: root".
+	// Sets are the fields that are written into the object, for example "parent: root".
 	Sets []string
 }
 
-// Text gives all phases in words, for the reference.
+// Text returns all phases for the reference.
 func (m *Machine) Text() []PhaseText {
 	var out []PhaseText
 	for _, p := range m.phases {
@@ -198,17 +198,17 @@ func setTexts(set map[string]string) []string {
 	return out
 }
 
-// WordText is an action or an effect in words.
+// WordText describes an action or an effect.
 type WordText struct {
 	Name, Description string
-	// Of is what an action aims at, "" the whole. Internal: no policy may name it; Command: only a Command may.
+	// Of is the target of an action; "" means the whole object. Internal: no policy may name it. Command: only a Command may name it.
 	Of                string
 	Internal, Command bool
-	// Retain are the rows that overrule what is retained: name, guard, word.
+	// Retain are the rows that override what is retained: name, guard, value.
 	Retain [][3]string
 }
 
-// Actions gives the actions in words.
+// Actions returns the actions for the reference.
 func (m *Machine) Actions() []WordText {
 	var out []WordText
 	for _, a := range m.actions {
@@ -217,7 +217,7 @@ func (m *Machine) Actions() []WordText {
 	return out
 }
 
-// Effects gives the effects in words.
+// Effects returns the effects for the reference.
 func (m *Machine) Effects() []WordText {
 	var out []WordText
 	for _, e := range m.effects {
@@ -230,15 +230,15 @@ func (m *Machine) Effects() []WordText {
 	return out
 }
 
-// EventText is a row of events in words.
+// EventText describes a row of events.
 type EventText struct {
 	Name, Description, From, Event, Guard, While, Since string
 	After                                               time.Duration
-	// Internal events are answered by no policy; NeedsTimeout events only by one with a timeout.
+	// No policy applies to Internal events. Only policies with a timeout apply to NeedsTimeout events.
 	Internal, NeedsTimeout bool
 }
 
-// EventTexts gives the rows of events in words.
+// EventTexts returns the rows of events for the reference.
 func (m *Machine) EventTexts() []EventText {
 	var out []EventText
 	for _, r := range m.events {

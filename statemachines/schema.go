@@ -4,7 +4,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Schema lists all that the file of a machine may hold. Files are read by it, and the reference is written from it.
+// Schema lists all keys in the file of a machine. The reader of the files and the generated reference use this list.
 func Schema() []rules.Part {
 	description := rules.Key{Name: "description", Value: "text", Doc: "What it is for."}
 	name := rules.Key{Name: "name", Value: "text", Doc: "What it is called in pictures, events and errors; no other of the list has it."}
@@ -97,5 +97,5 @@ func Schema() []rules.Part {
 	}
 }
 
-// keysOf names the keys of one part of the schema.
+// keysOf returns the names of the keys of one part of the schema.
 func keysOf(part string) []string { return rules.KeysOf(Schema(), part) }

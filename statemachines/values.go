@@ -12,9 +12,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// view is a plain struct seen by the rule language: a value by identity, whose members the declared objects read.
+// view gives the rule language access to a Go struct. It is compared by identity, and the declared objects read its fields.
 type view struct {
-	typ func() *cel.Type // to make one costs more than a view
+	typ func() *cel.Type // a function, because creating a type is more expensive than creating a view
 	of  any
 }
 
@@ -56,10 +56,10 @@ func cronJobType() *cel.Type   { return cel.ObjectType("CronJob") }
 func madeJobType() *cel.Type   { return cel.ObjectType("MadeJob") }
 func changeType() *cel.Type    { return cel.ObjectType("Change") }
 
-// maxItems is the most tasks, containers or labels that the static cost of a guard counts with.
+// maxItems is the number of tasks, containers or labels that the static cost of a guard assumes.
 const maxItems = 1024
 
-// member declares one field of an object that is kept as *T.
+// member declares one field of an object that is stored as *T.
 func member[T any](name, doc string, t *cel.Type, get func(*T) ref.Val) *rules.Member {
 	return &rules.Member{Name: name, Doc: doc, Type: t, Changes: rules.ByStep, Bound: maxItems, Get: func(object any) ref.Val {
 		of, ok := object.(*T)
@@ -78,7 +78,7 @@ func count[T any](name, doc string, get func(*T) int32) *rules.Member {
 	return member(name, doc, cel.IntType, func(of *T) ref.Val { return types.Int(get(of)) })
 }
 
-// optional is a number that may be missing: has() asks.
+// optional declares a number that may be missing. has() tests for it.
 func optional[T any](name, doc string, get func(*T) *int32) *rules.Member {
 	return member(name, doc, cel.IntType, func(of *T) ref.Val {
 		if n := get(of); n != nil {
@@ -92,7 +92,7 @@ func truth[T any](name, doc string, get func(*T) bool) *rules.Member {
 	return member(name, doc, cel.BoolType, func(of *T) ref.Val { return types.Bool(get(of)) })
 }
 
-// moment is a time that may be missing.
+// moment declares a time that may be missing.
 func moment[T any](name, doc string, get func(*T) time.Time) *rules.Member {
 	return member(name, doc, cel.TimestampType, func(of *T) ref.Val {
 		if t := get(of); !t.IsZero() {
@@ -108,7 +108,7 @@ func words[T any](name, doc string, get func(*T) map[string]string) *rules.Membe
 	})
 }
 
-// each is a list of objects.
+// each declares a list of objects.
 func each[T, E any](name, doc string, element func() *cel.Type, get func(*T) []E) *rules.Member {
 	return member(name, doc, cel.ListType(element()), func(of *T) ref.Val {
 		list := get(of)
@@ -120,7 +120,7 @@ func each[T, E any](name, doc string, element func() *cel.Type, get func(*T) []E
 	})
 }
 
-// Objects lists what guards and event rows may read, for the reference.
+// Objects lists what guards and event rows can read, for the reference.
 func Objects() []*rules.Object {
 	return []*rules.Object{
 		{Name: "Job", Type: jobType(), Doc: "A Job.", Members: jobMembers()},

@@ -10,16 +10,16 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// edge is one way from a phase to another.
+// edge is one transition from a phase to another.
 type edge struct {
 	from, to string
 	row      *row
-	// next is nil where the row itself names the phase, or can only stay.
+	// next is nil if the row itself names the next phase, or can only stay.
 	next *nextRow
 	at   source.Value
 }
 
-// verify finds what is wrong with a machine whose every part reads well.
+// verify finds mistakes in a machine whose parts were all read without mistakes.
 func (l *loader) verify() {
 	known := true
 	for _, t := range l.targets {
@@ -46,7 +46,7 @@ func (l *loader) verify() {
 	}
 }
 
-// names holds the phases to those that the API has.
+// names checks that the API has all phases of the machine.
 func (l *loader) names() {
 	for _, p := range l.m.phases {
 		if !slices.Contains(l.m.kind.phases, p.name) {
@@ -60,7 +60,7 @@ func (l *loader) names() {
 	}
 }
 
-// totality asks that every phase has an answer to every action.
+// totality checks that every phase has a row for every action.
 func (l *loader) totality() {
 	for _, p := range l.m.phases {
 		if len(p.rows) == 0 && p.at.Exists() {
@@ -80,7 +80,7 @@ func (l *loader) totality() {
 	}
 }
 
-// dead warns of rows that cannot come to word, because one before them always holds.
+// dead warns of rows that are never reached, because an earlier row is always true.
 func (l *loader) dead() {
 	warn := func(at source.Value, before string) {
 		i := at.Issuef("move it up, or give the row before it a guard", "the row is never reached: %s, before it, always holds", before)
@@ -109,7 +109,7 @@ func (l *loader) dead() {
 	}
 }
 
-// timers asks that rows with `after` answer the action that happens when a timer is due.
+// timers checks that rows with `after` belong to the action that runs when a timer ends.
 func (l *loader) timers() {
 	plain := l.m.policies.otherwise
 	for _, p := range l.m.phases {
@@ -124,7 +124,7 @@ func (l *loader) timers() {
 	}
 }
 
-// edges lists all ways. Staying is none, but for a row that can do nothing else.
+// edges lists all transitions. A row without a next phase is a transition from its phase to itself.
 func (l *loader) edges() []edge {
 	var out []edge
 	for _, p := range l.m.phases {
@@ -143,7 +143,7 @@ func (l *loader) edges() []edge {
 	return out
 }
 
-// finals asks that nothing leads out of a final phase, and that one can be reached from every phase.
+// finals checks that no transition leaves a final phase, and that a final phase can be reached from every phase.
 func (l *loader) finals(edges []edge) {
 	var final []string
 	for _, p := range l.m.phases {
@@ -174,7 +174,7 @@ func (l *loader) finals(edges []edge) {
 	}
 }
 
-// reachable asks that every phase can be entered.
+// reachable checks that every phase can be entered.
 func (l *loader) reachable(edges []edge) {
 	from := []string{l.m.Initial}
 	for _, p := range l.m.phases {
@@ -190,8 +190,8 @@ func (l *loader) reachable(edges []edge) {
 	}
 }
 
-// route gives the phases from one to another along edges, both included; nil if there is no way. From a phase to
-// itself it is that phase alone.
+// route returns the phases from one to another along edges, both included, or nil if there is no path. From a phase to itself it is that
+// phase alone.
 func route(edges []edge, from, to string) []string {
 	came := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -214,12 +214,11 @@ func route(edges []edge, from, to string) []string {
 	return nil
 }
 
-// cycles refuses work that can be ended and begun anew for ever: a cycle with a destructive transition that needs
-// no user's command, in which no transition counts into a counter that bounds a guard of the cycle. Cycles that
-// only follow what is observed are legal.
+// cycles refuses cycles that end and start work without limit. Such a cycle has a destructive transition that needs no command of a user.
+// It has no transition that increases a counter which bounds a guard of the cycle. Cycles that only follow observed changes are permitted.
 func (l *loader) cycles(edges []edge) {
 	free := slices.DeleteFunc(slices.Clone(edges), func(e edge) bool {
-		return l.commanded(e.row) || l.m.Final(e.from) && e.to != e.from // which was told of already
+		return l.commanded(e.row) || l.m.Final(e.from) && e.to != e.from // it was already reported
 	})
 	told := map[*row]bool{}
 	for _, e := range free {
@@ -237,8 +236,8 @@ func (l *loader) cycles(edges []edge) {
 	}
 }
 
-// unbounded gives a way back along which nothing bounds the edge, nil if every way has a bound. A cycle is bounded by
-// a counter that it both counts and is guarded by; so one that is not lacks, for each counter, one of the two.
+// unbounded returns a path back along which nothing bounds the edge, or nil if every path has a bound. A bound is a counter that the cycle
+// both increases and has in a guard. A cycle without a bound therefore lacks one of the two for each counter.
 func (l *loader) unbounded(e edge, edges []edge) []string {
 	counters := l.m.kind.counterNames()
 	for choice := range 1 << len(counters) {
@@ -266,7 +265,7 @@ func (l *loader) unbounded(e edge, edges []edge) []string {
 	return nil
 }
 
-// commanded says whether only a user's command takes the row.
+// commanded reports whether only a user's command leads to the row.
 func (l *loader) commanded(r *row) bool {
 	if r.action != anyAction {
 		a := l.m.action(r.action)
@@ -284,8 +283,8 @@ func (e edge) counts(counter string) bool {
 	return slices.Contains(e.row.count, counter) || e.next != nil && slices.Contains(e.next.count, counter)
 }
 
-// guarded says whether the counter, once it is large, closes the edge: its own guard reads the counter and no longer
-// holds, or one that is asked before it does hold, and leads to where the cycle does not come back from.
+// guarded reports whether the edge closes once the counter is large. Then its own guard reads the counter and is false, or an earlier guard
+// is true and leads to a phase outside the cycle.
 func (l *loader) guarded(e edge, counter string, edges []edge) bool {
 	if e.next == nil {
 		return false
@@ -304,7 +303,7 @@ func (l *loader) guarded(e edge, counter string, edges []edge) bool {
 	return false
 }
 
-// atLarge asks a guard about an object of which nothing is set but the counter, which is as large as can be.
+// atLarge evaluates a guard for an object in which only the counter is set, to its maximum.
 func (l *loader) atLarge(n *nextRow, counter string) (holds, reads bool) {
 	if n.when == nil || !slices.Contains(n.when.Reads.Strings(), "status."+counter) {
 		return false, false

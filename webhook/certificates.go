@@ -26,21 +26,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretName names the Secret that holds what all replicas serve with, and the authorities by which it is trusted.
+// secretName names the Secret with the serving certificate that all replicas share, and with the CA bundle that clients trust.
 const secretName = "celsius-webhook-certs"
 
-// How long what is made is good for, and how long before that it is renewed. It is good from a while ago on, for
-// clocks that differ.
+// Lifetime of a created certificate, and the time before its end at which it is renewed. A certificate is valid from clockSkew before its
+// creation, because clocks differ.
 const (
 	goodFor      = 90 * 24 * time.Hour
 	renewedAhead = 30 * 24 * time.Hour
 	clockSkew    = time.Hour
 )
 
-// certSource gives the certificate to serve with, and the bundle of authorities by which it is trusted.
+// certSource provides the serving certificate and the bundle of authorities that clients trust.
 type certSource interface {
 	load(ctx context.Context, now time.Time, names []string) (*tls.Certificate, []byte, error)
-	// shared says that the certificates lie in the Secret.
+	// shared reports whether the certificates are stored in the Secret.
 	shared() bool
 }
 
@@ -51,7 +51,7 @@ func newCertSource(o Options, c client.Client) certSource {
 	return &certSecret{client: c, namespace: o.Namespace}
 }
 
-// certFolder is certificates that somebody else renews, as files.
+// certFolder is a folder with certificates that another program renews.
 type certFolder string
 
 func (f certFolder) shared() bool { return false }
@@ -68,7 +68,7 @@ func (f certFolder) load(context.Context, time.Time, []string) (*tls.Certificate
 	return &pair, bundle, nil
 }
 
-// certSecret is certificates that replicas make and share.
+// certSecret is a Secret with certificates that the replicas create and share.
 type certSecret struct {
 	client    client.Client
 	namespace string
@@ -76,7 +76,8 @@ type certSecret struct {
 
 func (c *certSecret) shared() bool { return true }
 
-// load reads the Secret, and first makes or renews what it needs. Where another replica was faster, its work is taken.
+// load reads the Secret, and first creates or renews what is missing. If another replica wrote the Secret first, load uses that replica's
+// certificates.
 func (c *certSecret) load(ctx context.Context, now time.Time, names []string) (*tls.Certificate, []byte, error) {
 	const tries = 5
 	var err error
@@ -111,7 +112,7 @@ func (c *certSecret) once(ctx context.Context, now time.Time, names []string) (c
 	return renewed, c.write(ctx, secret)
 }
 
-// write creates a Secret, or updates the one that was read.
+// write creates a Secret, or updates the Secret that was read.
 func (c *certSecret) write(ctx context.Context, secret *corev1.Secret) error {
 	if secret.ResourceVersion != "" {
 		return c.client.Update(ctx, secret, client.FieldOwner(FieldManager))
@@ -119,7 +120,7 @@ func (c *certSecret) write(ctx context.Context, secret *corev1.Secret) error {
 	secret.Namespace = c.namespace
 	err := c.client.Create(ctx, secret, client.FieldOwner(FieldManager))
 	if apierrors.IsNotFound(err) {
-		// Outside of a deployment nobody has made the namespace yet.
+		// The namespace may not exist outside a deployment.
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
 		if err := client.IgnoreAlreadyExists(c.client.Create(ctx, namespace)); err != nil {
 			return fmt.Errorf("namespace %s is missing, and cannot be made: %w", c.namespace, err)
@@ -132,10 +133,10 @@ func (c *certSecret) write(ctx context.Context, secret *corev1.Secret) error {
 // authorityCert is the key of the authorities in the Secret, and the name of their file.
 const authorityCert = "ca.crt"
 
-// certificates are what is served with and the authorities by which it is trusted, in PEM. The key of an authority is not among them:
-// it signs one certificate and is forgotten, so that nobody who reads the Secret can sign another.
+// certificates contains the serving certificate and the authorities that clients trust, in PEM. It does not contain the key of an
+// authority. Each authority signs one certificate and its key is discarded, so that no reader of the Secret can sign another one.
 type certificates struct {
-	// bundle has the authority, and behind it those before it that are still good.
+	// bundle contains the current authority, followed by earlier authorities that are still valid.
 	bundle    []byte
 	cert, key []byte
 }
@@ -144,9 +145,9 @@ func (c certificates) equal(d certificates) bool {
 	return bytes.Equal(c.bundle, d.bundle) && bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key)
 }
 
-// renew gives what is good at now for the names: what is there or, where it is missing, broken or about to expire, another, of an
-// authority of its own. A former authority stays trusted for as long as it is good, since replicas serve with what it signed until
-// they have read the new.
+// renew returns certificates that are valid now for the names. It keeps the present ones unless they are missing, broken or about to
+// expire. Otherwise it creates new ones with an authority of their own. An earlier authority stays trusted until it expires, because
+// replicas serve with the certificate that it signed until they read the new one.
 func (c certificates) renew(now time.Time, names []string) (certificates, error) {
 	c.bundle = stillGood(c.bundle, now)
 	known := c.servingNames(now)
@@ -162,7 +163,7 @@ func (c certificates) renew(now time.Time, names []string) (certificates, error)
 		return certificates{}, fmt.Errorf("read the authority just made: %w", err)
 	}
 	c.bundle = append(encodeCert(der), c.bundle...)
-	// What other replicas are reached by stays in it.
+	// The names of other replicas stay in the certificate.
 	all := slices.Concat(names, known)
 	slices.Sort(all)
 	der, key, err := makeCertificate(now, slices.Compact(all), authority, signer)
@@ -176,7 +177,7 @@ func (c certificates) renew(now time.Time, names []string) (certificates, error)
 	return c, nil
 }
 
-// servingNames gives the names that the serving certificate is good for; nil where it must be made anew.
+// servingNames returns the names in the serving certificate, or nil if a new certificate is required.
 func (c certificates) servingNames(now time.Time) []string {
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil || pair.Leaf == nil || now.After(pair.Leaf.NotAfter.Add(-renewedAhead)) {
@@ -194,7 +195,7 @@ func (c certificates) servingNames(now time.Time) []string {
 	return names
 }
 
-// stillGood leaves out of a bundle what is no certificate, and what has expired.
+// stillGood removes expired certificates, and everything that is not a certificate, from a bundle.
 func stillGood(bundle []byte, now time.Time) []byte {
 	var out []byte
 	for {
@@ -208,7 +209,7 @@ func stillGood(bundle []byte, now time.Time) []byte {
 	}
 }
 
-// makeCertificate makes a key and a certificate: an authority where there is no parent.
+// makeCertificate creates a key and a certificate. Without a parent, the certificate is an authority.
 func makeCertificate(now time.Time, names []string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (der []byte,
 	key *ecdsa.PrivateKey, err error,
 ) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// trusted says whether a client with the bundle takes a certificate for a name.
+// trusted reports whether a client that trusts the bundle accepts a certificate for a name.
 func trusted(t *testing.T, bundle, cert, key []byte, name string, now time.Time) bool {
 	t.Helper()
 	pair, err := tls.X509KeyPair(cert, key)
@@ -44,7 +44,8 @@ func TestRenew(t *testing.T) {
 		t.Error("renewed too early")
 	}
 
-	// A month before its end what is served is made anew, by another authority; the former stays trusted until its own end.
+	// One month before its end, the certificate is replaced, and another authority signs the new one. The old certificate stays trusted until
+	// its own end.
 	second := renew(first, 61*day, names...)
 	if second.equal(first) {
 		t.Error("after 61 days: want a new certificate")
@@ -57,7 +58,7 @@ func TestRenew(t *testing.T) {
 		t.Error("an authority that has expired is still handed out")
 	}
 
-	// A replica reached by another name adds it, and keeps what others are reached by.
+	// A replica that is reached by another name adds this name. It keeps the names of other replicas.
 	added := renew(first, day, "b.svc")
 	if at := begin.Add(day); !trusted(t, added.bundle, added.cert, added.key, "a.svc", at) ||
 		!trusted(t, added.bundle, first.cert, first.key, "a.svc", at) {
@@ -67,7 +68,7 @@ func TestRenew(t *testing.T) {
 		t.Error("who is reached by fewer names makes the certificate anew")
 	}
 
-	// What is broken is made anew.
+	// A certificate that cannot be used is replaced.
 	other := renew(certificates{}, 0, names...)
 	for what, c := range map[string]certificates{
 		"no authority":      {cert: first.cert, key: first.key},

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// combined returns where a server-side apply of a policy leaves tiers, tables, rows or settings of them that only another field manager
-// wrote. The API server merges such lists by name, so that the result is a policy that no author wrote. nil: it does not.
+// combined returns a mistake if a server-side apply of a policy keeps tiers, tables, rows or settings that only another field manager
+// wrote. The API server merges such lists by name, and the result would be a policy that no author wrote. Otherwise it returns nil.
 //
-// An apply of fields of the specification alone, such as its mode, is no such merge. The API server gives the options of an update to
-// admission, whatever the request is. So the entries of the field manager decide whether it applied.
+// An apply of fields of the specification alone, such as its mode, is not such a merge. The API server sends the options of an update with
+// every request. Therefore only the managed fields of the field manager show whether this request is an apply.
 func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal after the other
 	if req.Operation != admissionv1.Update || req.Options.Raw == nil {
 		return nil
@@ -32,11 +32,11 @@ func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal 
 	}
 	applied := entryOf(&now, options.FieldManager, metav1.ManagedFieldsOperationApply)
 	if applied == nil || sameFields(applied, entryOf(&old, options.FieldManager, applied.Operation)) {
-		return nil // it has what it had before
+		return nil // its managed fields have not changed
 	}
 	const update = metav1.ManagedFieldsOperationUpdate
 	if !sameFields(entryOf(&now, options.FieldManager, update), entryOf(&old, options.FieldManager, update)) {
-		return nil // it updated, and took over what it had applied
+		return nil // the request is an update, and took over fields that were applied before
 	}
 	m := merge{own: managedFieldsOf(applied)}
 	for _, e := range now.GetManagedFields() {
@@ -62,7 +62,7 @@ func combined(req admission.Request) *Mistake { //nolint:gocyclo // one refusal 
 	return nil
 }
 
-// entryOf is what a field manager has written to an object by applies, or by updates; nil: nothing.
+// entryOf returns what a field manager has written to an object by applies or by updates, or nil.
 func entryOf(o *unstructured.Unstructured, manager string, by metav1.ManagedFieldsOperationType) *metav1.ManagedFieldsEntry {
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == manager && e.Operation == by && e.Subresource == "" && e.FieldsV1 != nil {
@@ -84,19 +84,19 @@ func managedFieldsOf(e *metav1.ManagedFieldsEntry) (out map[string]any) {
 	return out
 }
 
-// otherManager is a field manager, and the fields below some place that it has written.
+// otherManager is a field manager with the fields that it has written below some path.
 type otherManager struct {
 	name   string
 	fields map[string]any
 }
 
-// merge compares what was applied with what others have written.
+// merge compares the applied fields with the fields that other managers have written.
 type merge struct {
 	own    map[string]any
 	others []otherManager
 }
 
-// of are the fields that managers have below a path.
+// of returns the fields that each manager has written below a path.
 func (merge) of(all []otherManager, path ...string) (out []otherManager) {
 	for _, other := range all {
 		fields, ok := other.fields, true
@@ -112,7 +112,7 @@ func (merge) of(all []otherManager, path ...string) (out []otherManager) {
 	return out
 }
 
-// list finds, in a list that is merged by name, what only another manager has written.
+// list finds an entry that only another manager has written, in a list that is merged by name.
 func (m merge) list(items []any, own map[string]any, others []otherManager, path string) (field, manager string) {
 	for i, item := range items {
 		fields, ok := item.(map[string]any)
@@ -136,7 +136,7 @@ func (m merge) list(items []any, own map[string]any, others []otherManager, path
 	return "", ""
 }
 
-// keyOf is how managed fields call the item of a list with this name.
+// keyOf returns the key that managed fields use for the list item with this name.
 func keyOf(in []otherManager, name string) string {
 	for _, other := range in {
 		for key := range other.fields {
@@ -151,7 +151,7 @@ func keyOf(in []otherManager, name string) string {
 	return ""
 }
 
-// fields finds, in an object of such a list, what only another manager has written.
+// fields finds a field that only another manager has written, in an object of such a list.
 func (m merge) fields(object, own map[string]any, others []otherManager, path string) (field, manager string) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		at, key := path+"."+name, "f:"+name
@@ -163,7 +163,7 @@ func (m merge) fields(object, own map[string]any, others []otherManager, path st
 			}
 			continue
 		}
-		if len(mine) == 0 { // a value, or a list that is written as a whole
+		if len(mine) == 0 { // a value, or an atomic list
 			continue
 		}
 		switch value := object[name].(type) {

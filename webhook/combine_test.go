@@ -10,14 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// managed is an entry of managedFields, as the API server writes it.
+// managed returns an entry of managedFields in the form that the API server writes.
 func managed(manager, operation, fields string) string {
 	return `{"manager":"` + manager + `","operation":"` + operation + `","apiVersion":"scheduling.celsius.dev/v1alpha1",` +
 		`"fieldsType":"FieldsV1",` +
 		`"time":"2026-11-26T12:00:00Z","fieldsV1":{"f:spec":` + fields + `}}`
 }
 
-// TestCombined has server-side applies over policies of another field manager, as the API server merges them before it asks admission.
+// TestCombined sends server-side applies to policies that another field manager wrote. The API server merges them before it calls
+// admission.
 func TestCombined(t *testing.T) {
 	const (
 		house = `"f:tiers":{"k:{\"name\":\"house\"}":{".":{},"f:name":{},"f:tables":{"k:{\"name\":\"gang\"}":{".":{},"f:name":{}},` +
@@ -36,8 +37,8 @@ func TestCombined(t *testing.T) {
 	first := managed("kubectl-client-side-apply", "Update", `{`+pipeline+house+`}`)
 	for _, c := range []struct {
 		name, options, spec string
-		before, after       string // entries besides that of the first author
-		want                string // the field, and who has written it; "": it is allowed
+		before, after       string // entries in addition to that of the first author
+		want                string // the field and its author; "": the change is allowed
 	}{
 		{"a tier is added to those of another", "argocd", withTier, "", managed("argocd", "Apply", `{`+pipeline+otherTier+`}`), "spec.tiers[0]"},
 		{"a table of another stays", "argocd", spec, "", managed("argocd", "Apply", `{`+pipeline+gangOnly+`}`), "spec.tiers[0].tables[1]"},

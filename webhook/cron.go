@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/cron"
 )
 
-// cronFunctions say what is wrong with the parts of a CronJob.
+// cronFunctions returns functions that report mistakes in parts of a CronJob.
 func cronFunctions() []*rules.Function {
 	one := func(name, doc string, wrong func(string) error) *rules.Function {
 		return &rules.Function{Name: name, Doc: doc, Overloads: []rules.Overload{{

@@ -1,4 +1,5 @@
-// Package webhook is admission: it fills in what a Job leaves open, and refuses what cannot work, before it is stored.
+// Package webhook is the admission webhook. Before an object is stored, it fills in fields that a Job leaves open and refuses objects that
+// cannot work.
 //
 //	API server --AdmissionReview--> endpoint --+-- /jobs/mutate       defaults of the table --> JSON patch
 //	   ^                             (TLS)     +-- /jobs/validate     validations, warnings --> every mistake at once
@@ -8,10 +9,9 @@
 //
 //	rules/admission/job.yaml --Load--> Table (rows, typed by the CRD's schema) --Default, Check--> changed object, Mistakes, warnings
 //
-// What is filled in and what is refused is said by rows in the rule language. `object` and `oldObject` are typed from
-// the OpenAPI schema of the kind, so a misspelt field in a row is found when the table is loaded. What an expression
-// cannot say (whether Kubernetes would take a pod template; the cycle in a graph) is a function, which says what it
-// computes from its arguments.
+// Rows in the rule language define what is filled in and what is refused. `object` and `oldObject` have types from the OpenAPI schema of
+// the kind, so loading a table finds a misspelled field in a row. Checks that an expression cannot state are functions. Examples are
+// whether Kubernetes would accept a pod template, and whether a graph has a cycle.
 //
-// The server listens first, then writes its CA into the configurations, which is what makes the API server call it.
+// The server first listens, and then writes its CA into the webhook configurations. From then on the API server calls it.
 package webhook

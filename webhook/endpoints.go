@@ -17,13 +17,14 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// groupOfPod is the annotation in which a pod names its PodGroup, queueOfPod where one that names none says its queue.
+// groupOfPod is the annotation in which a pod names its PodGroup. queueOfPod is the annotation in which a pod without a PodGroup names its
+// queue.
 const (
 	groupOfPod = schedulingv1beta1.KubeGroupNameAnnotationKey
 	queueOfPod = `annotations["` + schedulingv1beta1.QueueNameAnnotationKey + `"]`
 )
 
-// newPodEndpoints returns the endpoints of Pods. If only built-in rows exist, pods pass while the webhook is unavailable, and only pods
+// newPodEndpoints returns the endpoints of Pods. If only built-in rows exist, pods pass while the webhook is unavailable. Then only pods
 // with a field that a row reads are sent to it. A cluster's own rules must apply to all pods of our schedulers. They see each new pod, and
 // each change of annotations, labels or owners, through any subresource: no pod passes while the webhook is unavailable.
 func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {
@@ -59,15 +60,15 @@ func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoin
 	return []*endpoint{&mutate, &validate}
 }
 
-// groupOf is the PodGroup that a Pod names.
+// groupOf returns the PodGroup that a Pod names.
 func groupOf(pod map[string]any) (kind schema.GroupVersionKind, name string) {
 	annotations, _ := fieldsOf(pod, "metadata")["annotations"].(map[string]any)
 	name, _ = annotations[groupOfPod].(string)
 	return schedulingv1beta1.GroupVersion.WithKind("PodGroup"), name
 }
 
-// newCommandEndpoints are those of Commands: validation. The guard and the controllers decide what a Command may do, so that Commands pass
-// while nobody answers, but where a cluster's own rules are believed to hold.
+// newCommandEndpoints returns the endpoint that validates Commands. The guard and the controllers decide what a Command may do. Therefore
+// Commands pass while the webhook is unavailable, unless the cluster has rules of its own for Commands.
 func newCommandEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, metrics: m, related: targetOf, commandActions: l.commandActions()}
 	return []*endpoint{{
@@ -83,7 +84,7 @@ func newCommandEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*
 	}}
 }
 
-// targetOf is the Job that a Command is for.
+// targetOf returns the Job that a Command targets.
 func targetOf(command map[string]any) (kind schema.GroupVersionKind, name string) {
 	target := fieldsOf(command, "target")
 	if version, _ := target["apiVersion"].(string); target["kind"] == jobKind && strings.HasPrefix(version, batchv1alpha1.GroupName+"/") {
@@ -92,7 +93,8 @@ func targetOf(command map[string]any) (kind schema.GroupVersionKind, name string
 	return batchv1alpha1.GroupVersion.WithKind(jobKind), name
 }
 
-// relatedTo finds what an object speaks of. It is asked for warnings: where it cannot be known the reason is logged, and nothing is said.
+// relatedTo reads the object that an object refers to. Only warnings use the result. If the read fails, the handler logs the cause and
+// gives no warning.
 func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object map[string]any) (*Related, error) {
 	kind, name := h.related(object)
 	if name == "" || h.find == nil {
@@ -106,7 +108,7 @@ func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object m
 	return found, nil
 }
 
-// newCronJobEndpoints are those of CronJobs: validation.
+// newCronJobEndpoints returns the endpoint that validates CronJobs.
 func newCronJobEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*endpoint {
 	e := ofMakers(table, l, in, m)
 	e.group, e.version, e.resource = batchv1alpha1.GroupName, batchv1alpha1.GroupVersion.Version, "cronjobs"
@@ -115,7 +117,7 @@ func newCronJobEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*
 	return []*endpoint{e}
 }
 
-// newFlowEndpoints are those of JobFlows and JobTemplates: validation.
+// newFlowEndpoints returns the endpoints that validate JobFlows and JobTemplates.
 func newFlowEndpoints(jobFlows, jobTemplates *Table, l lifecycles, in cluster, m *metrics) (out []*endpoint) {
 	for _, table := range []*Table{jobFlows, jobTemplates} {
 		e, resource := ofMakers(table, l, in, m), kinds()[table.Kind].resource
@@ -127,7 +129,7 @@ func newFlowEndpoints(jobFlows, jobTemplates *Table, l lifecycles, in cluster, m
 	return out
 }
 
-// ofMakers is an endpoint of a kind whose objects make Jobs.
+// ofMakers returns an endpoint for a kind from whose objects the controllers create Jobs.
 func ofMakers(table *Table, l lifecycles, in cluster, m *metrics) *endpoint {
 	h := &tableHandler{table: table, cluster: in, machine: l.job, plugins: l.plugins, metrics: m}
 	return &endpoint{

@@ -15,13 +15,13 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// Mistake is one thing that is wrong with an object.
+// Mistake is one error in an object.
 type Mistake struct {
-	// Rule is the row that found it, "" for what the schema says.
+	// Rule is the row that found the mistake, or "" if the schema did.
 	Rule string
-	// Field is the path of the field, as spec.tasks[0].name.
+	// Field is the path of the field, for example spec.tasks[0].name.
 	Field string
-	// Message says what is wrong, and what would be right.
+	// Message states what is wrong and what would be correct.
 	Message string
 }
 
@@ -33,29 +33,29 @@ func (m Mistake) String() string {
 	return m.Field + ": " + m.Message
 }
 
-// Request is what a table is asked about. Objects are JSON: maps of strings, bools, int64, float64, lists and maps.
+// Request is the input of a table. Objects are JSON: maps of strings, bools, int64, float64, lists and maps.
 type Request struct {
 	// Operation is CREATE, UPDATE or DELETE.
 	Operation string
-	// Object is the new state, of which there is none upon DELETE; OldObject the one before an update or a deletion.
+	// Object is the new state; a DELETE has none. OldObject is the state before an update or a deletion.
 	Object, OldObject map[string]any
-	// Queues gives all queues; it is asked only where a row reads them.
+	// Queues returns all queues. It is called only if a row reads them.
 	Queues func() ([]map[string]any, error)
-	// NamespaceAnnotations gives those of the object's namespace; it is asked only where a row reads them.
+	// NamespaceAnnotations returns the annotations of the object's namespace. It is called only if a row reads them.
 	NamespaceAnnotations func() (map[string]string, error)
-	// SchedulerNames are those served, the one to write first.
+	// SchedulerNames are the names of our schedulers. The first one is the default.
 	SchedulerNames []string
-	// PolicyEvents and PolicyActions are those that a job's policies may name.
+	// PolicyEvents and PolicyActions are the events and actions that a job's policies may name.
 	PolicyEvents, PolicyActions []string
-	// CommandActions are those that a Command may name, by the kind of its target.
+	// CommandActions are the actions that a Command may name, by the kind of its target.
 	CommandActions map[string][]string
-	// Related is what the object speaks of, see Related; it is asked only where a row reads it. nil: that is not known.
+	// Related returns the object that this object refers to, see Related. It is called only if a row reads it. nil means unknown.
 	Related func() (*Related, error)
-	// JobTemplates gives those that a JobFlow names, as far as they are there; it is asked only where a row reads them.
+	// JobTemplates returns the existing JobTemplates that a JobFlow names. It is called only if a row reads them.
 	JobTemplates func() ([]JobTemplate, error)
-	// User is who asks.
+	// User is the user who sent the request.
 	User User
-	// JobPlugins are those that a Job may have. nil: none.
+	// JobPlugins are the plugins that a Job may have. nil means none.
 	JobPlugins *jobplugin.Set
 }
 
@@ -65,7 +65,7 @@ type frame struct {
 	request Request
 	fixed   typed.Roots
 	queues  ref.Val
-	// templates are those that jobTemplates gave.
+	// templates caches the result of jobTemplates.
 	templates ref.Val
 }
 
@@ -83,7 +83,7 @@ func (t *Table) frame(r Request) *frame {
 	return f
 }
 
-// allQueues lists the queues once.
+// allQueues lists the queues, and caches the list.
 func (f *frame) allQueues() ref.Val {
 	if f.queues != nil {
 		return f.queues
@@ -104,7 +104,7 @@ func (f *frame) allQueues() ref.Val {
 	return f.queues
 }
 
-// ofNamespace gives the annotations of the object's namespace.
+// ofNamespace returns the annotations of the object's namespace.
 func (f *frame) ofNamespace() ref.Val {
 	if f.request.NamespaceAnnotations == nil {
 		return types.NewErr("the namespace is not known")
@@ -116,7 +116,7 @@ func (f *frame) ofNamespace() ref.Val {
 	return types.NewStringStringMap(types.DefaultTypeAdapter, found)
 }
 
-// plugins lists the plugins that a Job may have, with those that each needs.
+// plugins lists the plugins that a Job may have, with the plugins that each of them needs.
 func (f *frame) plugins() ref.Val {
 	var out []ref.Val
 	if set := f.request.JobPlugins; set != nil {
@@ -131,7 +131,7 @@ func (f *frame) plugins() ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
-// pluginMistakes is what the plugins of the object, a Job, cannot work with.
+// pluginMistakes returns the mistakes that the plugins find in the object, which is a Job.
 func (f *frame) pluginMistakes() ref.Val {
 	if f.request.JobPlugins == nil {
 		return types.NewErr("the job plugins are not known")
@@ -147,7 +147,7 @@ func (f *frame) pluginMistakes() ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
-// ResolveName implements cel.Activation: what all rows see.
+// ResolveName implements cel.Activation for the names that all rows can read.
 func (f *frame) ResolveName(name string) (any, bool) {
 	switch name {
 	case "queues":
@@ -166,14 +166,15 @@ func (f *frame) ResolveName(name string) (any, bool) {
 	return f.fixed.ResolveName(name)
 }
 
-// misshapen is where an object has not the forms of its kind. The API server asks its schema first, which may be an older one than this.
+// misshapen lists where an object violates the schema of its kind. The API server checks the schema first, but its schema may be older than
+// ours.
 func (t *Table) misshapen(object map[string]any) (mistakes []Mistake) {
 	t.object.Check("", object, func(path, message string) { mistakes = append(mistakes, Mistake{Field: path, Message: message}) })
 	return mistakes
 }
 
-// unreadable is where an object has not the forms of its kind, is larger than the table's bounds, or cannot be decoded by those who watch
-// it. Of one that is too large nothing else is told, as it takes the longer the more there is.
+// unreadable lists where an object violates its schema, exceeds the table's bounds, or cannot be decoded by the programs that watch it. It
+// checks these in order and stops at the first that fails, because other checks of a very large object take too long.
 func (t *Table) unreadable(r Request) (mistakes []Mistake, err error) {
 	if mistakes = t.misshapen(r.Object); len(mistakes) > 0 {
 		return mistakes, nil
@@ -190,7 +191,7 @@ func (t *Table) unreadable(r Request) (mistakes []Mistake, err error) {
 	return t.undecodable(r.Object), nil
 }
 
-// undecodable is where an object cannot be decoded by those who watch it.
+// undecodable reports the field at which the programs that watch an object cannot decode it.
 func (t *Table) undecodable(object map[string]any) []Mistake {
 	if wrong := decode.Value(object, t.goType); wrong != nil {
 		return []Mistake{{Field: wrong.Field, Message: wrong.ErrorBody()}}
@@ -198,10 +199,10 @@ func (t *Table) undecodable(object map[string]any) []Mistake {
 	return nil
 }
 
-// Check gives what is wrong with the object, every mistake at once, and what it asks for that will not happen. An
-// error is a row that could not be evaluated: it says nothing of the object.
+// Check returns all mistakes of the object at once, and warnings about requests that will have no effect. An error means that a row could
+// not be evaluated. It states nothing about the object.
 func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err error) {
-	if r.Operation != opDelete { // what is stored and cannot be read can be deleted
+	if r.Operation != opDelete { // a stored object that cannot be read can still be deleted
 		if mistakes, err := t.unreadable(r); err != nil || len(mistakes) > 0 {
 			return mistakes, nil, err
 		}
@@ -222,14 +223,15 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 		for _, w := range told {
 			warnings = append(warnings, w.String())
 		}
-		if !within { // rows are not asked to go through an object of any size
+		if !within { // rows must not traverse an object of unlimited size
 			break
 		}
 	}
 	return mistakes, warnings, nil
 }
 
-// ask asks the table's own rows about an object that can be read. bounded: it is known to be within the table's bounds; within: it is.
+// ask evaluates the table's own rows for a readable object. bounded states that the object is known to be within the table's bounds. The
+// result within states that it is.
 func (t *Table) ask(r Request, bounded bool) (mistakes, warnings []Mistake, within bool, err error) {
 	f := t.frame(r)
 	applies, err := f.matches()
@@ -253,8 +255,8 @@ func (t *Table) ask(r Request, bounded bool) (mistakes, warnings []Mistake, with
 	return mistakes, warnings, true, err
 }
 
-// mistakes lists what rows find wrong. It stops at mostMistakes, because an object can have 30,000 mistakes, and each of them costs
-// several KiB.
+// mistakes lists the mistakes that rows find. It stops at mostMistakes, because an object can have 30,000 mistakes, and each costs several
+// KiB.
 func (f *frame) mistakes(rows []*row) ([]Mistake, error) {
 	var out []Mistake
 	for _, row := range rows {
@@ -280,8 +282,8 @@ const mostMistakes = 200
 // errManyMistakes ends the evaluation of rows at mostMistakes.
 var errManyMistakes = errors.New("there are many mistakes")
 
-// Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
-// wrote. The object given is not changed.
+// Default returns a copy of the object with the missing values filled in. The rows run in order, and each sees the values that earlier rows
+// wrote.
 func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, err error) {
 	if mistakes, err := t.unreadable(r); err != nil || len(mistakes) > 0 {
 		return nil, mistakes, err
@@ -294,8 +296,8 @@ func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, e
 	return r.Object, nil, nil
 }
 
-// fillIn puts what the table's own rows fill in into the object of a request, which is not changed itself. bounded: it is known to be
-// within the table's bounds.
+// fillIn applies the defaults of the table's own rows. It replaces r.Object with a changed copy. bounded states that the object is known to
+// be within the table's bounds.
 func (t *Table) fillIn(r *Request, bounded bool) ([]Mistake, error) {
 	f := t.frame(*r)
 	if applies, err := f.matches(); err != nil || !applies {
@@ -324,7 +326,7 @@ func (t *Table) fillIn(r *Request, bounded bool) ([]Mistake, error) {
 	return nil, err
 }
 
-// matches says whether the table has anything to say of the object.
+// matches reports whether the table's match conditions select the object.
 func (f *frame) matches() (bool, error) {
 	for _, row := range f.table.match {
 		v := &visit{Activation: f, row: row}
@@ -337,7 +339,7 @@ func (f *frame) matches() (bool, error) {
 	return true, nil
 }
 
-// each visits the elements that a row is asked for: once, where it has no forEach.
+// each calls do for every element of the lists in a row's forEach, or once if the row has none.
 func (f *frame) each(r *row, do func(*visit) error) error {
 	if len(r.operations) > 0 && !slices.Contains(r.operations, f.request.Operation) {
 		return nil
@@ -357,7 +359,7 @@ func (f *frame) each(r *row, do func(*visit) error) error {
 	return nil
 }
 
-// visit is one row at one element of its lists.
+// visit is the evaluation of one row at one element of its lists.
 type visit struct {
 	cel.Activation
 	row *row
@@ -379,7 +381,7 @@ func (v *visit) ask(e *eval.Expr) (bool, error) {
 	return bool(yes), nil
 }
 
-// mistake adds to out what the row says, where it does not hold.
+// mistake adds the row's mistake to out if the row's condition is false or missing.
 func (v *visit) mistake(out *[]Mistake) error {
 	if v.row.expression != nil {
 		if holds, err := v.ask(v.row.expression); err != nil || holds {
@@ -398,7 +400,7 @@ func (v *visit) mistake(out *[]Mistake) error {
 	return nil
 }
 
-// write gives the object with the row's value in it.
+// write returns a copy of the object with the row's value in it.
 func (v *visit) write(object map[string]any) (map[string]any, error) {
 	path, err := v.row.fieldPath.Render(v)
 	if err != nil {

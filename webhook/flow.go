@@ -21,15 +21,15 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/flow"
 )
 
-// JobTemplate is what rows know of a JobTemplate.
+// JobTemplate is the part of a JobTemplate that rows can read.
 type JobTemplate struct {
 	Name string
 	Spec map[string]any
-	// Size is that of the spec, as JSON.
+	// Size is the length of the spec in JSON, in bytes.
 	Size int64
 }
 
-// templateSchema is how rows read it.
+// templateSchema returns the type of a JobTemplate in rows.
 func templateSchema() *typed.Schema {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	return typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -41,7 +41,7 @@ func templateSchema() *typed.Schema {
 	}}, "NamedTemplate")
 }
 
-// jobTemplates gives those that a JobFlow names by their names, once.
+// jobTemplates returns the JobTemplates that a JobFlow names, by name, and caches them.
 func (f *frame) jobTemplates() ref.Val {
 	if f.templates != nil {
 		return f.templates
@@ -56,7 +56,7 @@ func (f *frame) jobTemplates() ref.Val {
 	out := map[ref.Val]ref.Val{}
 	for _, t := range found {
 		names := []any{}
-		tasks, _, _ := unstructured.NestedSlice(t.Spec, "tasks") // of another form: it has none that can be asked for
+		tasks, _, _ := unstructured.NestedSlice(t.Spec, "tasks") // in another form it has no tasks that rows can read
 		for _, task := range tasks {
 			if fields, ok := task.(map[string]any); ok {
 				name, _ := fields["name"].(string)
@@ -77,7 +77,7 @@ func sizeOf(v any) (int64, error) {
 	return int64(len(text)), nil
 }
 
-// flowFunctions say what the parts of a JobFlow make.
+// flowFunctions returns functions that compute what a JobFlow creates.
 func flowFunctions() []*rules.Function {
 	return []*rules.Function{
 		{
@@ -113,7 +113,7 @@ func flowFunctions() []*rules.Function {
 	}
 }
 
-// patchedSpec merges as the controllers do. Without a patch the spec stays as it is written.
+// patchedSpec merges a patch into a spec in the same way as the controllers. Without a patch the spec stays as written.
 func patchedSpec(spec, patch ref.Val) (map[string]any, error) {
 	read := func(v ref.Val) (map[string]any, *batchv1alpha1.JobSpec, error) {
 		plain, err := typed.Plain(v)
@@ -146,13 +146,13 @@ func patchedSpec(spec, patch ref.Val) (map[string]any, error) {
 	return out, nil
 }
 
-// mostBytes is how much is read of JobTemplates for one JobFlow: as much as the API server takes in one request. What is beyond is not
-// read, and rows see that there is more than that.
+// mostBytes limits the total size of the JobTemplates that are read for one JobFlow. It equals the maximum size of one API request.
+// Templates beyond the limit are not read, and rows see that more exist.
 const mostBytes = 3 << 20
 
 // jobTemplatesOf reads the JobTemplates that a JobFlow names.
 func (s *server) jobTemplatesOf(ctx context.Context, namespace string, jobFlow map[string]any) (out []JobTemplate, err error) {
-	flows, _, _ := unstructured.NestedSlice(jobFlow, "spec", "flows") // of another form: the schema refuses it
+	flows, _, _ := unstructured.NestedSlice(jobFlow, "spec", "flows") // the schema refuses another form
 	seen, size := map[string]bool{}, int64(0)
 	for _, f := range flows {
 		fields, _ := f.(map[string]any)

@@ -24,7 +24,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// mistakeSchema is what podTemplateMistakes gives a list of.
+// mistakeSchema returns the type of the elements that podTemplateMistakes returns.
 func mistakeSchema() *typed.Schema {
 	text := func(doc string) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "string", Description: doc}
@@ -34,7 +34,7 @@ func mistakeSchema() *typed.Schema {
 	}}, "Mistake")
 }
 
-// pluginSchema is what rows know of a job plugin.
+// pluginSchema returns the type of a job plugin in rows.
 func pluginSchema() *typed.Schema {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	return typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -45,7 +45,7 @@ func pluginSchema() *typed.Schema {
 	}}, "JobPlugin")
 }
 
-// functions are those of the language of admission, beyond the dialect's.
+// functions returns the functions that only the language of admission has.
 func functions(mistake *typed.Schema) []*rules.Function {
 	texts := cel.ListType(cel.StringType)
 	one := func(name, doc string, o rules.Overload) *rules.Function {
@@ -80,7 +80,7 @@ func functions(mistake *typed.Schema) []*rules.Function {
 	}
 }
 
-// strings of a list; what is no string is left out.
+// stringsOf returns the strings of a list, without its other elements.
 func stringsOf(v ref.Val) []string {
 	var out []string
 	list, ok := v.(traits.Lister)
@@ -139,7 +139,7 @@ func differing(path string, a, b any, report func(string)) {
 	report(path)
 }
 
-// cycleOf walks the graph depth first, in the order of names.
+// cycleOf searches the graph depth first, in the order of names.
 func cycleOf(names, edges ref.Val) ref.Val {
 	graph := map[string][]string{}
 	all := stringsOf(names)
@@ -152,7 +152,7 @@ func cycleOf(names, edges ref.Val) ref.Val {
 			graph[name] = append(graph[name], stringsOf(lists.Get(types.Int(i)))...)
 		}
 	}
-	place := map[string]int{} // on the path, from 1 on; 0: not come to, -1: done
+	place := map[string]int{} // position on the path, from 1; 0: not visited, -1: finished
 	var path []string
 	var found []string
 	var walk func(name string) bool
@@ -178,12 +178,12 @@ func cycleOf(names, edges ref.Val) ref.Val {
 	return typed.Strings(found)
 }
 
-// validationOptions let pass what some API server takes: which features the cluster's has on, and whether it lets
-// containers be privileged, is not known here, and is asked anew for each pod. Who may be privileged is a matter of Pod
-// Security.
+// validationOptions accepts everything that some API server accepts. It does not know which features the cluster's API server enables, or
+// whether that server allows privileged containers. The API server checks this again for each pod. Pod Security decides which pods may be
+// privileged.
 func validationOptions(template *core.PodTemplateSpec) corevalidation.PodValidationOptions {
 	const noLimitOfBandwidth = 0
-	capabilities.Setup(true, noLimitOfBandwidth) // for the process; only the first call counts
+	capabilities.Setup(true, noLimitOfBandwidth) // it applies to the whole process; only the first call has an effect
 	o := podapi.GetValidationOptionsFromPodTemplate(template, nil)
 	for _, feature := range []*bool{
 		&o.AllowContainerRestartPolicyRules, &o.AllowEnvFilesValidation, &o.AllowPodLifecycleSleepActionZeroValue,
@@ -193,26 +193,26 @@ func validationOptions(template *core.PodTemplateSpec) corevalidation.PodValidat
 	} {
 		*feature = true
 	}
-	o.AllowOnlyRecursiveSELinuxChangePolicy = false // an API server that mounts by label takes another policy, too
+	o.AllowOnlyRecursiveSELinuxChangePolicy = false // an API server that mounts volumes by SELinux label accepts other policies, too
 	return o
 }
 
-// podTemplateMistakes asks Kubernetes, after its own defaults.
+// podTemplateMistakes applies Kubernetes' defaults and then runs Kubernetes' validation.
 func podTemplateMistakes(mistake *typed.Schema, template ref.Val) ref.Val {
 	plain, err := typed.Plain(template)
 	if err != nil {
 		return types.WrapErr(err)
 	}
-	fields, _ := plain.(map[string]any) // null is as empty
+	fields, _ := plain.(map[string]any) // null is treated as empty
 	var out []ref.Val
 	report := func(field, message string) {
 		out = append(out, typed.Object(mistake, map[string]any{"field": field, "message": message}))
 	}
-	// Defaults are made for the kind PodTemplate, of which a template is a part.
+	// Kubernetes has defaults only for the kind PodTemplate, so the template is wrapped into one.
 	var wrapped corev1.PodTemplate
 	var internal core.PodTemplateSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &wrapped.Template); err != nil {
-		return types.WrapErr(err) // an object that cannot be decoded is refused before any row is asked
+		return types.WrapErr(err) // such an object is refused before any row is evaluated
 	}
 	corek8s.SetObjectDefaults_PodTemplate(&wrapped)
 	if err := corek8s.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&wrapped.Template, &internal, nil); err != nil {
@@ -224,7 +224,7 @@ func podTemplateMistakes(mistake *typed.Schema, template ref.Val) ref.Val {
 	for _, e := range found[:min(len(found), mostMistakes)] {
 		path := strings.TrimPrefix(e.Field, "template.")
 		if strings.HasPrefix(path, "labels") || strings.HasPrefix(path, "annotations") {
-			path = "metadata." + path // Kubernetes leaves that out
+			path = "metadata." + path // Kubernetes omits this prefix
 		}
 		report(path, e.ErrorBody())
 	}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// TestValidationOptions names every option of Kubernetes' validation of pods, so that a new one is thought about: a feature
-// that an API server may have on must not be refused here.
+// TestValidationOptions names every option of the Kubernetes validation of pods, so that somebody must decide about each new option. The
+// webhook must not refuse a feature that an API server can have enabled.
 func TestValidationOptions(t *testing.T) {
 	const (
 		feature = "of a feature that widens what is let pass"

@@ -17,8 +17,8 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// FuzzJobs gives the handlers whatever may stand in a request. Nothing panics; no rule of ours errs over what the
-// schema takes; what was filled in is not filled in again.
+// FuzzJobs sends any content to the handlers. Nothing may panic, and no rule may end with an error for an object that the schema accepts. A
+// second call must not fill in anything again.
 func FuzzJobs(f *testing.F) {
 	archive, err := txtar.ParseFile("testdata/job.txtar")
 	if err != nil {
@@ -42,7 +42,7 @@ func FuzzJobs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, object, old []byte) { holdsForJob(t, h, object, old) })
 }
 
-// holdsForJob asks the handlers about a Job, whatever it is.
+// holdsForJob sends any Job to the handlers and checks the answers.
 func holdsForJob(t fatal, h *tableHandler, object, old []byte) {
 	for _, response := range []admission.Response{
 		h.validate(context.Background(), requestFor(admissionv1.Create, object, nil)),
@@ -79,13 +79,13 @@ func holdsForJob(t fatal, h *tableHandler, object, old []byte) {
 	}
 }
 
-// fatal is what a test and a property have in common.
+// fatal contains the methods that testing.T and rapid.T have in common.
 type fatal interface {
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// TestAnyJob holds of Jobs in which anything was replaced by anything.
+// TestAnyJob replaces parts of Jobs by other values and checks the answers.
 func TestAnyJob(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/job.txtar")
 	if err != nil {
@@ -108,7 +108,7 @@ func TestAnyJob(t *testing.T) {
 	})
 }
 
-// disturbed gives a value in JSON in which here and there something else stands.
+// disturbed returns a JSON value in which some parts are replaced by other values.
 func disturbed(t *rapid.T, v any) any {
 	const oneIn = 12
 	if rapid.IntRange(1, oneIn).Draw(t, "disturb") == 1 {

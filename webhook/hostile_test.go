@@ -18,8 +18,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// jobOfTasks is a Job of so many tasks, each with what more says; THIS in that is the task's number, and NEXT that of the next one, after
-// the last the first.
+// jobOfTasks returns a Job with n tasks. more is added to each task. In more, THIS stands for the number of the task and NEXT for the
+// number of the next task. The task after the last one is the first one.
 func jobOfTasks(t testing.TB, n int, more string) map[string]any {
 	t.Helper()
 	var tasks strings.Builder
@@ -30,7 +30,7 @@ func jobOfTasks(t testing.TB, n int, more string) map[string]any {
 	return merged(t, "spec:\n  minAvailable: 1\n  tasks:\n"+tasks.String())
 }
 
-// hostile are objects by which somebody would keep the webhook busy, and what is said of them.
+// hostile returns objects that would keep the webhook busy, and a part of the answer to each.
 func hostile(t testing.TB) map[string]struct{ body, want string } {
 	t.Helper()
 	manyLabels := map[string]string{}
@@ -39,7 +39,7 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 	}
 	labelled := merged(t, "{}")
 	labelled["metadata"].(map[string]any)["labels"] = manyLabels
-	labelled["spec"].(map[string]any)["queue"] = "nowhere" // labels are the API server's to refuse: a mistake of ours beside them is told
+	labelled["spec"].(map[string]any)["queue"] = "nowhere" // the API server refuses such labels; the webhook must report this mistake
 	amount := jobOfTasks(t, 1, "")
 	container := amount["spec"].(map[string]any)["tasks"].([]any)[0].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 	container["containers"].([]any)[0].(map[string]any)["resources"] = map[string]any{"requests": map[string]any{"cpu": "1e300"}}
@@ -78,7 +78,7 @@ func emptyTolerations(tasks, each int) string {
 		`"minAvailable":1,"queue":"default","tasks":[` + strings.Join(all, ",") + `]}}}}`
 }
 
-// hostileFlows are the same of JobFlows.
+// hostileFlows returns the same for JobFlows.
 func hostileFlows(t testing.TB) map[string]struct{ body, want string } {
 	t.Helper()
 	chain := func(n int) string {
@@ -100,7 +100,7 @@ func hostileFlows(t testing.TB) map[string]struct{ body, want string } {
 	}
 }
 
-// longChain is a graph of names of which each points to the next one.
+// longChain returns a graph in which each name points to the next one.
 func longChain(n int) (names []string, edges [][]string) {
 	for i := range n {
 		names, edges = append(names, fmt.Sprint(i)), append(edges, []string{fmt.Sprint(i + 1)})
@@ -108,7 +108,7 @@ func longChain(n int) (names []string, edges [][]string) {
 	return names, edges
 }
 
-// TestLongChain: a cycle is looked for in one walk, however long the way.
+// TestLongChain checks that cycleOf needs only one walk to look for a cycle, also in a long chain.
 func TestLongChain(t *testing.T) {
 	names, edges := longChain(100_000)
 	find := func() []string {
@@ -136,7 +136,7 @@ func hookServer(t testing.TB) http.Handler {
 	return testServer(t, Options{}, c).handler()
 }
 
-// ask has a handler answer a review.
+// ask returns the answer of a handler to a review.
 func ask(t testing.TB, h http.Handler, path, body string) string {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
@@ -146,7 +146,7 @@ func ask(t testing.TB, h http.Handler, path, body string) string {
 	return w.Body.String()
 }
 
-// TestHostile: what is meant to keep the webhook busy is refused in words that a person can read.
+// TestHostile checks that objects that would keep the webhook busy are refused with a message that people can read.
 func TestHostile(t *testing.T) {
 	h := hookServer(t)
 	for name, c := range hostile(t) {
@@ -167,12 +167,12 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// BenchmarkHostile measures reviews of such objects, and of Jobs at the limits: at most 64 MiB (B/op) and 0.5 s of CPU each.
+// BenchmarkHostile measures reviews of such objects, and of Jobs at the limits. Each may take at most 64 MiB (B/op) and 0.5 s of CPU.
 func BenchmarkHostile(b *testing.B) {
 	h := hookServer(b)
 	for name, c := range costlyReviews(b) {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
-			ask(b, h, c.path, c.body) // what is compiled once does not count
+			ask(b, h, c.path, c.body) // work that is done only once does not count
 			b.ReportAllocs()
 			began := cpu(b)
 			for b.Loop() {
@@ -183,8 +183,9 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// BenchmarkReviewsAt200 is how long reviews of Jobs of ten tasks take which come at 200 a second, whether or not those before are answered:
-// half of them fill in, half check. Run it with -benchtime 2000x; ns/op is the pace, not the cost.
+// BenchmarkReviewsAt200 measures how long a review of a Job with ten tasks takes. It sends 200 reviews a second and does not wait for the
+// answers. Half of the reviews fill in, and half check. Run it with -benchtime 2000x. ns/op is the time between two reviews, not their
+// cost.
 func BenchmarkReviewsAt200(b *testing.B) {
 	server := httptest.NewServer(hookServer(b))
 	defer server.Close()

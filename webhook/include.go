@@ -14,31 +14,32 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// include has what an object will make looked at as that kind's own table does: the Job of a template. What is left open is filled in
-// first, as it will be then.
+// include checks an object that will be created later with the table of that object's kind. For example, it checks the Job of a template.
+// The defaults of that kind are applied first, as they will be at creation.
 type include struct {
 	*row
 	kind string
-	// fields are what the object has.
+	// fields set the content of the created object.
 	fields []filled
-	// told is what is told of the row's field for what the other rows say. nil: they speak of fields below it, and say it themselves.
+	// told renders the message at the row's own field for a mistake that the other rows found. If it is nil, the mistake keeps its message,
+	// and its field is a path below the row's field.
 	told *typed.Text
-	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
+	// warned are rows of the other table whose mistakes become warnings, because they may no longer apply when the object is created.
 	warned []string
-	// only are the validations of the table that ships which are asked, and nothing else of the kind. Empty: all that there is.
+	// only are the built-in validations that run, and no other check of the kind runs. If it is empty, all checks run.
 	only   []string
 	source source.Value
-	// table is that of the kind; nil: not linked, and nothing is asked.
+	// table is the table of the kind. If it is nil, the include is not linked and checks nothing.
 	table *Table
 }
 
-// filled is a field of the object, and what gives its value.
+// filled is a field of the object with the expression of its value.
 type filled struct {
 	path  typed.Path
 	value *eval.Expr
 }
 
-// readIncludes compiles what is looked at by another's rows.
+// readIncludes compiles the includes of a table.
 func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	for _, item := range v.Items(&c.issues) {
 		item.Fields(keysOf("include"), &c.issues)
@@ -52,7 +53,7 @@ func (c *compiler) readIncludes(v source.Value) (out []*include) {
 		}
 		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
 		if !ok {
-			continue // the rest reads elements of unknown type
+			continue // the other keys read elements of unknown type
 		}
 		i.loops = loops
 		if when := item.Get("when"); when.Exists() {
@@ -73,10 +74,10 @@ func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	return out
 }
 
-// toldName is by which name the message of an include reads what the other rows say.
+// toldName is the name under which the message of an include reads the mistake of the other rows.
 const toldName = "told"
 
-// telling is an include at one element of its lists, with what the other rows say.
+// telling is an include at one element of its lists, with the mistake of the other rows.
 type telling struct {
 	*visit
 	told string
@@ -90,7 +91,7 @@ func (t telling) ResolveName(name string) (any, bool) {
 	return t.visit.ResolveName(name)
 }
 
-// placed gives what the other rows say as what is told of this object.
+// placed converts a mistake of the other rows into a mistake of this object.
 func (i *include) placed(v *visit, at string, m Mistake) (Mistake, error) {
 	if i.told == nil {
 		m.Field = strings.Trim(at+"."+m.Field, ".")
@@ -100,11 +101,11 @@ func (i *include) placed(v *visit, at string, m Mistake) (Mistake, error) {
 	return Mistake{Rule: m.Rule, Field: at, Message: message}, err
 }
 
-// filled reads the fields of an object of a kind.
+// filled compiles the fields of an object of a kind.
 func (c *compiler) filled(v source.Value, kind string, extra map[string]*cel.Type) (out []filled) {
 	of, known := kinds()[kind]
 	if !known {
-		return nil // which was reported
+		return nil // it was already reported
 	}
 	schema, err := of.schema(kind)
 	if err != nil {
@@ -124,7 +125,7 @@ func (c *compiler) filled(v source.Value, kind string, extra map[string]*cel.Typ
 	return out
 }
 
-// object makes what is looked at.
+// object creates the object to check.
 func (i *include) object(v *visit) (map[string]any, error) {
 	object := any(map[string]any{})
 	for _, f := range i.fields {
@@ -139,7 +140,8 @@ func (i *include) object(v *visit) (map[string]any, error) {
 	return object.(map[string]any), nil
 }
 
-// unknownNames reports the names in warned and only of which no row is told of: that ships, or, as to warned, is of these tables.
+// unknownNames reports names in warned and only that are no row's name. Names in only must be built-in rows. Names in warned may also be
+// rows of these tables.
 func unknownNames(tables []*Table) (issues source.Issues) {
 	if !slices.ContainsFunc(tables, func(t *Table) bool { return len(t.includes) > 0 }) {
 		return nil
@@ -158,7 +160,7 @@ func unknownNames(tables []*Table) (issues source.Issues) {
 	return issues
 }
 
-// among reports the names of a key that are not known.
+// among reports unknown names in the list of a key.
 func (i *include) among(key string, known []string, issues *source.Issues) {
 	for _, item := range i.source.Get(key).Items(issues) {
 		if name := item.String(issues); !slices.Contains(known, name) {
@@ -167,7 +169,7 @@ func (i *include) among(key string, known []string, issues *source.Issues) {
 	}
 }
 
-// validationsOf names the validations of a kind's tables.
+// validationsOf returns the names of the validations of a kind's tables.
 func validationsOf(tables []*Table, kind string) (names []string) {
 	for _, t := range tables {
 		for _, r := range t.validations {
@@ -180,7 +182,8 @@ func validationsOf(tables []*Table, kind string) (names []string) {
 	return slices.Compact(names)
 }
 
-// toldBy names the rows by which it may be told that an object of a kind is wrong, those of what it makes itself included.
+// toldBy returns the names of the rows that can report a mistake in an object of a kind. This includes rows for the objects that it
+// creates.
 func toldBy(tables []*Table, kind string, below int) []string {
 	names := validationsOf(tables, kind)
 	for _, t := range tables {
@@ -201,10 +204,10 @@ func toldBy(tables []*Table, kind string, below int) []string {
 	return slices.Compact(names)
 }
 
-// nested is how far includes go: a CronJob makes Jobs, and these make pods.
+// nested is the maximum depth of includes: a CronJob creates Jobs, and Jobs create pods.
 const nested = 2
 
-// linked gives tables whose includes ask the tables of their kinds.
+// linked returns tables whose includes use the tables of their kinds.
 func linked(tables []*Table) []*Table {
 	for range nested {
 		out := make([]*Table, len(tables))
@@ -232,7 +235,7 @@ func (t *Table) linked(to []*Table) *Table {
 	return &next
 }
 
-// narrowed gives the table with these of its validations, and none of a cluster's own; without names as it is.
+// narrowed returns a table with only the named validations and none of the cluster's own tables. Without names it returns t.
 func (t *Table) narrowed(names []string) *Table {
 	if len(names) == 0 {
 		return t
@@ -248,7 +251,7 @@ func (t *Table) narrowed(names []string) *Table {
 	return next
 }
 
-// included asks the rows of others.
+// included runs the rows of other kinds on the objects that will be created.
 func (t *Table) included(r Request) (mistakes, warnings []Mistake, err error) {
 	f := t.frame(r)
 	if applies, err := f.matches(); err != nil || !applies || len(t.includes) == 0 {
@@ -270,7 +273,7 @@ func (t *Table) included(r Request) (mistakes, warnings []Mistake, err error) {
 	return mistakes, warnings, nil
 }
 
-// ask has the object looked at as if it were made now, by who asks.
+// ask checks the object as if the same user created it now.
 func (i *include) ask(v *visit, r Request) (mistakes, warnings []Mistake, err error) {
 	object, err := i.object(v)
 	if err != nil {

@@ -25,13 +25,13 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// The state machines: that of jobs answers the policies of a Job.
+// The names of the state machines. The one of jobs defines what a Job's policies may name.
 const (
 	jobMachine   = "job"
 	queueMachine = "queue"
 )
 
-// lifecycles are the state machines that admission asks, and the plugins that a cluster has.
+// lifecycles contains the state machines that admission uses, and the job plugins of the cluster.
 type lifecycles struct {
 	job, queue *statemachines.Machine
 	plugins    *jobplugin.Set
@@ -58,12 +58,12 @@ func newLifecycles(o Options) (l lifecycles, err error) {
 	return l, nil
 }
 
-// commandActions are those that a Command may name, by the kind of its target.
+// commandActions returns the actions that a Command may name, by the kind of its target.
 func (l lifecycles) commandActions() map[string][]string {
 	return map[string][]string{jobKind: l.job.CommandActions(), queueKind: l.queue.CommandActions()}
 }
 
-// newJobEndpoints are those of Jobs: defaults, and validation.
+// newJobEndpoints returns the endpoints of Jobs: defaults and validation.
 func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, machine: l.job, plugins: l.plugins, metrics: m}
 	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
@@ -77,7 +77,7 @@ func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metri
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/jobs/validate", "validate-jobs.celsius.dev"
 	validate.handler = admission.HandlerFunc(h.validate)
-	// Jobs of other schedulers get warnings alone, and pass while no webhook answers. Volcano's own jobs are not asked about.
+	// Jobs of other schedulers get only warnings, and pass while the webhook is unavailable. Jobs of Volcano's scheduler are not sent.
 	others := e
 	others.operations = e.operations[:1]
 	others.conditions = []condition{{
@@ -89,7 +89,7 @@ func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metri
 	return []*endpoint{&mutate, &validate, &others}
 }
 
-// warn is validate without refusals, for objects that other programs serve.
+// warn returns the warnings of validate but never refuses. It is for objects that other programs serve.
 func (h *tableHandler) warn(ctx context.Context, r admission.Request) admission.Response {
 	said := h.validate(ctx, r)
 	return admission.Allowed("").WithWarnings(said.Warnings...)
@@ -98,7 +98,7 @@ func (h *tableHandler) warn(ctx context.Context, r admission.Request) admission.
 // volcanoScheduler is the name of Volcano's scheduler.
 const volcanoScheduler = "volcano"
 
-// quoted writes words in CEL, as the elements of a list.
+// quoted formats words as the elements of a list in CEL.
 func quoted(words ...string) string {
 	out := make([]string, len(words))
 	for i, n := range words {
@@ -107,7 +107,7 @@ func quoted(words ...string) string {
 	return strings.Join(out, ", ")
 }
 
-// oursExpression says in the API server's dialect whether a job is of our schedulers, before or after.
+// oursExpression returns a CEL condition for the API server: the new or the old job belongs to our schedulers.
 func oursExpression(names []string) string {
 	list := quoted(append([]string{""}, names...)...)
 	of := func(object string) string {
@@ -116,23 +116,23 @@ func oursExpression(names []string) string {
 	return of("object") + " || oldObject != null && " + of("oldObject")
 }
 
-// tableHandler answers for the kind of a table.
+// tableHandler handles the requests for the kind of a table.
 type tableHandler struct {
 	table *Table
 	cluster
-	// machine says which events and actions policies may name. nil: the kind has no policies.
+	// machine defines which events and actions policies may name. nil means that the kind has no policies.
 	machine *statemachines.Machine
 	plugins *jobplugin.Set
-	// commandActions are those that a Command may name, by the kind of its target.
+	// commandActions are the actions that a Command may name, by the kind of its target.
 	commandActions map[string][]string
-	// related names what an object speaks of, "" where that is nothing. nil: objects of the kind speak of nothing.
+	// related returns the object that an object refers to, or the name "" if there is none. It is nil for kinds without references.
 	related func(object map[string]any) (kind schema.GroupVersionKind, name string)
-	// patience is how long a deletion that is refused is looked at again.
+	// patience is how long the handler retries a deletion before it refuses it.
 	patience time.Duration
 	metrics  *metrics
 }
 
-// fillIn answers with a patch.
+// fillIn returns the defaults as a patch.
 func (h *tableHandler) fillIn(ctx context.Context, req admission.Request) admission.Response {
 	r, refused := h.request(ctx, req)
 	if refused != nil {
@@ -148,19 +148,19 @@ func (h *tableHandler) fillIn(ctx context.Context, req admission.Request) admiss
 	return admission.Patched("", patchOf(r.Object, object)...)
 }
 
-// validate answers with every mistake at once.
+// validate returns all mistakes at once.
 func (h *tableHandler) validate(ctx context.Context, req admission.Request) admission.Response {
 	r, refused := h.request(ctx, req)
 	if refused != nil {
 		return *refused
 	}
 	mistakes, warnings, err := h.table.Check(*r)
-	aboutQueue := func(m Mistake) bool { // or about that of a Job that the object makes, of which the message tells
+	aboutQueue := func(m Mistake) bool { // the message also contains the field of a Job that the object creates
 		return strings.Contains(m.Message, "spec.queue: ") || strings.HasSuffix(m.Field, "spec.queue") || m.Field == "spec.parent" ||
 			strings.HasSuffix(m.Field, queueOfPod)
 	}
 	if err == nil && h.queuesNow != nil && slices.ContainsFunc(mistakes, aboutQueue) {
-		// The queue may have been made or opened just now: nobody is refused for what was true a moment ago.
+		// The queue may have been created or opened a moment ago, so the check is repeated with the queues of the API server.
 		r.Queues = func() ([]map[string]any, error) { return asJSON(ctx, h.queuesNow) }
 		mistakes, warnings, err = h.table.Check(*r)
 	}
@@ -176,14 +176,14 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 	return admission.Allowed("").WithWarnings(mostOf(warnings)...)
 }
 
-// How long a queue that cannot be deleted is looked at again, and how often: whoever deletes jobs and then their queue is not told of pods
-// that have just gone.
+// How long and how often a refused deletion of a queue is retried. The pods of jobs that were just deleted may need this time to disappear,
+// and must not block the deletion of their queue.
 const (
 	patience  = 4 * time.Second
 	lookEvery = 500 * time.Millisecond
 )
 
-// patient asks about the deletion of a queue again for a while.
+// patient repeats the check of a queue's deletion for a while.
 func (h *tableHandler) patient(ctx context.Context, r Request, mistakes []Mistake) ([]Mistake, error) {
 	name := objectName(r.OldObject)
 	for end := time.Now().Add(h.patience); time.Now().Before(end) && len(mistakes) > 0; {
@@ -218,7 +218,7 @@ func objectName(object map[string]any) string {
 	return name
 }
 
-// request reads what came. What cannot be read, or is no CREATE or UPDATE, is refused.
+// request decodes a review. It refuses an object that cannot be read, and an operation that the table does not handle.
 func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Request, *admission.Response) {
 	refuse := func(format string, args ...any) (*Request, *admission.Response) {
 		response := admission.Errored(http.StatusBadRequest, fmt.Errorf(format, args...))
@@ -278,7 +278,7 @@ func decodeObject(raw runtime.RawExtension) (map[string]any, error) {
 	return object, nil
 }
 
-// asJSON lists the queues as rules read them.
+// asJSON lists the queues in the form that rules read.
 func asJSON(ctx context.Context, lister queueLister) ([]map[string]any, error) {
 	list, err := lister(ctx)
 	if err != nil {
@@ -301,7 +301,7 @@ func queueFields(q *schedulingv1beta1.Queue) (map[string]any, error) {
 	return fields, nil
 }
 
-// refuse tells of all mistakes: as text, and one by one for who can show them.
+// refuse returns all mistakes as one text, and also one by one for clients that can show them.
 func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admission.Response {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -325,7 +325,7 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 	status.Message = lines[0]
 	if len(mistakes) > 1 {
 		count := strconv.Itoa(len(mistakes))
-		if len(mistakes) >= mostMistakes { // rows stop there
+		if len(mistakes) >= mostMistakes { // the rows stopped at this number
 			count = "at least " + count
 		}
 		status.Message = fmt.Sprintf("%s mistakes:\n* %s", count, strings.Join(lines, "\n* "))
@@ -335,7 +335,8 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 	return response
 }
 
-// broken is the answer where a rule itself failed: nothing is let in unseen, and the log says why.
+// broken returns the answer after a rule itself failed. The request is refused because the object was not checked. The log contains the
+// cause.
 func (h *tableHandler) broken(ctx context.Context, req admission.Request, err error) admission.Response {
 	h.metrics.broken.WithLabelValues(req.Kind.Kind).Inc()
 	ctrl.LoggerFrom(ctx).Error(err, "a rule of admission failed", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)

@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// The kinds of which more than their table is known.
+// The kinds that code refers to by name.
 const (
 	jobKind     = "Job"
 	jobFlowKind = "JobFlow"
@@ -28,21 +28,22 @@ const (
 	queueKind   = "Queue"
 )
 
-// kindOf is how a kind is described.
+// kindOf describes a kind.
 type kindOf struct {
 	manifest string
 	group    schema.GroupVersion
 	resource string
-	// subresources are those by which a client can change what rows read: a pod's status, for example, carries annotations along.
+	// subresources are the subresources through which a client can change fields that rows read. For example, an update of a pod's status can
+	// change annotations.
 	subresources []string
 	goType       reflect.Type
-	// deletions are asked about, too.
+	// deletions is true if deletions are checked, too.
 	deletions bool
-	// read makes the schema of the kind of that of the manifest. nil: it is that.
+	// read derives the schema of the kind from the schema in the manifest. nil means that they are the same.
 	read func(*apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, error)
 }
 
-// kinds are those that a table may be about.
+// kinds returns the kinds that a table can apply to.
 func kinds() map[string]kindOf {
 	return map[string]kindOf{
 		jobKind: {
@@ -80,7 +81,7 @@ func kinds() map[string]kindOf {
 	}
 }
 
-// podOfTask is the schema of a pod: that of the template of a Job's task.
+// podOfTask returns the schema of a pod, which is that of the template of a Job's task.
 func podOfTask(job *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, error) {
 	tasks := job.Properties["spec"].Properties["tasks"]
 	if tasks.Items == nil || tasks.Items.Schema == nil {
@@ -110,28 +111,28 @@ func (k kindOf) schema(kind string) (*typed.Schema, error) {
 	return typed.FromSchema(part, kind), nil
 }
 
-// JobTable compiles the table of Jobs that ships.
+// JobTable compiles the built-in table of Jobs.
 func JobTable() (*Table, source.Issues) { return shipped("job.yaml") }
 
-// PodGroupTable compiles the table of PodGroups that ships.
+// PodGroupTable compiles the built-in table of PodGroups.
 func PodGroupTable() (*Table, source.Issues) { return shipped("podgroup.yaml") }
 
-// QueueTable compiles the table of Queues that ships.
+// QueueTable compiles the built-in table of Queues.
 func QueueTable() (*Table, source.Issues) { return shipped("queue.yaml") }
 
-// PodTable compiles the table of Pods that ships.
+// PodTable compiles the built-in table of Pods.
 func PodTable() (*Table, source.Issues) { return shipped("pod.yaml") }
 
-// CommandTable compiles the table of Commands that ships.
+// CommandTable compiles the built-in table of Commands.
 func CommandTable() (*Table, source.Issues) { return shipped("command.yaml") }
 
-// CronJobTable compiles the table of CronJobs that ships. It asks nothing of what it includes until it is linked.
+// CronJobTable compiles the built-in table of CronJobs. Its includes check nothing until the table is linked.
 func CronJobTable() (*Table, source.Issues) { return shipped("cronjob.yaml") }
 
-// JobFlowTable compiles the table of JobFlows that ships. It asks nothing of what it includes until it is linked.
+// JobFlowTable compiles the built-in table of JobFlows. Its includes check nothing until the table is linked.
 func JobFlowTable() (*Table, source.Issues) { return shipped("jobflow.yaml") }
 
-// JobTemplateTable compiles the table of JobTemplates that ships: see JobFlowTable.
+// JobTemplateTable compiles the built-in table of JobTemplates. Its includes check nothing until the table is linked.
 func JobTemplateTable() (*Table, source.Issues) { return shipped("jobtemplate.yaml") }
 
 func shipped(file string) (*Table, source.Issues) {

@@ -11,8 +11,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// TestReadLater walks around the rules of samples/admission by every alias of a field that they read, and by every change of it after
-// admission. docs/security.md lists the entries by name.
+// TestReadLater tries to avoid the rules of samples/admission. It uses every alias of a field that they read, and every change of that
+// field after admission. docs/security.md lists the entries by name.
 func TestReadLater(t *testing.T) {
 	const (
 		controllers       = "system:serviceaccount:celsius-system:celsius-controllers"
@@ -48,8 +48,8 @@ func TestReadLater(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		kind, who, object string
-		old, want         string // old: an update; want: part of the refusal, "" for none
-		namespace         string // the queue that the namespace names
+		old, want         string // old: the object before an update; want: a part of the refusal, "" for none
+		namespace         string // the queue in the annotations of the namespace
 	}{
 		"queue of a job": {
 			kind: "Job", who: "joe",
@@ -276,7 +276,7 @@ func TestReadLater(t *testing.T) {
 	}
 }
 
-// plainOf is an object of a kind that no row refuses.
+// plainOf returns an object of a kind that no row refuses.
 func plainOf(t *testing.T, kind string) string {
 	t.Helper()
 	for _, s := range suites() {
@@ -288,7 +288,8 @@ func plainOf(t *testing.T, kind string) string {
 	return ""
 }
 
-// TestQueueIsWritten has the queue of a pod be that of its admission, whatever its owner says later.
+// TestQueueIsWritten checks that admission writes the queue into a pod. So the pod keeps this queue, even if its owner later names another
+// one.
 func TestQueueIsWritten(t *testing.T) {
 	tables, err := Options{AdmissionRules: samples(t)}.tables()
 	if err != nil {
@@ -319,8 +320,8 @@ func TestQueueIsWritten(t *testing.T) {
 	}
 }
 
-// TestPodsAreAskedAboutByAnyPath has the API server ask about pods whenever something changes that own rows read: a pod's status carries
-// annotations along.
+// TestPodsAreAskedAboutByAnyPath checks that the API server calls the webhook for each change of a pod that own rows read. A write of
+// pods/status can also change annotations.
 func TestPodsAreAskedAboutByAnyPath(t *testing.T) {
 	endpoints, err := newEndpoints(Options{AdmissionRules: samples(t)}.withDefaults(), cluster{authorizer: rights{}}, newMetrics())
 	if err != nil {

@@ -14,23 +14,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Limits on what one request costs. The body of a review has at most 7 MiB, which controller-runtime checks: the new and the old object,
-// each of them within maxObject. The API server stores no more either. The other limits hold before an object is decoded, because
-// decoding and the rows cost up to 6 KB of memory per object and list in it.
+// Limits on the cost of one request. The body of a review has at most 7 MiB, which controller-runtime checks. It contains the new and the
+// old object, each within maxObject. The API server does not store larger objects either. The other limits apply before an object is
+// decoded. Decoding and rows use up to 6 KB of memory for each object and list in it.
 const (
 	maxObject    = 3 << 20
-	maxElements  = 10_000  // of one list, or keys of one object
+	maxElements  = 10_000  // in one list, or keys in one object
 	maxComposite = 30_000  // objects and lists in an object
-	maxScalars   = 100_000 // texts, numbers and the like in an object
-	// Rows and the validation of Kubernetes visit the parts of pod templates many times, at up to 6 KB of memory per object or list.
+	maxScalars   = 100_000 // strings, numbers, bools and nulls in an object
+	// Rows and Kubernetes' validation visit the parts of pod templates many times, and use up to 6 KB of memory per object or list.
 	maxTemplateComposite = 8_000
 	maxTemplateScalars   = 15_000
 	maxDepth             = 200
-	// maxReviews are answered at a time; others wait. With all of them at their limits the memory limit of deploy/webhook suffices.
+	// maxReviews is the number of requests that are handled at a time; others wait. The memory limit in deploy/webhook is sufficient if all of
+	// them are at their limits.
 	maxReviews = 8
 )
 
-// level is a list or an object that is open at a place of a JSON text.
+// level is an open list or object at the present position in a JSON text.
 type level struct {
 	list     bool
 	wantsKey bool
@@ -38,7 +39,8 @@ type level struct {
 	elements int
 }
 
-// jsonScan counts what is in a JSON text, without decoding it. A text that is no JSON is counted somehow; decoding refuses it.
+// jsonScan counts the elements of a JSON text without decoding it. For a text that is not JSON the counts have no meaning, and decoding
+// refuses it later.
 type jsonScan struct {
 	open                     []level
 	composite, scalars       int
@@ -54,7 +56,7 @@ func scanOf(resource string) jsonScan {
 	return jsonScan{maxComposite: maxComposite, maxScalars: maxScalars}
 }
 
-// tooMuch returns why an object is too large to be decoded; nil if it is not.
+// tooMuch returns why an object is too large to be decoded, or nil.
 func (s *jsonScan) tooMuch(raw []byte) *Mistake {
 	if len(raw) > maxObject {
 		return &Mistake{Message: fmt.Sprintf("the object has %d bytes, and admission accepts %d; make it smaller", len(raw), maxObject)}
@@ -92,7 +94,7 @@ func (s *jsonScan) tooMuch(raw []byte) *Mistake {
 	return nil
 }
 
-// endOf returns where a text or another scalar ends that begins at a place. A list or an object is entered.
+// endOf returns where the string or other scalar at a position ends. For a list or an object it returns the position of its content.
 func endOf(raw []byte, at int) int {
 	switch raw[at] {
 	case '{', '[':
@@ -137,13 +139,13 @@ func (s *jsonScan) value(c byte) string {
 	return ""
 }
 
-// path is the field at which the scan is, cut where it is deep.
+// path returns the field at the present position. Deep paths are shortened.
 func (s *jsonScan) path() string {
 	const shown, long = 8, 64
 	var out strings.Builder
 	for _, l := range s.open[:min(len(s.open), shown)] {
 		if l.list {
-			continue // its key is named; the index is that of the last element
+			continue // the path contains the list's key and the index of its last element
 		}
 		key := bytes.Trim(l.key, `"`)
 		if out.Len() > 0 {
@@ -170,12 +172,12 @@ func limited(resource string, h admission.Handler) admission.Handler {
 	})
 }
 
-// turns bounds how many requests are answered at a time.
+// turns limits how many requests are handled at a time.
 type turns chan struct{}
 
 type turnKey struct{}
 
-// serve answers a request once it is its turn, before its body is read.
+// serve waits for a turn, and only then reads the body and handles the request.
 func (t turns) serve(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -189,7 +191,7 @@ func (t turns) serve(h http.Handler) http.Handler {
 	})
 }
 
-// withoutTurn has others take their turn while a request only waits.
+// withoutTurn gives the request's turn to other requests while wait runs.
 func withoutTurn(ctx context.Context, wait func()) {
 	t, ok := ctx.Value(turnKey{}).(turns)
 	if !ok {

@@ -178,7 +178,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestVerifyClients refuses who shows no certificate of the authority.
+// TestVerifyClients checks that a client without a certificate of the authority is refused.
 func TestVerifyClients(t *testing.T) {
 	known := httptest.NewUnstartedServer(http.NotFoundHandler())
 	known.StartTLS()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Jobs of other schedulers get a warning, and pass whatever is wrong with them.
+// TestJobsOfOthersPass checks that Jobs of other schedulers get a warning. They are accepted, even if they contain mistakes.
 func TestJobsOfOthersPass(t *testing.T) {
 	h := handlerFor(t)
 	for name, c := range map[string]struct{ job, warning string }{

@@ -7,9 +7,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// LoadFS compiles the tables of a cluster's own, files *.yaml and *.yml of a folder with any number each. They are asked after those that
-// ship, in the order of their files: their defaults see what was filled in, and what any table refuses is refused. Every mistake of every
-// file comes back at once; with one of severity Error there are no tables.
+// LoadFS compiles a cluster's own tables: files *.yaml and *.yml of a folder, each with any number of tables. They run after the built-in
+// tables, in the order of the files. Their defaults see what earlier tables filled in, and any table can refuse an object. LoadFS returns
+// the mistakes of all files at once. If one has severity Error, it returns no tables.
 func LoadFS(fsys fs.FS) (tables []*Table, issues source.Issues) {
 	unread := source.ReadFolder(fsys, func(name string, data []byte) {
 		found, wrong := compileFile(name, data)
@@ -30,7 +30,7 @@ func LoadFS(fsys fs.FS) (tables []*Table, issues source.Issues) {
 	return tables, issues
 }
 
-// LoadFile compiles the tables of a file that has no others beside it.
+// LoadFile compiles the tables of a single file.
 func LoadFile(name string, data []byte) (tables []*Table, issues source.Issues) {
 	if tables, issues = compileFile(name, data); issues.Err() == nil {
 		issues = append(issues, unknownNames(tables)...)
@@ -53,7 +53,7 @@ func compileFile(name string, data []byte) (tables []*Table, issues source.Issue
 	return tables, issues
 }
 
-// with gives the table with those of its kind among a cluster's own, which are asked after it.
+// with returns a copy of the table that also runs the tables of its kind from own, after its own rows.
 func (t *Table) with(own []*Table) *Table {
 	next := *t
 	for _, table := range own {
@@ -64,7 +64,7 @@ func (t *Table) with(own []*Table) *Table {
 	return &next
 }
 
-// fillsIn says whether a cluster's own tables fill anything in.
+// fillsIn reports whether the cluster's own tables have defaults.
 func (t *Table) fillsIn() bool {
 	for _, own := range t.own {
 		if len(own.defaults) > 0 || len(own.groups) > 0 {
@@ -74,10 +74,10 @@ func (t *Table) fillsIn() bool {
 	return false
 }
 
-// all are the table and those asked after it.
+// all returns the table and the tables that run after it.
 func (t *Table) all() []*Table { return append([]*Table{t}, t.own...) }
 
-// Rows counts the table's rows.
+// Rows returns the number of the table's rows.
 func (t *Table) Rows() int {
 	return len(t.match) + len(t.bounds) + len(t.defaults) + len(t.validations) + len(t.includes) + len(t.warnings) + len(t.groups)
 }

@@ -29,7 +29,7 @@ func samples(t *testing.T) []*Table {
 	return tables
 }
 
-// rights are what users may do, as "user verb resource.group/namespace/name"; errors for who is called ill.
+// rights contains what users may do, each as "user verb resource.group/namespace/name". For the user "ill", Authorize returns an error.
 type rights []string
 
 func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -44,7 +44,7 @@ func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// asked has the shipped rows and a cluster's own asked by a user about a Job.
+// asked checks a Job of a user with the shipped rows and with the rows of a cluster. It returns the mistakes and warnings, one per line.
 func asked(t *testing.T, own []*Table, who string, r Request) (string, error) {
 	t.Helper()
 	all := rights{"jane use queues.scheduling.volcano.sh//child", "jane get secrets./team/key"}
@@ -61,7 +61,7 @@ func asked(t *testing.T, own []*Table, who string, r Request) (string, error) {
 	return strings.Join(lines, "\n"), err
 }
 
-// jobIn gives a request that a Job be made, with these changes to the plain one.
+// jobIn returns a request to create the plain Job with these changes.
 func jobIn(t *testing.T, change string) Request {
 	t.Helper()
 	return Request{
@@ -74,7 +74,7 @@ func jobIn(t *testing.T, change string) Request {
 	}
 }
 
-// TestOwnSamples asks the rules of admission of samples/admission.
+// TestOwnSamples checks Jobs with the rules in samples/admission.
 func TestOwnSamples(t *testing.T) {
 	const worker = "tasks: [{name: w, replicas: %d, template: {spec: {restartPolicy: Never, containers: " +
 		"[{name: a, image: x, resources: {limits: {nvidia.com/gpu: %q}}}]}}}]"
@@ -108,13 +108,13 @@ func TestOwnSamples(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("too many GPUs: %v\n%s", err, cmp.Diff(want, got))
 	}
-	r.Operation, r.OldObject = opUpdate, r.Object // what is stored may be changed otherwise
+	r.Operation, r.OldObject = opUpdate, r.Object // the stored Job breaks a rule; other changes of it are accepted
 	if got, err := asked(t, samples(t), "joe", r); err != nil || got != "" {
 		t.Errorf("an update that has nothing to do with it: %v %s", err, got)
 	}
 }
 
-// TestOwnPods asks them about pods: the queue of one without a group is for its users.
+// TestOwnPods checks pods with these rules. A pod without a group may only name a queue that its user may use.
 func TestOwnPods(t *testing.T) {
 	shipped, issues := PodTable()
 	if shipped == nil {
@@ -145,7 +145,8 @@ func TestOwnPods(t *testing.T) {
 	}
 }
 
-// TestOwnCronJobs asks the rules of Jobs about what a CronJob will make: who makes the CronJob must be let use the queue.
+// TestOwnCronJobs checks that the rules of Jobs apply to the Jobs that a CronJob will make. The user who creates the CronJob must have the
+// right to use the queue.
 func TestOwnCronJobs(t *testing.T) {
 	cronJobs, issues := CronJobTable()
 	if cronJobs == nil {
@@ -164,8 +165,8 @@ func TestOwnCronJobs(t *testing.T) {
 	}
 }
 
-// TestOwnJobFlows asks the rules of Jobs about what a JobFlow will make, the JobTemplate and what is patched together: who makes the
-// JobFlow must be let use the queue of both.
+// TestOwnJobFlows checks that the rules of Jobs apply to the Jobs that a JobFlow will make: each JobTemplate together with its patch. The
+// user who creates the JobFlow must have the right to use the queue of both.
 func TestOwnJobFlows(t *testing.T) {
 	jobFlows, issues := JobFlowTable()
 	if jobFlows == nil {
@@ -197,7 +198,7 @@ func TestOwnJobFlows(t *testing.T) {
 	}
 }
 
-// TestOwnAccounts asks the rules of samples/admission about service accounts of a Job's pods, and of a CronJob's.
+// TestOwnAccounts checks the service accounts of the pods of Jobs and CronJobs with the rules in samples/admission.
 func TestOwnAccounts(t *testing.T) {
 	cronJobs, issues := CronJobTable()
 	if cronJobs == nil {
@@ -215,7 +216,7 @@ func TestOwnAccounts(t *testing.T) {
 		{"joe", "uploader", true},
 		{"joe", "default", false},
 		{"joe", `""`, false},
-		{controllers, "uploader", false}, // of a CronJob, whose maker was asked
+		{controllers, "uploader", false}, // the Job of a CronJob; its user was checked before
 	} {
 		spec := fmt.Sprintf(tasks, c.account)
 		field := "spec.tasks[0].template.spec.serviceAccountName"
@@ -240,7 +241,7 @@ func TestOwnAccounts(t *testing.T) {
 	}
 }
 
-// TestOwnGroups asks them about PodGroups: those of the controllers go into any queue.
+// TestOwnGroups checks PodGroups with these rules. The PodGroups of the controllers may use any queue.
 func TestOwnGroups(t *testing.T) {
 	table, issues := PodGroupTable()
 	if table == nil {
@@ -258,7 +259,7 @@ func TestOwnGroups(t *testing.T) {
 	}
 }
 
-// ownRules are rows of a cluster's own about a kind.
+// ownRules returns rows of a cluster about a kind.
 func ownRules(t *testing.T, kind, rows string) []*Table {
 	t.Helper()
 	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\nmetadata: {name: own}\n"
@@ -269,7 +270,7 @@ func ownRules(t *testing.T, kind, rows string) []*Table {
 	return tables
 }
 
-// TestOwnUser asks about who asks, in a namespace, and where the API server does not answer.
+// TestOwnUser checks rows about the rights and the groups of the user. It also checks the case that the API server does not answer.
 func TestOwnUser(t *testing.T) {
 	rule := ownRules(t, "Job", `
 validations:
@@ -288,7 +289,7 @@ validations:
 	}
 }
 
-// TestOwnMistakes tells all that is wrong at once, but sends no row through an object beyond the bounds.
+// TestOwnMistakes checks that the answer tells all mistakes at once. If an object exceeds the bounds, no other row is evaluated.
 func TestOwnMistakes(t *testing.T) {
 	never := ownRules(t, "Job", "validations: [{name: never, fieldPath: spec.minAvailable, message: never}]")
 	got, err := asked(t, never, "jane", jobIn(t, "spec: {minAvailable: -1}"))
@@ -305,7 +306,7 @@ func TestOwnMistakes(t *testing.T) {
 	}
 }
 
-// TestOwnDefaults has rows of a cluster's own see what was filled in before them.
+// TestOwnDefaults checks that the rows of a cluster see the values that were filled in before them.
 func TestOwnDefaults(t *testing.T) {
 	fills := ownRules(t, "Job", `
 defaults:
@@ -317,7 +318,7 @@ defaults:
 	}
 }
 
-// TestOwnServed has the server ask them, by who the API server says asks.
+// TestOwnServed checks that the server evaluates these rows, with the user that the API server names.
 func TestOwnServed(t *testing.T) {
 	o := Options{AdmissionRules: samples(t)}.withDefaults()
 	lists := func(context.Context) ([]schedulingv1beta1.Queue, error) {
@@ -343,7 +344,7 @@ func TestOwnServed(t *testing.T) {
 	}
 }
 
-// TestOwnKnowSchedulers has rows of all kinds see which schedulers are served.
+// TestOwnKnowSchedulers checks that the rows of all kinds know which schedulers are served.
 func TestOwnKnowSchedulers(t *testing.T) {
 	var o Options
 	for kind := range kinds() {
@@ -375,7 +376,7 @@ func TestOwnKnowSchedulers(t *testing.T) {
 	}
 }
 
-// TestOwnDefaultsOfGroups has the API server ask about all PodGroups where a cluster's own rows fill something in.
+// TestOwnDefaultsOfGroups checks that the API server calls the webhook for all PodGroups if the rows of a cluster fill in values.
 func TestOwnDefaultsOfGroups(t *testing.T) {
 	own := ownRules(t, "PodGroup", "defaults: [{name: one, fieldPath: spec.minMember, value: '1'}]")
 	for _, rules := range [][]*Table{nil, own} {
@@ -387,7 +388,7 @@ func TestOwnDefaultsOfGroups(t *testing.T) {
 	}
 }
 
-// TestShippedNames has what includes that ship name be there.
+// TestShippedNames checks that every name that the shipped tables include exists.
 func TestShippedNames(t *testing.T) {
 	tables, err := shippedTables()
 	if err != nil {
@@ -398,7 +399,7 @@ func TestShippedNames(t *testing.T) {
 	}
 }
 
-// TestOwnFiles tells all mistakes of a folder, and of one that has nothing.
+// TestOwnFiles checks that all mistakes of a folder are reported. A folder without tables is a mistake, too.
 func TestOwnFiles(t *testing.T) {
 	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"
 	const known = "known: action-known, may-change-queue, own, queue-uid, target, target-name"

@@ -20,8 +20,8 @@ import (
 	"github.com/celsius-scheduler/celsius/deploy/pages"
 )
 
-// TestPage holds the page on which the queries of dashboard and alerts are tried to what the webhook serves after some work: it fills in
-// and lets pass, refuses, and cannot answer while the API server does not tell of queues.
+// TestPage compares the metrics of the webhook with the page on which the queries of the dashboard and the alerts are tested. Before, the
+// webhook fills in, accepts and refuses objects. Some reviews fail because the API server does not list the queues.
 func TestPage(t *testing.T) {
 	var fails atomic.Bool
 	c := fakeClient(t, interceptor.Funcs{

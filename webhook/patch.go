@@ -10,8 +10,8 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 )
 
-// patchOf is what makes an object of the one before it, as a JSON patch (RFC 6902), in order of fields; what has not changed is not in it.
-// Both are JSON as rules read it. A null that is gone is left, which is the same to the API server.
+// patchOf returns the JSON patch (RFC 6902) that changes before into after, in the order of fields. Fields that did not change are not in
+// it. Both objects are JSON in the form that rules read. A null that was removed stays, which is the same to the API server.
 func patchOf(before, after map[string]any) []jsonpatch.Operation {
 	return appendPatch(nil, "", before, after)
 }
@@ -44,7 +44,7 @@ func appendFields(out []jsonpatch.Operation, path string, before, after map[stri
 		switch {
 		case old != nil:
 			out = appendPatch(out, pointer(path, key), old, after[key])
-		case !had || after[key] != nil: // the API server finds no null to replace, and adds in its place
+		case !had || after[key] != nil: // the API server does not find a null to replace, and adds the value instead
 			out = append(out, jsonpatch.NewOperation("add", pointer(path, key), after[key]))
 		}
 	}
@@ -62,7 +62,7 @@ func appendElements(out []jsonpatch.Operation, path string, before, after []any)
 	return out
 }
 
-// pointer is the path of a field or an element below another (RFC 6901).
+// pointer appends the name of a field or the index of an element to a JSON pointer (RFC 6901).
 func pointer(path, step string) string {
 	return path + "/" + strings.ReplaceAll(strings.ReplaceAll(step, "~", "~0"), "/", "~1")
 }

@@ -20,7 +20,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// anyJSON draws what an object's field may hold.
+// anyJSON draws a value that a field of an object can have.
 func anyJSON(depth int) *rapid.Generator[any] {
 	leaf := []*rapid.Generator[any]{
 		rapid.Just[any](nil), rapid.Bool().AsAny(), rapid.Int64Range(-2, 2).AsAny(), rapid.SampledFrom([]string{"", "a", "/~"}).AsAny(),
@@ -35,7 +35,7 @@ func anyFields(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "a/b", "m~n"}), anyJSON(depth), 0, 4)
 }
 
-// withoutNulls is a value without the fields that hold null.
+// withoutNulls returns a value without the fields that are null.
 func withoutNulls(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -56,7 +56,7 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// TestPatch: the patch makes the one object of the other, and there is none between equals.
+// TestPatch checks that the patch changes the first object into the second one. The patch of two equal objects is empty.
 func TestPatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := anyFields(3).Draw(t, "before"), anyFields(3).Draw(t, "after")
@@ -73,7 +73,7 @@ func TestPatch(t *testing.T) {
 	})
 }
 
-// applied is the object after a patch, as the API server applies it.
+// applied applies a patch to an object in the same way as the API server.
 func applied(object map[string]any, operations any) (out map[string]any, err error) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -95,7 +95,8 @@ func applied(object map[string]any, operations any) (out map[string]any, err err
 	return out, kubejson.Unmarshal(text, &out)
 }
 
-// TestAnObjectIsDecodedOnce: each decoding of an object copies its texts, so that the memory which an answer takes counts them.
+// TestAnObjectIsDecodedOnce counts how often an object is decoded. Each decoding copies the texts of the object, so the memory of an answer
+// shows this number.
 func TestAnObjectIsDecodedOnce(t *testing.T) {
 	const size = 4 << 20
 	h := handlerFor(t, schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
@@ -119,7 +120,7 @@ func TestAnObjectIsDecodedOnce(t *testing.T) {
 		"as it is stored, and again": {h.validate, requestFor(admissionv1.Update, job(1), job(1)), 2},
 	} {
 		var before, after runtime.MemStats
-		for range 2 { // the first time may make what is kept
+		for range 2 { // the first answer may also create values that are kept
 			runtime.ReadMemStats(&before)
 			got := c.answer(t.Context(), c.of)
 			runtime.ReadMemStats(&after)

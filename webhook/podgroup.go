@@ -7,16 +7,16 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// podOfGroup says in CEL that o is the controller of pods that name no group, as the name of theirs says.
+// podOfGroup is a CEL condition: o is the controller of pods without a PodGroup, according to the name of the PodGroup.
 const podOfGroup = "object.?metadata.?name.orValue('') == 'podgroup-' + o.uid"
 
-// controlledBy says in CEL that an object has a controller o of which something is so.
+// controlledBy returns a CEL condition: the object has a controller o for which a condition is true.
 func controlledBy(is string) string {
 	return "object.?metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (" + is + "))"
 }
 
-// newPodGroupEndpoints are those of PodGroups: defaults, and validation. A PodGroup has no status subresource: what only
-// changes its status, as schedulers do all the time, is none of theirs.
+// newPodGroupEndpoints returns the endpoints of PodGroups: defaults and validation. A PodGroup has no status subresource. Schedulers often
+// change only its status. The API server does not send such changes to these endpoints.
 func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, metrics: m}
 	e := endpoint{group: schedulingv1beta1.GroupName, version: schedulingv1beta1.GroupVersion.Version, resource: "podgroups"}

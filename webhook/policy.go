@@ -17,20 +17,17 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// policyPath is where SchedulingPolicies are validated.
+// policyPath is the path that validates SchedulingPolicies.
 const policyPath = "/policies/validate"
 
-// mostCauses is how many mistakes one answer holds, and as many warnings: what kubectl prints is
-// for people.
+// mostCauses is the maximum number of mistakes in one answer, and also of warnings. A longer list is not readable in the output of kubectl.
 const mostCauses = 100
 
-// newPolicyHandler gives the handler that compiles SchedulingPolicies. It refuses one that does not
-// compile with all its mistakes, and warns of what the compiler warns of. It asks nobody, writes
-// nothing and answers a dry run alike.
+// newPolicyHandler returns the handler that compiles SchedulingPolicies. It refuses a policy that does not compile, with all its mistakes,
+// and returns the compiler's warnings. It reads nothing from the cluster, writes nothing, and answers a dry run in the same way.
 func newPolicyHandler() admission.Handler { return admission.HandlerFunc(validatePolicy) }
 
-// validatePolicy compiles the object as it came, not as Go types hold it: those drop the fields that
-// they do not know, and with them the misspelt ones.
+// validatePolicy compiles the object as it was sent. A decoded Go type would drop unknown fields, and with them the misspelled ones.
 func validatePolicy(_ context.Context, req admission.Request) admission.Response {
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update || req.SubResource != "" {
 		return admission.Allowed("")
@@ -53,9 +50,9 @@ func validatePolicy(_ context.Context, req admission.Request) admission.Response
 	}}
 }
 
-// sameRules says whether two policies differ in nothing but metadata, status and mode. Such a change
-// is let through whatever the rules are: a policy that is stored and broken, because it was forced in
-// or because a newer version compiles it no more, must still be paused, labelled and let go.
+// sameRules reports whether two policies differ only in metadata, status and mode. Such a change is always admitted. A stored policy can be
+// broken because it was stored without this webhook, or because a newer version no longer compiles it. Users must still be able to pause,
+// label and delete it.
 func sameRules(old, now []byte) bool {
 	rulesOf := func(raw []byte) (map[string]any, bool) {
 		var object struct {
@@ -70,13 +67,12 @@ func sameRules(old, now []byte) bool {
 	return okOld && okNow && equality.Semantic.DeepEqual(a, b)
 }
 
-// brokenAlready warns of mistakes that were there before.
+// brokenAlready returns warnings about mistakes that the old object already has.
 func brokenAlready(mistakes source.Issues) []string {
 	return append([]string{"this policy does not compile, and did not before this change; it is not served until it does"}, told(mistakes)...)
 }
 
-// invalidPolicy is the status that the API server gives for an object of its own that is invalid;
-// kubectl prints each cause on a line.
+// invalidPolicy returns the same status as the API server for an invalid object. kubectl prints each cause on a line.
 func invalidPolicy(name string, mistakes source.Issues) *metav1.Status {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -104,7 +100,7 @@ func invalidPolicy(name string, mistakes source.Issues) *metav1.Status {
 
 func most[S ~[]E, E any](list S) S { return list[:min(len(list), mostCauses)] }
 
-// beyond says how many of n are not told, "" where all are.
+// beyond returns how many of n mistakes are not shown, as a text; "" means that all are shown.
 func beyond(n int) string {
 	if n <= mostCauses {
 		return ""
@@ -112,7 +108,7 @@ func beyond(n int) string {
 	return fmt.Sprintf("and %d more", n-mostCauses)
 }
 
-// mostOf are the first of some texts, and how many more there are.
+// mostOf returns the first texts, and the number of further texts.
 func mostOf(texts []string) []string {
 	out := slices.Clone(most(texts))
 	if more := beyond(len(texts)); more != "" {
@@ -121,7 +117,7 @@ func mostOf(texts []string) []string {
 	return out
 }
 
-// told are issues as texts.
+// told returns issues as texts.
 func told(issues source.Issues) []string {
 	var texts []string
 	for _, i := range issues {
@@ -130,7 +126,7 @@ func told(issues source.Issues) []string {
 	return mostOf(texts)
 }
 
-// fieldMessage is an issue on one line, with its path.
+// fieldMessage returns an issue on one line, with its path.
 func fieldMessage(i source.Issue) string {
 	if i.Path == "" {
 		return i.Placed()

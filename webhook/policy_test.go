@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// policyJSON is a policy as the API server sends it.
+// policyJSON returns a policy in the form that the API server sends.
 func policyJSON(spec string) []byte {
 	return fmt.Appendf(nil,
 		`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy",`+
 			`"metadata":{"name":"p","generation":2,"managedFields":[{"manager":"kubectl"}]},"spec":%s}`, spec)
 }
 
-// inline is a policy with one table of its own.
+// inline returns a policy with one table of its own.
 func inline(table string) string {
 	return `{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":` + table + `}]}]}`
 }
@@ -37,8 +37,8 @@ func TestPolicyHandler(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		spec     string
-		old      string // not empty: an update of it
-		message  string // "" where it is let through
+		old      string // the policy before an update; "": the request creates the policy
+		message  string // "" if the policy is accepted
 		causes   []string
 		warnings []string
 	}{
@@ -123,7 +123,7 @@ func checkInvalid(t *testing.T, got *metav1.Status, message string, causes []str
 	}
 }
 
-// TestPolicyHandlerMany: one answer stays readable however many mistakes there are, and tells how many.
+// TestPolicyHandlerMany checks that an answer with many mistakes stays readable and tells how many mistakes exist.
 func TestPolicyHandlerMany(t *testing.T) {
 	rows := make([]map[string]string, mostCauses+7)
 	for i := range rows {
@@ -143,7 +143,7 @@ func TestPolicyHandlerMany(t *testing.T) {
 	}
 }
 
-// TestMostOf: nothing is cut without a word.
+// TestMostOf checks that a shortened list ends with the number of entries that it omits.
 func TestMostOf(t *testing.T) {
 	for n, last := range map[int]string{0: "", 1: "0", mostCauses: "99", mostCauses + 1: "and 1 more", mostCauses + 7: "and 7 more"} {
 		var texts []string
@@ -157,8 +157,8 @@ func TestMostOf(t *testing.T) {
 	}
 }
 
-// TestPolicyHandlerLetsGo: a policy that is deleted, and one that is not a policy's own change, is not
-// compiled.
+// TestPolicyHandlerLetsGo checks that some requests do not compile the policy: its deletion, and a change that is not made to the policy
+// itself.
 func TestPolicyHandlerLetsGo(t *testing.T) {
 	for _, req := range []admissionv1.AdmissionRequest{
 		{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: policyJSON(`{}`)}},

@@ -7,8 +7,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// newQueueEndpoints are those of Queues: defaults, and validation, of their deletion too. What only changes the status, as schedulers and
-// controllers do all the time, is written to a subresource and none of theirs.
+// newQueueEndpoints returns the endpoints of Queues: defaults, and validation, which includes deletions. Schedulers and controllers write
+// the status through a subresource, which the API server does not send to these endpoints.
 func newQueueEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, patience: patience, metrics: m}
 	e := endpoint{group: schedulingv1beta1.GroupName, version: schedulingv1beta1.GroupVersion.Version, resource: "queues"}

@@ -13,7 +13,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// TestDeletedWhenItsPodsAreGone deletes a queue whose status tells of pods that have just gone, or stay.
+// TestDeletedWhenItsPodsAreGone deletes a queue whose status reports pods. In some cases, the pods no longer exist, in others they stay.
 func TestDeletedWhenItsPodsAreGone(t *testing.T) {
 	table, issues := QueueTable()
 	if table == nil {
@@ -28,7 +28,7 @@ func TestDeletedWhenItsPodsAreGone(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		patience time.Duration
-		then     []schedulingv1beta1.Queue // what is there at the second look
+		then     []schedulingv1beta1.Queue // the queues that the second look finds
 		want     bool
 	}{
 		{"its pods go", time.Minute, []schedulingv1beta1.Queue{holding("0")}, true},

@@ -26,17 +26,17 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
-// recorded is one case of a table of admission that was recorded from Volcano.
+// recorded is one case of an admission table that was recorded from Volcano.
 type recorded struct {
 	ID          string
 	Job, OldJob json.RawMessage
-	// Of Queues and PodGroups: an operation and what it is about, or, of a function that was asked directly, its name and the queue.
+	// For Queues and PodGroups: an operation and its objects. For a function that was called directly: its name and the queue.
 	Operation, Fn                    string
 	Object, OldObject, Queue, Parent json.RawMessage
 	Children                         []schedulingv1beta1.Queue
-	// Of PodGroups whose patch was asked for: one, and its namespace. In other tables that is a name.
+	// For PodGroups whose patch was recorded: the PodGroup and its namespace object. In other tables, the namespace is a name.
 	PodGroup, Namespace json.RawMessage
-	// Of CronJobs, one or what it says; of JobFlows, one; of Pods, one and the configuration of resource groups.
+	// For CronJobs: a CronJob or its spec. For JobFlows: a JobFlow. For Pods: a pod and the configuration of resource groups.
 	CronJob, CronJobSpec, JobFlow, Pod json.RawMessage
 	ResGroupsConfig                    []map[string]any
 	Patch                              json.RawMessage
@@ -46,7 +46,7 @@ type recorded struct {
 	ExistingQueues                     []schedulingv1beta1.Queue
 }
 
-// readRecorded gives the cases of one table; it skips the test where there are none.
+// readRecorded returns the cases of one table. It skips the test if the recordings are not there.
 func readRecorded(t *testing.T, table string) []recorded {
 	t.Helper()
 	folder := corpus.Dir(t, "conformance")
@@ -70,7 +70,7 @@ func readRecorded(t *testing.T, table string) []recorded {
 	return out
 }
 
-// deliberate lists the cases in which we mean to differ, with the reason.
+// deliberate returns the cases that differ on purpose, with the reason.
 func deliberate(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/deliberate.yaml")
@@ -88,7 +88,8 @@ func deliberate(t *testing.T) map[string]string {
 	return out
 }
 
-// replay compares each case, and holds the list of deliberate differences to be exact.
+// replay compares each case. It fails for a difference that the list of deliberate differences does not contain, and for an entry of the
+// list that does not differ.
 func replay(t *testing.T, table string, differs func(recorded) string) {
 	t.Helper()
 	cases, meant := readRecorded(t, table), deliberate(t)
@@ -134,7 +135,7 @@ func requestFor(operation admissionv1.Operation, object, old []byte) admission.R
 	return r
 }
 
-// refused gives, by the row's name, the fields of which our refusal must speak.
+// refused returns the fields that our refusal must name, by the id of the recorded case.
 func refused(t *testing.T) map[string][]string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/refused.yaml")
@@ -164,11 +165,12 @@ func TestRecordedJobUpdate(t *testing.T) {
 	})
 }
 
-// namedField is a field that a recorded refusal names, as the API's own errors do.
+// namedField matches a field that a recorded refusal names. The errors of the API have the same form.
 var namedField = regexp.MustCompile(`\b(spec(?:\.\w+(?:\[\d+\])?)+): `)
 
-// differsInVerdict compares the verdict, and of a refusal the fields. The words are each one's own. A refusal names a field in any case;
-// for a row that testdata/refused.yaml lists, those that it says; for another, the one that the recorded refusal names, if it does.
+// differsInVerdict compares the verdict, and the fields of a refusal. It does not compare the words. Each refusal must name a field. If
+// testdata/refused.yaml lists the case, the fields must be those in the list. Otherwise, the refusal must name the field that the recorded
+// refusal names, if there is one.
 func differsInVerdict(r recorded, fields []string, got admission.Response) string {
 	if got.Allowed != r.Allowed {
 		return fmt.Sprintf("allowed is %t, recorded %t (%s): %s", got.Allowed, r.Allowed, strings.TrimSpace(r.Message), message(got))
@@ -190,7 +192,7 @@ func differsInVerdict(r recorded, fields []string, got admission.Response) strin
 			return fmt.Sprintf("fields (-testdata/refused.yaml +got), recorded %s: %s\n%s", strings.TrimSpace(r.Message), message(got), diff)
 		}
 	case named != nil:
-		path := strings.Replace(named[1], "spec.task[", "spec.tasks[", 1) // as Volcano calls it
+		path := strings.Replace(named[1], "spec.task[", "spec.tasks[", 1) // Volcano writes task for tasks
 		if !slices.ContainsFunc(ours, func(field string) bool { return strings.HasPrefix(field, path) || strings.HasPrefix(path, field) }) {
 			return fmt.Sprintf("nothing is said of %s, recorded %s: %s", path, strings.TrimSpace(r.Message), message(got))
 		}
@@ -267,7 +269,7 @@ func TestRecordedQueue(t *testing.T) {
 			object, old = nil, r.Object
 		}
 		got := queueHandler(t, r.ExistingQueues...).validate(t.Context(), queueRequest(admissionv1.Operation(r.Operation), object, old))
-		if r.Operation != opCreate && r.Operation != opUpdate && r.Operation != opDelete { // it is no request of the API server's
+		if r.Operation != opCreate && r.Operation != opUpdate && r.Operation != opDelete { // the API server sends no such request
 			if got.Allowed != r.Allowed {
 				return message(got)
 			}
@@ -277,8 +279,9 @@ func TestRecordedQueue(t *testing.T) {
 	})
 }
 
-// TestRecordedQueueCapability asks for a queue as if it were made, or changed, what a function of Volcano was asked: of a queue in its
-// place below others whether its capability fits, of one above others whether theirs do, and what they deserve and are guaranteed.
+// TestRecordedQueueCapability replays two functions of Volcano as requests to create or to update a queue. The first function checks
+// whether the capability of a queue fits below its parents. The second one checks a parent: whether the capability, deserved and guarantee
+// of its children fit.
 func TestRecordedQueueCapability(t *testing.T) {
 	replay(t, "admission-queue-capability", func(r recorded) string {
 		request, queues := queueRequest(admissionv1.Create, r.Queue, nil), r.ExistingQueues
@@ -322,7 +325,7 @@ func TestRecordedMutateQueue(t *testing.T) {
 	})
 }
 
-// groupHandler is that of PodGroups, in a cluster of these queues, in which namespaces have these annotations.
+// groupHandler returns the handler of PodGroups. The cluster has these queues, and its namespaces have these annotations.
 func groupHandler(t testing.TB, annotations map[string]string, queues ...schedulingv1beta1.Queue) *tableHandler {
 	t.Helper()
 	table, issues := PodGroupTable()
@@ -346,7 +349,8 @@ func groupRequest(operation admissionv1.Operation, object, old []byte) admission
 	return r
 }
 
-// TestRecordedPodGroup asks as an API server does: defaults first, so that an empty queue is the one that is always there.
+// TestRecordedPodGroup calls the handlers in the order of an API server: defaults first. So an empty queue becomes the default queue, which
+// always exists.
 func TestRecordedPodGroup(t *testing.T) {
 	fields := refused(t)
 	replay(t, "admission-podgroup", func(r recorded) string {
@@ -361,7 +365,7 @@ func TestRecordedPodGroup(t *testing.T) {
 	})
 }
 
-// filledIn is a new PodGroup with its defaults.
+// filledIn returns a new PodGroup with its defaults.
 func filledIn(t *testing.T, h *tableHandler, object []byte) []byte {
 	t.Helper()
 	got := h.fillIn(t.Context(), groupRequest(admissionv1.Create, object, nil))
@@ -386,7 +390,7 @@ func TestRecordedMutatePodGroup(t *testing.T) {
 		}
 		annotations := namespace.Annotations
 		if annotations == nil {
-			annotations = map[string]string{} // the namespace is known, and has none
+			annotations = map[string]string{} // the namespace is known and has no annotations
 		}
 		var want, got any
 		object, patch := []byte(r.PodGroup), []byte(r.Patch)
@@ -438,10 +442,11 @@ func TestRecordedJobFlow(t *testing.T) {
 	})
 }
 
-// TestRecordedMutatePod has pods go into the resource groups of a configuration, whose words are those of a document of ours.
+// TestRecordedMutatePod assigns pods to the resource groups of a configuration. The fields of this configuration have the same names as in
+// our document.
 func TestRecordedMutatePod(t *testing.T) {
 	replay(t, "mutate-pod", func(r recorded) string {
-		if !bytes.Contains(r.Pod, []byte(`"spec"`)) { // a pod of the API server's has one, with a scheduler's name
+		if !bytes.Contains(r.Pod, []byte(`"spec"`)) { // a pod from the API server has a spec with a scheduler name
 			r.Pod = append(bytes.TrimSuffix(bytes.TrimSpace(r.Pod), []byte("}")), []byte(`, "spec": {"schedulerName": "default-scheduler"}}`)...)
 		}
 		got := podHandler(t, groupsOf(t, r.ResGroupsConfig)).fillIn(t.Context(), podRequest(r.Pod))
@@ -456,7 +461,8 @@ func TestRecordedMutatePod(t *testing.T) {
 	})
 }
 
-// groupsOf writes a recorded configuration, in Go's names of its fields, as it stands in a file.
+// groupsOf loads a recorded configuration. The recording has the Go names of the fields, so groupsOf first changes them to the names in a
+// file.
 func groupsOf(t *testing.T, config []map[string]any) []*Table {
 	t.Helper()
 	var written func(v any) any
@@ -477,7 +483,7 @@ func groupsOf(t *testing.T, config []map[string]any) []*Table {
 	for i, group := range config {
 		labels := group["Labels"]
 		as := written(group).(map[string]any)
-		as["labels"] = labels // names of labels are no fields
+		as["labels"] = labels // the names of labels are not field names
 		groups[i] = as
 	}
 	data, err := json.Marshal(map[string]any{

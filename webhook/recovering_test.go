@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
-// A review that panics refuses its object, by name and with the cause. The reviews of other objects, and of
-// the corrected one, go on.
+// TestAdmissionSurvivesPanics checks a review that panics. It refuses its object, and names the object and the cause. Reviews of other
+// objects continue, and so does a review of the corrected object.
 func TestAdmissionSurvivesPanics(t *testing.T) {
 	s := testServer(t, Options{}, fakeClient(t, interceptor.Funcs{}))
 	for _, e := range s.endpoints {

@@ -27,46 +27,46 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// queueLister gives all queues of the cluster, which the caller must not change.
+// queueLister returns all queues of the cluster. The caller must not change them.
 type queueLister func(context.Context) ([]schedulingv1beta1.Queue, error)
 
-// cluster is what rows may ask of it.
+// cluster contains what rows can read from the cluster.
 type cluster struct {
-	// schedulerNames are those served, the one to write first.
+	// schedulerNames are the names of our schedulers. The first one is the default.
 	schedulerNames []string
 	queues         queueLister
-	// queuesNow asks the API server, where queues may be a moment behind. nil: queues is all there is.
+	// queuesNow reads the queues from the API server, because the cache may be a moment behind. nil means that only queues exists.
 	queuesNow queueLister
-	// annotations gives those of a namespace.
+	// annotations returns the annotations of a namespace.
 	annotations func(ctx context.Context, namespace string) (map[string]string, error)
-	// find reads an object that another speaks of; nil: it is not there.
+	// find reads an object that another object refers to. It returns nil if that does not exist.
 	find func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*Related, error)
-	// jobTemplates reads those that a JobFlow names.
+	// jobTemplates reads the JobTemplates that a JobFlow names.
 	jobTemplates func(ctx context.Context, namespace string, jobFlow map[string]any) ([]JobTemplate, error)
-	// authorizer says who may do what. nil: that is not known.
+	// authorizer decides what a user may do. nil means that this is not known.
 	authorizer authorizer.Authorizer
 }
 
-// endpoint is one path of the server, and when the API server is to call it.
+// endpoint is one path of the server, with the conditions under which the API server calls it.
 type endpoint struct {
 	path string
-	// name is that of the webhook within its configuration, as users read it in a refusal.
+	// name is the name of the webhook in its configuration. Users see it in a refusal.
 	name     string
 	mutating bool
-	// What it is asked about.
+	// The resources and operations that the API server sends.
 	group, version, resource string
 	subresources             []string
 	operations               []admissionregistrationv1.OperationType
-	// conditions save calls: names and expressions in the API server's own dialect.
+	// conditions avoid calls. They have names, and expressions in the API server's own dialect.
 	conditions []condition
-	// optional lets pass what is asked about while nobody answers.
+	// optional lets requests pass while the webhook is unavailable.
 	optional bool
 	handler  admission.Handler
 }
 
 type condition struct{ name, expression string }
 
-// shippedTables are those of Jobs, Queues, PodGroups, Pods, Commands, CronJobs, JobFlows and JobTemplates that ship.
+// shippedTables compiles all built-in tables.
 func shippedTables() ([]*Table, error) {
 	shipped := []func() (*Table, source.Issues){
 		JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable, JobFlowTable, JobTemplateTable,
@@ -82,7 +82,7 @@ func shippedTables() ([]*Table, error) {
 	return tables, nil
 }
 
-// tables are those in force: each that ships, with a cluster's own.
+// tables returns the active tables: each built-in table, with the cluster's own tables.
 func (o Options) tables() ([]*Table, error) {
 	tables, err := shippedTables()
 	if err != nil {
@@ -98,7 +98,7 @@ func (o Options) tables() ([]*Table, error) {
 	return linked(tables), nil
 }
 
-// newEndpoints lists all that is served.
+// newEndpoints lists all endpoints of the server.
 func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	tables, err := o.tables()
 	if err != nil {
@@ -121,10 +121,10 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	return append(all, policies), nil
 }
 
-// The API server waits that long for an answer, in seconds.
+// The time that the API server waits for an answer, in seconds.
 const timeout = 10
 
-// Where and how the API server calls an endpoint.
+// clientConfig returns where and how the API server calls an endpoint.
 func (s *server) clientConfig(e *endpoint, bundle []byte) *applyv1.WebhookClientConfigApplyConfiguration {
 	c := applyv1.WebhookClientConfig()
 	if len(bundle) > 0 {
@@ -161,14 +161,14 @@ func (e *endpoint) failurePolicy() admissionregistrationv1.FailurePolicyType {
 	return admissionregistrationv1.Fail
 }
 
-// others selects every namespace but our own and those of the system.
+// others selects every namespace except our own and the system namespaces.
 func (s *server) others() *applymetav1.LabelSelectorApplyConfiguration {
 	return applymetav1.LabelSelector().WithMatchExpressions(applymetav1.LabelSelectorRequirement().
 		WithKey("kubernetes.io/metadata.name").WithOperator(metav1.LabelSelectorOpNotIn).
 		WithValues(s.options.Namespace, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"))
 }
 
-// register writes both configurations, with the CA by which the API server is to know this server.
+// register writes both configurations, with the CA that the API server uses to verify this server.
 func (s *server) register(ctx context.Context, bundle []byte) error {
 	mutating := applyv1.MutatingWebhookConfiguration(s.options.ConfigurationName)
 	validating := applyv1.ValidatingWebhookConfiguration(s.options.ConfigurationName)
@@ -194,9 +194,9 @@ func (s *server) register(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// write applies a configuration. What others wrote stays, but for the Service of a configuration that shipped where this is reached by
-// URL: one webhook cannot have both, and an apply takes nothing away that is another's. Then the webhooks are replaced, all at once, so
-// that there is no time in which nobody is asked.
+// write applies a configuration and keeps fields of other writers. If the API server reaches this server by URL, a built-in configuration
+// may still contain a Service. One webhook cannot have both, and an apply cannot remove the Service of another writer. In this case write
+// replaces all webhooks in one request, so that the API server always calls some webhook.
 func (s *server) write(ctx context.Context, apply runtime.ApplyConfiguration, object client.Object, webhooks any) error {
 	err := s.client.Apply(ctx, apply, client.FieldOwner(FieldManager), client.ForceOwnership)
 	if s.options.URLHost == "" || !apierrors.IsInvalid(err) {

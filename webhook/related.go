@@ -15,10 +15,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// Related is what an object speaks of: the PodGroup that a Pod names, the Job that a Command is for.
+// Related is the object that another object refers to: the PodGroup that a Pod names, or the Job that a Command targets.
 type Related struct{ Name, UID, Queue string }
 
-// relatedSchema is what rows know of it.
+// relatedSchema returns the type of Related in rows.
 func relatedSchema() *typed.Schema {
 	text := func(doc string) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "string", Description: doc}
@@ -28,7 +28,7 @@ func relatedSchema() *typed.Schema {
 	}}, "Related")
 }
 
-// relatedTo lists what the object speaks of; nothing where that is not there.
+// relatedTo returns a list with the object that the object refers to. The list is empty if that object does not exist.
 func (f *frame) relatedTo() ref.Val {
 	if f.request.Related == nil {
 		return types.NewErr("what the object speaks of is not known")
@@ -46,7 +46,7 @@ func (f *frame) relatedTo() ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
-// find reads what an object speaks of; nil: it is not there.
+// find reads an object that another object refers to. It returns nil if that does not exist.
 func (s *server) find(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*Related, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)

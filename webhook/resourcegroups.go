@@ -16,36 +16,36 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// groupsKind opens a file of resource groups: which pods go to which nodes. Its list has the form of Volcano's.
+// groupsKind is the kind of a file of resource groups, which map pods to nodes. Its list has the same form as Volcano's.
 const groupsKind = "ResourceGroups"
 
 // volcanosGroups is the name of the table that is created from Volcano's own file.
 const volcanosGroups = "volcano-resource-groups"
 
-// resourceGroupKey is the annotation by which a pod names its group, where the group does not say otherwise.
+// resourceGroupKey is the annotation in which a pod names its group, unless the group defines another selector.
 const resourceGroupKey = "volcano.sh/resource-group"
 
-// resourceGroup is what is written into the pods of a group. A pod is of the first group that it fits.
+// resourceGroup defines what is written into the pods of a group. A pod belongs to the first group that selects it.
 type resourceGroup struct {
-	row    *row // its name; when, where there is one
+	row    *row // its name and its optional when
 	by     *selector
 	writes writes
 }
 
-// selector says which pods are meant: by their namespace, an annotation or a label.
+// selector selects pods by namespace, annotation or label.
 type selector struct {
 	key    string
 	values []string
 }
 
-// The keys of a selector.
+// The values of a selector's key.
 const (
 	byNamespace  = "namespace"
 	byAnnotation = "annotation"
 	byLabel      = "label"
 )
 
-// writes is what a group writes into a pod.
+// writes contains what a group writes into a pod.
 type writes struct {
 	schedulerName                           string
 	nodeSelector, podLabels, podAnnotations map[string]any
@@ -53,9 +53,9 @@ type writes struct {
 	tolerations                             []any
 }
 
-// isGroups says whether a document is one of resource groups.
+// isGroups reports whether a document contains resource groups.
 func isGroups(root source.Value) bool {
-	var ignored source.Issues // told by who reads the document
+	var ignored source.Issues // the reader of the document reports them
 	return root.Get("kind").String(&ignored) == groupsKind || isVolcanos(root)
 }
 
@@ -64,7 +64,7 @@ func isVolcanos(root source.Value) bool {
 	return !root.Get("kind").Exists() && !root.Get("apiVersion").Exists() && root.Get("resourceGroups").Exists()
 }
 
-// loadGroups compiles a file of resource groups, as a table of Pods that has nothing else.
+// loadGroups compiles a file of resource groups into a table of Pods that contains only these groups.
 func loadGroups(doc *source.Document) (*Table, source.Issues) {
 	c := &compiler{table: &Table{}, names: map[string]source.Value{}}
 	root := doc.Root
@@ -116,7 +116,7 @@ func (c *compiler) group(item source.Value) *resourceGroup {
 	return g
 }
 
-// legal reports what Kubernetes would refuse of each pod of the group.
+// legal reports what Kubernetes would refuse in each pod of the group.
 func (c *compiler) legal(item source.Value, g *resourceGroup) {
 	template := g.writes.into(map[string]any{"spec": map[string]any{
 		"containers": []any{map[string]any{"name": "main", "image": "main"}},
@@ -132,7 +132,7 @@ func (c *compiler) legal(item source.Value, g *resourceGroup) {
 	}
 }
 
-// selector reads by what pods are of a group. A key that is empty has them name it.
+// selector reads which pods belong to a group. With an empty key, pods name the group in the annotation resourceGroupKey.
 func (c *compiler) selector(object source.Value, group string) *selector {
 	object.Fields(keysOf("selector"), &c.issues)
 	s := &selector{key: object.Get("key").String(&c.issues), values: object.Get("value").Strings(&c.issues)}
@@ -156,7 +156,7 @@ func (c *compiler) selector(object source.Value, group string) *selector {
 	return s
 }
 
-// keyAndValue reads "key: value".
+// keyAndValue splits a text of the form "key: value".
 func keyAndValue(text string) (key, value string, ok bool) {
 	key, value, ok = strings.Cut(text, ":")
 	return strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"'`), ok
@@ -168,7 +168,7 @@ func (c *compiler) texts(v source.Value) map[string]any {
 	return given
 }
 
-// part reads what stands in the pod's field at the path, in YAML or as the text of its JSON.
+// part reads the value for the pod's field at the path. The value is YAML, or a string that contains JSON.
 func (c *compiler) part(v source.Value, path typed.Path) any {
 	if !v.Exists() {
 		return nil
@@ -198,7 +198,7 @@ func (c *compiler) part(v source.Value, path typed.Path) any {
 	return out
 }
 
-// inside is what stands at a path below a value, or the value itself where that is a text.
+// inside returns the value at a path below v, to place an issue. If v is a string that contains JSON, it returns v.
 func inside(v source.Value, path string) source.Value {
 	if path == "" {
 		return v
@@ -230,7 +230,7 @@ func (c *compiler) known(v source.Value, within string, path typed.Path, given a
 	}
 }
 
-// grouped gives the pod with what the first group that it fits writes.
+// grouped applies the writes of the first group that selects the pod.
 func (f *frame) grouped(object map[string]any) (map[string]any, error) {
 	for _, g := range f.table.groups {
 		if g.by != nil && !g.by.fits(object) {
@@ -262,8 +262,8 @@ func (s *selector) fits(pod map[string]any) bool {
 	})
 }
 
-// into gives the pod with what is written: what a pod has of labels, annotations and affinity stays, a toleration that it has is not
-// added again.
+// into returns a copy of the pod with the group's writes. Labels, annotations and an affinity that the pod has stay. A toleration that it
+// has is not added again.
 func (w writes) into(pod map[string]any) map[string]any {
 	pod = maps.Clone(pod)
 	spec, metadata := fieldsOf(pod, "spec"), fieldsOf(pod, "metadata")
@@ -305,7 +305,7 @@ func fieldsOf(object map[string]any, key string) map[string]any {
 	return out
 }
 
-// over gives a map with another over it.
+// over returns a map with the entries of both maps. The entries of above win.
 func over(below any, above map[string]any) map[string]any {
 	out := map[string]any{}
 	fields, _ := below.(map[string]any)

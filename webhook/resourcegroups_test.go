@@ -72,7 +72,7 @@ resourceGroups:
       preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname}}]
 `
 
-// TestResourceGroups: a pod gets what the first group says that it fits, and keeps what it has.
+// TestResourceGroups checks that a pod gets the settings of the first group that matches it. The pod keeps the values that it already has.
 func TestResourceGroups(t *testing.T) {
 	tables, issues := LoadFile("groups.yaml", []byte(someGroups))
 	if issues.Err() != nil {
@@ -130,7 +130,7 @@ func TestResourceGroups(t *testing.T) {
 		if diff := cmp.Diff(c.want, outcome(t, table, r)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-		filled, _, err := table.Default(r) // the API server may ask again
+		filled, _, err := table.Default(r) // the API server can call the webhook again
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestResourceGroups(t *testing.T) {
 	}
 }
 
-// TestMistakesInResourceGroups shows that what is wrong with a file is told at its place.
+// TestMistakesInResourceGroups checks that a mistake in a file is reported at its place.
 func TestMistakesInResourceGroups(t *testing.T) {
 	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: ResourceGroups\n"
 	for _, c := range []struct{ text, want string }{
@@ -188,8 +188,11 @@ func TestMistakesInResourceGroups(t *testing.T) {
 	}
 }
 
-// TestPodsOfOthers: what ships asks about few pods, and lets them pass while nobody answers; a cluster's own rules are asked about each pod
-// of our schedulers, and none passes them unseen. Pods of other schedulers are asked about by neither.
+// TestPodsOfOthers checks which pods the API server asks the webhook about:
+//
+//   - With the shipped tables only, it asks about few pods. It accepts them if the webhook does not answer.
+//   - With the rules of a cluster, it asks about every pod of our schedulers. It accepts none of them without an answer.
+//   - It never asks about pods of other schedulers.
 func TestPodsOfOthers(t *testing.T) {
 	of := func(own []*Table) (out []*endpoint) {
 		all, err := newEndpoints(Options{AdmissionRules: own}.withDefaults(), cluster{}, newMetrics())
@@ -223,7 +226,8 @@ func TestPodsOfOthers(t *testing.T) {
 	}
 }
 
-// TestRelated is what the webhook says of an object that another speaks of: nothing where it cannot know.
+// TestRelated checks the warning about a PodGroup that a pod names. There is no warning if the webhook cannot find out whether the PodGroup
+// exists.
 func TestRelated(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -255,7 +259,7 @@ func TestRelated(t *testing.T) {
 	}
 }
 
-// TestRelatedStaysInItsNamespace: what an object says of namespaces does not lead a look-up into another than the request's.
+// TestRelatedStaysInItsNamespace checks that a look-up only uses the namespace of the request, even if the object names another namespace.
 func TestRelatedStaysInItsNamespace(t *testing.T) {
 	commands, issues := CommandTable()
 	if commands == nil {
@@ -299,7 +303,7 @@ func TestRelatedStaysInItsNamespace(t *testing.T) {
 	}
 }
 
-// TestVolcanosResourceGroups reads the file as Volcano's chart mounts it, without a kind.
+// TestVolcanosResourceGroups reads a file in the form of Volcano's chart, which has no kind.
 func TestVolcanosResourceGroups(t *testing.T) {
 	const list = `
 - resourceGroup: management

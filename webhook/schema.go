@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// Schema lists all that files of rules of admission may hold: the parts "rules" and "groups" are the files themselves. Files are read by
-// it.
+// Schema lists all keys in files of admission rules. The parts "rules" and "groups" are the files themselves. The reader of the files uses
+// this list.
 func Schema() []rules.Part {
 	key := func(name, value, doc string) rules.Key { return rules.Key{Name: name, Value: value, Doc: doc} }
 	name, description := key("name", "name", "No other row, variable or limit has it."), key("description", "text", "What it is for.")

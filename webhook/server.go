@@ -35,48 +35,47 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// Options say how admission is served. The zero value serves as a part of a cluster does.
+// Options configure the admission server. The zero value is correct for a server in a cluster.
 type Options struct {
-	// SchedulerNames are those whose jobs are looked at; the first is written where a job names none. Default:
-	// celsius, volcano.
+	// SchedulerNames are the schedulers whose jobs are checked. The first is the default of a job without a scheduler name. Default: celsius,
+	// volcano.
 	SchedulerNames []string
-	// Namespace holds the Service and the Secret of the certificates; nothing in it is looked at. Default: celsius-system.
+	// Namespace contains the Service and the Secret of the certificates. Objects in it are not checked. Default: celsius-system.
 	Namespace string
-	// ServiceName is the Service by which the API server reaches this. Default: celsius-webhook.
+	// ServiceName is the Service through which the API server reaches this server. Default: celsius-webhook.
 	ServiceName string
-	// StateMachines are the lifecycles, by the name of their machine; job's says which events and actions policies may
-	// name. What is missing is what ships.
+	// StateMachines are the lifecycles, by the name of their machine. The one of job defines which events and actions policies may name.
+	// Built-in machines replace missing ones.
 	StateMachines map[string]*statemachines.Machine
-	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
+	// JobPlugins are the plugins that Jobs may have. Default: the built-in plugins.
 	JobPlugins *jobplugin.Set
-	// AdmissionRules are a cluster's own, beside those that ship: see LoadFS.
+	// AdmissionRules are the cluster's own tables, in addition to the built-in ones: see LoadFS.
 	AdmissionRules []*Table
-	// Limits are those that a cluster has in the place of the shipped ones: limits of rules/admission/job.yaml and
-	// queue.yaml, by name.
+	// Limits override limits of rules/admission/job.yaml and queue.yaml, by name.
 	Limits map[string]int64
-	// Address is what is listened on; port 0 takes a free one. Default: ":8443".
+	// Address is the address to listen on; port 0 selects a free port. Default: ":8443".
 	Address string
-	// URLHost, where it is set, is the host (or host:port) by which the API server reaches this, in place of the
-	// Service. Without a port it is that of Address.
+	// URLHost, if set, is the host (or host:port) at which the API server reaches this server, instead of the Service. Without a port it uses
+	// the port of Address.
 	URLHost string
-	// CertDir holds tls.crt and tls.key, and ca.crt where the API server does not trust who signed them; they are
-	// read again when they change. Default: certificates are made, and kept in the Secret celsius-webhook-certs.
+	// CertDir contains tls.crt and tls.key. It also contains ca.crt if the API server does not trust the signer. Changed files are read again.
+	// Default: the server creates certificates and stores them in the Secret celsius-webhook-certs.
 	CertDir string
-	// ClientCAFile holds the authorities that sign the client certificate of the API server. The webhook refuses a client without such a
+	// ClientCAFile contains the authorities that sign the API server's client certificate. The webhook refuses a client without such a
 	// certificate. Default: no certificate is required, because the API server sends one only if its admission configuration names one.
 	ClientCAFile string
 	// ConfigurationName names the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration. Default: celsius.
 	ConfigurationName string
-	// UnregisterOnExit removes the configurations at the end: without it nothing is admitted while nobody serves.
+	// UnregisterOnExit removes the configurations at the end. Without it, requests are refused while no server runs.
 	UnregisterOnExit bool
 	scrape.Served
 }
 
-// FieldManager is who admission is to the API server.
+// FieldManager is the name with which admission writes objects.
 const FieldManager = "celsius-webhook"
 
-// How often certificates and configurations are looked at, besides when the Secret changes, and how long requests
-// may take to end once the server ends.
+// checkEvery is how often certificates and configurations are checked, in addition to each change of the Secret. endWithin limits how long
+// requests may run after the server ends.
 const (
 	checkEvery = time.Minute
 	endWithin  = 5 * time.Second
@@ -93,8 +92,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run serves admission until ctx ends: it listens, then writes its CA into the webhook configurations. It gives nil
-// on a clean end.
+// Run serves admission until ctx ends. It listens, and then writes its CA into the webhook configurations. It returns nil after a regular
+// end.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	s, err := newServer(ctx, cfg, o.withDefaults())
 	if err != nil {
@@ -113,16 +112,16 @@ type server struct {
 	log     logr.Logger
 	client  client.Client
 	cache   cache.Cache
-	// listNow reads from the API server all that can be decoded.
+	// listNow lists the objects that can be decoded, directly from the API server.
 	listNow   func(context.Context, client.ObjectList) error
 	certs     certSource
 	endpoints []*endpoint
 	metrics   *metrics
-	// port is what is listened on, known once that is.
+	// port is the port that the server listens on; 0 before it listens.
 	port int
-	// serving is the certificate in use.
+	// serving is the present certificate.
 	serving atomic.Pointer[tls.Certificate]
-	// ready says that the API server has been told of this.
+	// ready states that the API server is configured to call this server.
 	ready atomic.Bool
 }
 
@@ -159,7 +158,7 @@ func newServer(ctx context.Context, cfg *rest.Config, o Options) (*server, error
 	return s, err
 }
 
-// knownKinds are those that the server reads and writes.
+// knownKinds returns a scheme with the kinds that the server reads and writes.
 func knownKinds() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, schedulingv1beta1.AddToScheme} {
@@ -174,7 +173,7 @@ func (s *server) cluster() cluster {
 	return cluster{queues: s.queues, queuesNow: s.queuesNow, annotations: s.annotations, find: s.find, jobTemplates: s.jobTemplatesOf}
 }
 
-// annotations are those of a namespace; none where it is just going.
+// annotations returns the annotations of a namespace. It returns none if the namespace no longer exists.
 func (s *server) annotations(ctx context.Context, namespace string) (map[string]string, error) {
 	found := &corev1.Namespace{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: namespace}, found); client.IgnoreNotFound(err) != nil {
@@ -183,7 +182,7 @@ func (s *server) annotations(ctx context.Context, namespace string) (map[string]
 	return found.Annotations, nil
 }
 
-// queues lists the queues as the cache has them.
+// queues lists the queues in the cache.
 func (s *server) queues(ctx context.Context) ([]schedulingv1beta1.Queue, error) {
 	var list schedulingv1beta1.QueueList
 	if err := s.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -192,7 +191,7 @@ func (s *server) queues(ctx context.Context) ([]schedulingv1beta1.Queue, error) 
 	return list.Items, nil
 }
 
-// queuesNow lists the queues as the API server has them.
+// queuesNow lists the queues directly from the API server.
 func (s *server) queuesNow(ctx context.Context) ([]schedulingv1beta1.Queue, error) {
 	var list schedulingv1beta1.QueueList
 	if err := s.listNow(ctx, &list); err != nil {
@@ -252,13 +251,13 @@ func (s *server) run(ctx context.Context) error {
 		}()
 	}
 
-	// 2. Know the queues.
+	// 2. Fill the cache of queues.
 	changed, err := s.watch(ctx, failed)
 	if err != nil {
 		return err
 	}
 
-	// 3. Have the API server trust this, and call it.
+	// 3. Configure the API server to trust and call this server.
 	if err := s.register(ctx, bundle); err != nil {
 		return err
 	}
@@ -275,7 +274,7 @@ func (s *server) run(ctx context.Context) error {
 	return err
 }
 
-// serve answers on a listener until ctx ends. The channel that it gives closes when all requests are answered.
+// serve handles requests on a listener until ctx ends. The returned channel closes when all requests are answered.
 func (s *server) serve(ctx context.Context, l net.Listener, h http.Handler, failed chan<- error) <-chan struct{} {
 	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	ended := make(chan struct{})
@@ -293,7 +292,7 @@ func (s *server) serve(ctx context.Context, l net.Listener, h http.Handler, fail
 	return ended
 }
 
-// watch starts the cache and waits until it is filled. The channel that it gives tells of changes of the Secret.
+// watch starts the cache and waits until it is filled. The returned channel signals changes of the Secret.
 func (s *server) watch(ctx context.Context, failed chan<- error) (<-chan struct{}, error) {
 	changed := make(chan struct{}, 1)
 	tell := func() {
@@ -352,8 +351,8 @@ func (s *server) keep(ctx context.Context, changed <-chan struct{}, failed <-cha
 	}
 }
 
-// refresh brings CA and configurations up to date, and only then shows a new certificate, so that the API server
-// trusts it when it sees it.
+// refresh updates the CA and the configurations, and only then uses a new certificate. Thus the API server trusts the certificate before it
+// sees it.
 func (s *server) refresh(ctx context.Context) error {
 	pair, bundle, err := s.certs.load(ctx, time.Now(), s.names())
 	if err != nil {
@@ -375,7 +374,7 @@ func (s *server) loadCertificate(ctx context.Context) (bundle []byte, err error)
 	return bundle, nil
 }
 
-// show has new connections see a certificate.
+// show uses a certificate for new connections.
 func (s *server) show(pair *tls.Certificate) {
 	s.serving.Store(pair)
 	if pair.Leaf != nil {
@@ -383,7 +382,7 @@ func (s *server) show(pair *tls.Certificate) {
 	}
 }
 
-// serves notes whether the API server has been told of this.
+// serves records whether the API server is configured to call this server.
 func (s *server) serves(yes bool) {
 	s.ready.Store(yes)
 	ready := 0.0
@@ -393,7 +392,7 @@ func (s *server) serves(yes bool) {
 	s.metrics.ready.Set(ready)
 }
 
-// names are those under which the API server may reach this.
+// names returns the host names under which the API server may reach this server.
 func (s *server) names() []string {
 	o := s.options
 	service := o.ServiceName + "." + o.Namespace
@@ -421,7 +420,7 @@ func (s *server) handler() http.Handler {
 	return mux
 }
 
-// recovering refuses a request at which its handler panics. The refusal names the object and the cause, and other requests go on.
+// recovering refuses a request if its handler panics. The refusal names the object and the cause, and other requests continue.
 func (s *server) recovering(h admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, req admission.Request) (answer admission.Response) {
 		p := recovery.Catch(recovery.Admission, func() { answer = h.Handle(ctx, req) })
@@ -461,7 +460,7 @@ func (s *server) healthHandler() http.Handler {
 	return mux
 }
 
-// metrics are what one server counts, in a registry of its own.
+// metrics are the metrics of one server, in a registry of its own.
 type metrics struct {
 	registry *prometheus.Registry
 	seconds  *prometheus.HistogramVec
@@ -478,7 +477,7 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Metrics registers all that the webhook counts, without a webhook.
+// Metrics registers all metrics of the webhook without a running webhook.
 func Metrics(into prometheus.Registerer) error {
 	(&metrics{}).register(into)
 	return informers.Metrics(into)

@@ -36,7 +36,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// testServer is a server whose API server is a fake one.
+// testServer returns a server with a fake API server.
 func testServer(t testing.TB, o Options, c client.Client) *server {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
@@ -67,7 +67,7 @@ func fakeClient(t testing.TB, funcs interceptor.Funcs) client.Client {
 	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithInterceptorFuncs(funcs).Build()
 }
 
-// start runs a server until the test ends, or the function given is called, which waits for its end.
+// start runs a server until the test ends or until stop is called. stop waits until the server has ended.
 func start(t *testing.T, s *server) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func start(t *testing.T, s *server) (stop func() error) {
 	}
 }
 
-// wait polls, with a deadline.
+// wait polls until done returns true. It fails the test after a deadline.
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -108,7 +108,7 @@ func configurations(t *testing.T, c client.Client, name string) (*admissionregis
 	return m, v
 }
 
-// TestRun is the way of a request: the configuration says where to call and whom to trust, and a Job is refused there.
+// TestRun follows a request from start to end: the configuration tells where to call and which authority to trust. There, a Job is refused.
 func TestRun(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{})
 	s := testServer(t, Options{URLHost: "127.0.0.1", ConfigurationName: "tested", UnregisterOnExit: true}, c)
@@ -125,7 +125,7 @@ func TestRun(t *testing.T) {
 	if answer.Allowed || !strings.Contains(answer.Result.Message, "spec.queue: there is no queue nowhere") {
 		t.Errorf("answer %+v", answer)
 	}
-	// The cache knows of no queue, as if it were behind: what was made just now is found all the same.
+	// The cache contains no queue, as if it were not up to date. The server must find the new queue nevertheless.
 	queue := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	if err := c.Create(t.Context(), queue); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func post(t *testing.T, web *http.Client, url string, body []byte) *admissionv1.
 	return answer.Response
 }
 
-// TestBadRequests shows that what cannot be read is refused, in words.
+// TestBadRequests checks that a request that cannot be read is refused with a message.
 func TestBadRequests(t *testing.T) {
 	s := testServer(t, Options{}, fakeClient(t, interceptor.Funcs{}))
 	h := s.handler()
@@ -224,7 +224,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestRefusal is the status that clients are given: kubectl writes a line for each cause.
+// TestRefusal checks the status that clients receive. kubectl writes one line for each cause.
 func TestRefusal(t *testing.T) {
 	h := handlerFor(t)
 	object, err := json.Marshal(merged(t, "spec: {minAvailable: 9, maxRetry: -1, schedulerName: volcano, queue: nowhere}"))
@@ -257,7 +257,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestManyMistakes: of more mistakes than anybody reads the first are told, and how many there are.
+// TestManyMistakes checks an object with very many mistakes. The answer contains the first ones and the number of all mistakes.
 func TestManyMistakes(t *testing.T) {
 	h := handlerFor(t)
 	tasks := make([]any, 300)
@@ -276,8 +276,8 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// TestJobFlowServed: the JobTemplates that a JobFlow names are read of its own namespace, each once and no more than one request may hold;
-// a queue that was made just now is asked for again.
+// TestJobFlowServed checks which JobTemplates are read for a JobFlow. They are read from its own namespace, each once, and not more than
+// one request may hold. A queue that is not in the cache is requested from the API server.
 func TestJobFlowServed(t *testing.T) {
 	read := 0
 	var namespaces []string
@@ -317,7 +317,7 @@ func TestJobFlowServed(t *testing.T) {
 	}
 }
 
-// TestQueuesThatCannotBeListed shows that a fault of ours lets nothing in, and is told as ours.
+// TestQueuesThatCannotBeListed checks that an internal error accepts no object, and that the message says that the error is internal.
 func TestQueuesThatCannotBeListed(t *testing.T) {
 	h := handlerFor(t)
 	h.queues = failingLister
@@ -332,7 +332,7 @@ func TestQueuesThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// TestQueueMadeJustNow shows that the API server is asked before a job is refused for its queue, and only then.
+// TestQueueMadeJustNow checks that the webhook asks the API server before it refuses a job because of its queue, and only then.
 func TestQueueMadeJustNow(t *testing.T) {
 	object, err := json.Marshal(merged(t, "spec: {schedulerName: volcano, queue: fresh}"))
 	if err != nil {
@@ -369,7 +369,7 @@ func failingLister(context.Context) ([]schedulingv1beta1.Queue, error) {
 	return nil, errors.New("the cache is gone")
 }
 
-// TestRegistered is what the API server is told.
+// TestRegistered checks the configurations that the webhook registers at the API server.
 func TestRegistered(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{})
 	s := testServer(t, Options{SchedulerNames: []string{"celsius", "it's"}, Namespace: "ours"}, c)
@@ -439,13 +439,13 @@ func TestRegistered(t *testing.T) {
 	}
 }
 
-// TestReachedByURL begins with what ships, which names the Service.
+// TestReachedByURL starts with the shipped configurations, which name the Service. Then the webhook registers a URL instead.
 func TestReachedByURL(t *testing.T) {
 	data, err := os.ReadFile("../deploy/webhook/configurations.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An apply takes away nothing that is another's, and the API server refuses who has both.
+	// An apply does not remove fields of another manager. The API server refuses a webhook with both a service and a URL.
 	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
 		opts ...client.ApplyOption,
 	) error {
@@ -485,7 +485,7 @@ func TestReachedByURL(t *testing.T) {
 	}
 }
 
-// TestTrustedBeforeServed shows that a new certificate is not shown before the API server trusts it.
+// TestTrustedBeforeServed checks that the server uses a new certificate only after the API server trusts it.
 func TestTrustedBeforeServed(t *testing.T) {
 	refused := true
 	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
@@ -513,7 +513,7 @@ func TestTrustedBeforeServed(t *testing.T) {
 	}
 }
 
-// TestReplicasShare shows that of two replicas that start at once, the slower takes what the faster made.
+// TestReplicasShare starts two replicas at the same time. The slower one must use the certificate of the faster one.
 func TestReplicasShare(t *testing.T) {
 	var faster func()
 	c := fakeClient(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
@@ -540,7 +540,8 @@ func TestReplicasShare(t *testing.T) {
 	}
 }
 
-// TestNobodySignsAnother shows that with what is kept nobody can sign a certificate: neither those who serve, nor who reads the Secrets.
+// TestNobodySignsAnother checks that nobody can sign another certificate with the stored data. This holds for the replicas, and for readers
+// of the Secrets.
 func TestNobodySignsAnother(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{})
 	if _, _, err := (&certSecret{client: c, namespace: "ns"}).load(t.Context(), time.Now(), []string{"a.svc"}); err != nil {
@@ -563,8 +564,8 @@ func TestNobodySignsAnother(t *testing.T) {
 	}
 }
 
-// TestShippedConfigurations holds the registration in deploy to what the webhook writes, but for the authority. The webhook may
-// patch what ships and create nothing. -update writes it.
+// TestShippedConfigurations compares the registration in deploy with the one that the webhook writes, without the authority. The webhook
+// may patch the shipped objects and may create nothing. -update writes the file again.
 func TestShippedConfigurations(t *testing.T) {
 	const file = "../deploy/webhook/configurations.yaml"
 	c := fakeClient(t, interceptor.Funcs{})

@@ -17,13 +17,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// Table is the compiled rows of admission of one kind: immutable, safe to share.
+// Table contains the compiled rows of admission for one kind. It is immutable and safe to share.
 type Table struct {
-	// Kind is whose objects it is about; Name tells it from others of the kind.
+	// Kind is the kind of the checked objects. Name distinguishes the tables of one kind.
 	Kind, Name string
 
 	schemas
-	goType      reflect.Type   // what the kind is decoded into by whoever watches it
+	goType      reflect.Type   // the Go type into which watchers decode the kind
 	limitValues map[string]any // int64, by name
 	variables   typed.Variables
 	match       []*row
@@ -33,10 +33,10 @@ type Table struct {
 	warnings    []*row
 	includes    []*include
 	groups      []*resourceGroup
-	own         []*Table // a cluster's own, asked after this
+	own         []*Table // the cluster's own tables, which run after this one
 }
 
-// schemas are those of what rows see.
+// schemas are the types that rows read.
 type schemas struct {
 	object, queue, plugin, mistake, user, related, template, limits *typed.Schema
 }
@@ -47,26 +47,26 @@ type row struct {
 	operations []string
 	loops      []typed.Loop
 	when       *eval.Expr
-	expression *eval.Expr // for a default, its value
+	expression *eval.Expr // for a default, the expression of its value
 	fieldPath  *typed.Text
 	message    *typed.Text
-	unmatched  bool // it is asked of objects that the match conditions leave out, and of no others
+	unmatched  bool // it runs only for objects that the match conditions exclude
 }
 
-// What opens a file of rows.
+// The header of a file of rows.
 const (
 	tableVersion = "rules.celsius.dev/v1alpha1"
 	tableKind    = "AdmissionRules"
 )
 
-// The operations that a row may be for.
+// The operations that a row can apply to.
 const (
 	opCreate = "CREATE"
 	opUpdate = "UPDATE"
 	opDelete = "DELETE"
 )
 
-// Load compiles a table. All mistakes come back at once, each at its place; with one of severity Error there is no Table.
+// Load compiles a table. It returns all mistakes at once, each with its position. If one has severity Error, it returns no Table.
 func Load(doc *source.Document) (*Table, source.Issues) {
 	if isGroups(doc.Root) {
 		return loadGroups(doc)
@@ -85,7 +85,7 @@ func Load(doc *source.Document) (*Table, source.Issues) {
 	return c.table, c.issues
 }
 
-// compiler is the work of one Load.
+// compiler is the state of one Load.
 type compiler struct {
 	table  *Table
 	lang   *rules.Language
@@ -98,7 +98,7 @@ func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// header reads what opens a file.
+// header reads the header of a file.
 func (c *compiler) header(root source.Value, kind string) {
 	for _, want := range [][2]string{{"apiVersion", tableVersion}, {"kind", kind}} {
 		if got := root.Get(want[0]).String(&c.issues); got != want[1] {
@@ -110,7 +110,7 @@ func (c *compiler) header(root source.Value, kind string) {
 	c.table.Name = metadata.Get("name").String(&c.issues)
 }
 
-// open reads whose table it is, and makes the language for it.
+// open reads the kind of the table, and creates the language for it.
 func (c *compiler) open(root source.Value) error {
 	c.header(root, tableKind)
 	of := root.Get("of")
@@ -122,7 +122,7 @@ func (c *compiler) open(root source.Value) error {
 	return c.about(kind, root)
 }
 
-// about makes the language for objects of a kind.
+// about creates the language for objects of a kind.
 func (c *compiler) about(name string, root source.Value) (err error) {
 	kind := kinds()[name]
 	c.table.Kind, c.table.goType = name, kind.goType
@@ -140,7 +140,7 @@ func (c *compiler) about(name string, root source.Value) (err error) {
 	return c.speak()
 }
 
-// speak makes the language of the table's rows.
+// speak creates the language of the table's rows.
 func (c *compiler) speak() (err error) {
 	byName := map[string]*rules.Object{}
 	for _, s := range []*typed.Schema{
@@ -186,16 +186,16 @@ func (c *compiler) read(root source.Value) {
 	c.table.warnings = c.rows(root.Get("warnings"), section{name: "warnings", path: true, message: true})
 }
 
-// section says what rows of a section have.
+// section defines which keys the rows of a section have.
 type section struct {
 	name string
-	// value is the key of the main expression where it is not expression, which gives true or false.
+	// value is the key of the main expression if it is not "expression". A main expression under "expression" returns a bool.
 	value         string
 	path, message bool
 }
 
-// keys of a row that it must have, and the part of the file that has them all. A row with a message may go without an expression: what
-// it is asked for is what it tells of.
+// keys returns the required keys of a row, and the part of the file that lists all its keys. A row with a message needs no expression: it
+// then reports its message for each object that it is evaluated for.
 func (s section) keys() (must []string, part string) {
 	switch {
 	case s.message:
@@ -206,7 +206,7 @@ func (s section) keys() (must []string, part string) {
 	return []string{"name", "expression"}, "condition"
 }
 
-// operations are those that the table may be asked about.
+// operations returns the operations that the table handles.
 func (t *Table) operations() []string {
 	if kinds()[t.Kind].deletions {
 		return []string{opCreate, opUpdate, opDelete}
@@ -214,7 +214,7 @@ func (t *Table) operations() []string {
 	return []string{opCreate, opUpdate}
 }
 
-// unique reads a name that no other row or variable has.
+// unique reads a name and reports it if another row or variable has it.
 func (c *compiler) unique(v source.Value) string {
 	name := v.String(&c.issues)
 	if first, twice := c.names[name]; twice {
@@ -225,7 +225,7 @@ func (c *compiler) unique(v source.Value) string {
 	return name
 }
 
-// need reports what is missing.
+// need reports missing keys.
 func (c *compiler) need(v source.Value, keys []string) {
 	for _, key := range keys {
 		if !v.Get(key).Exists() && v.Kind() == source.Map {
@@ -234,7 +234,7 @@ func (c *compiler) need(v source.Value, keys []string) {
 	}
 }
 
-// readLimits makes of the numbers that an owner may set what rows see as limits.
+// readLimits reads the numbers that a cluster's owner can set. Rows read them as limits.
 func (c *compiler) readLimits(v source.Value) {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{}
 	c.table.limitValues = map[string]any{}
@@ -251,7 +251,7 @@ func (c *compiler) readLimits(v source.Value) {
 	c.table.limits = typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}, "Limits")
 }
 
-// Limits gives the limits that the table's rows read, by name.
+// Limits returns the limits that the table's rows read, by name.
 func (t *Table) Limits() map[string]int64 {
 	out := map[string]int64{}
 	for name, value := range t.limitValues {
@@ -262,8 +262,7 @@ func (t *Table) Limits() map[string]int64 {
 	return out
 }
 
-// WithLimits gives the table with other limits in the place of its own. Errors: there is no limit of a name, or it is less
-// than 1.
+// WithLimits returns a copy of the table with other limits. It returns an error if a name is unknown or a limit is less than 1.
 func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
 	known := sorted(t.limitValues)
 	next := *t
@@ -284,8 +283,8 @@ func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
 	return &next, nil
 }
 
-// withLimits gives tables with other limits in the place of their own, each with those that it has. Errors: no table has a limit of a
-// name, or it is less than 1.
+// withLimits returns copies of tables, each with the limits that it has. It returns an error if no table has a limit of that name, or if a
+// limit is less than 1.
 func withLimits(limits map[string]int64, tables ...*Table) ([]*Table, error) {
 	left, out := maps.Clone(limits), make([]*Table, len(tables))
 	for i, t := range tables {
@@ -331,7 +330,7 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 		r := c.opened(item)
 		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
 		if !ok {
-			continue // the rest reads elements of unknown type
+			continue // the other keys read elements of unknown type
 		}
 		r.loops = loops
 		if when := item.Get("when"); when.Exists() {
@@ -357,7 +356,7 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 	return out
 }
 
-// opened reads what a row has in any section: its name, and what it is asked for.
+// opened reads the keys that a row has in any section, such as its name and its operations.
 func (c *compiler) opened(item source.Value) *row {
 	r := &row{name: c.unique(item.Get("name")), unmatched: item.Get("unmatched").Bool(&c.issues)}
 	r.operations = item.Get("operations").Strings(&c.issues)
@@ -369,7 +368,7 @@ func (c *compiler) opened(item source.Value) *row {
 	return r
 }
 
-// compile checks an expression in which extra is known besides the roots of all rows and the variables so far.
+// compile checks an expression that may read extra, the roots of all rows, and the variables so far.
 func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr {
 	all := map[string]*cel.Type{}
 	maps.Copy(all, c.roots)
@@ -390,8 +389,8 @@ func (c *compiler) text(t source.Text, extra map[string]*cel.Type) *typed.Text {
 	return typed.ParseText(t, compile, c.report)
 }
 
-// target reports a fieldPath that is none of the kind's, and a default of another type than its field. Where parts in
-// CEL are more than indexes they decide which field it is, and nothing can be said. written: the row writes the field.
+// target reports a fieldPath that the kind does not have, and a default whose type differs from its field. It checks nothing if CEL parts
+// of the path are more than indexes, because the field is then unknown. written states that the row writes the field.
 func (c *compiler) target(r *row, at source.Value, written bool) {
 	if r.fieldPath == nil {
 		return

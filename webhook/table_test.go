@@ -26,7 +26,7 @@ func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 var _ = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
 
-// plainJob is the Job over which cases are merged: nothing is left open, nothing is wrong.
+// plainJob is the Job that each case changes. All its fields have values, and it has no mistakes.
 const plainJob = `
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -44,7 +44,7 @@ spec:
     template: {spec: {containers: [{name: main, image: busybox}]}}
 `
 
-// theQueues are those of all cases.
+// theQueues are the queues of all cases.
 const theQueues = `
 - {metadata: {name: default}, status: {state: Open}}
 - {metadata: {name: closed}, status: {state: Closed}}
@@ -152,7 +152,7 @@ const theTemplates = `
 - {Name: big, Size: 2000000, Spec: {tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: a}]}}}]}}
 `
 
-// suite is a kind that has a table, and the cases in testdata.
+// suite is a kind that has a table, with its cases in testdata.
 type suite struct {
 	name, plain string
 	table       func() (*Table, source.Issues)
@@ -181,7 +181,7 @@ func suites() []suite {
 	}
 }
 
-// linkedTo is a table of a kind whose objects make Jobs, with the table of Jobs behind it.
+// linkedTo returns the table of a kind whose objects make Jobs, linked to the table of Jobs.
 func linkedTo(compile func() (*Table, source.Issues)) func() (*Table, source.Issues) {
 	return func() (*Table, source.Issues) {
 		table, issues := compile()
@@ -193,7 +193,7 @@ func linkedTo(compile func() (*Table, source.Issues)) func() (*Table, source.Iss
 	}
 }
 
-// merged gives the plain Job with a case's changes.
+// merged returns the plain Job with the changes of a case.
 func merged(t testing.TB, change string) map[string]any {
 	t.Helper()
 	return mergedOver(t, plainJob, change)
@@ -220,13 +220,13 @@ func mergedOver(t testing.TB, plain, change string) map[string]any {
 	return out
 }
 
-// jobCases reads testdata/job.txtar: requests by name.
+// jobCases reads testdata/job.txtar. It returns the requests by name.
 func jobCases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	t.Helper()
 	return suites()[0].cases(t, archive)
 }
 
-// relatedIn is what the object of a case speaks of: NAME.related, or nothing.
+// relatedIn returns the object that the object of a case names. It is in NAME.related. Without this file, the result is nil.
 func relatedIn(t testing.TB, archive *txtar.Archive, name string) *Related {
 	t.Helper()
 	f := fileOf(archive, name+".related")
@@ -249,7 +249,7 @@ func queuesIn(t testing.TB, archive *txtar.Archive, name string) (out []map[stri
 	return out
 }
 
-// userIn is who asks in a case: somebody who may do everything but what NAME.forbidden lists.
+// userIn returns the user of a case. The user may do everything except what NAME.forbidden lists.
 func userIn(archive *txtar.Archive, name string) User {
 	return User{Name: "jane", May: func(verb, group, resource, namespace, object string) (bool, error) {
 		f := fileOf(archive, name+".forbidden")
@@ -257,7 +257,7 @@ func userIn(archive *txtar.Archive, name string) User {
 	}}
 }
 
-// cases are requests by name. NAME.namespace has the annotations of the namespace.
+// cases returns the requests by name. NAME.namespace contains the annotations of the namespace.
 func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	t.Helper()
 	l, err := newLifecycles(Options{})
@@ -305,7 +305,7 @@ func fileOf(archive *txtar.Archive, name string) *txtar.File {
 	return &archive.Files[i]
 }
 
-// outcome is all that a table makes of a request, a line each.
+// outcome returns everything that a table decides about a request, one result per line.
 func outcome(t testing.TB, table *Table, r Request) string {
 	t.Helper()
 	var b strings.Builder
@@ -363,7 +363,7 @@ func valueAt(t testing.TB, object any, path string) string {
 // shippedTable is compiled once for all tests.
 var shippedTable = sync.OnceValues(withPods(JobTable))
 
-// withPods gives a table that asks that of Pods about what it includes.
+// withPods returns a table that includes rows of the table of Pods.
 func withPods(of func() (*Table, source.Issues)) func() (*Table, source.Issues) {
 	return func() (*Table, source.Issues) {
 		table, issues := of()
@@ -393,7 +393,7 @@ func jobTable(t testing.TB) *Table {
 	return table
 }
 
-// limitedTable is what ships, with limits that cases which people can read exceed.
+// limitedTable returns the shipped table with small limits, so that short cases can exceed them.
 func limitedTable() (*Table, source.Issues) {
 	table, issues := shippedTable()
 	if table == nil {
@@ -406,7 +406,7 @@ func limitedTable() (*Table, source.Issues) {
 	return table, issues
 }
 
-// read gives the table and the cases.
+// read returns the table, the archive and the cases.
 func (s suite) read(t testing.TB) (*Table, *txtar.Archive, map[string]Request) {
 	t.Helper()
 	archive, err := txtar.ParseFile(s.file())
@@ -450,7 +450,7 @@ func (s suite) run(t *testing.T) {
 	}
 }
 
-// TestDefaultScheduler: a Job that names no scheduler gets the first of the names served, so that a cluster may choose volcano.
+// TestDefaultScheduler checks that a Job without a scheduler name gets the first name that is served. So a cluster can choose volcano.
 func TestDefaultScheduler(t *testing.T) {
 	for _, names := range [][]string{{"celsius", "volcano"}, {"volcano", "celsius"}} {
 		filled, mistakes, err := jobTable(t).Default(Request{
@@ -467,8 +467,8 @@ func TestDefaultScheduler(t *testing.T) {
 	}
 }
 
-// TestLimits: a cluster's own limits hold in the place of those that ship, the page for people tells of each that ships, and
-// what is wrong with those given is said.
+// TestLimits checks that the limits of a cluster replace the shipped limits. The compatibility page must list each shipped limit. Mistakes
+// in given limits must be reported.
 func TestLimits(t *testing.T) {
 	page, err := os.ReadFile("../docs/compatibility.md")
 	if err != nil {
@@ -517,7 +517,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestEveryRowMatters takes each row out of the table: at least one case must come out otherwise.
+// TestEveryRowMatters removes each row from the table in turn. At least one case must then have another result.
 func TestEveryRowMatters(t *testing.T) {
 	for _, s := range suites() {
 		t.Run(s.name, s.everyRowMatters)
@@ -558,8 +558,8 @@ func (s suite) everyRowMatters(t *testing.T) {
 	}
 }
 
-// TestNotHonoured holds three lists of what is accepted and not done to be one: the warnings here, the events of the
-// controllers, and the page for people.
+// TestNotHonoured compares three lists of fields that are accepted but have no effect. The lists are the warnings here, the events of the
+// controllers, and the compatibility page.
 func TestNotHonoured(t *testing.T) {
 	page, err := os.ReadFile("../docs/compatibility.md")
 	if err != nil {
@@ -600,7 +600,7 @@ func decodeInto(t testing.TB, data []byte, into any) {
 	}
 }
 
-// TestMistakesInTables shows that what is wrong with a table is told at its place.
+// TestMistakesInTables checks that a mistake in a table is reported at its place.
 func TestMistakesInTables(t *testing.T) {
 	const known = "Command, CronJob, Job, JobFlow, JobTemplate, Pod, PodGroup, Queue"
 	for _, c := range []struct{ table, want string }{

@@ -18,7 +18,7 @@ import (
 
 const rootQueue = "root"
 
-// treeFunctions are those about trees of queues, and about amounts.
+// treeFunctions returns the functions for trees of queues and for resource amounts.
 func treeFunctions(queue *typed.Schema) []*rules.Function {
 	queues, amounts := cel.ListType(queue.Type()), cel.MapType(cel.StringType, cel.DynType)
 	one := func(name, doc string, names []string, o rules.Overload) *rules.Function {
@@ -78,7 +78,7 @@ func textOf(v ref.Val) string {
 	return string(text)
 }
 
-// tree is the queues by name.
+// tree indexes the queues by name.
 type tree struct {
 	queues map[string]ref.Val
 	fields map[string]map[string]any
@@ -115,7 +115,7 @@ func (t *tree) parent(name string) string {
 	return parent
 }
 
-// above is the queue and those above it, nearest first.
+// above returns the queue and its ancestors, nearest first.
 func (t *tree) above(name string) (out []string) {
 	for seen := map[string]bool{rootQueue: true, "": true}; !seen[name] && t.queues[name] != nil; name = t.parent(name) {
 		seen[name] = true
@@ -124,7 +124,7 @@ func (t *tree) above(name string) (out []string) {
 	return out
 }
 
-// limits says whether a queue's capability says something above 0 of a resource.
+// limits reports whether a queue's capability sets an amount above 0 for a resource.
 func (t *tree) limits(name, resource string) bool {
 	capability, _ := t.spec(name)["capability"].(map[string]any)
 	q, ok := amountOf(capability[resource])
@@ -159,7 +159,7 @@ func (t *tree) list(names []string) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
-// amountOf reads an amount as the API has it: a text, or a number.
+// amountOf reads an amount in the forms of the API: a string or a number.
 func amountOf(v any) (resource.Quantity, bool) {
 	switch v.(type) {
 	case string, int64, float64:

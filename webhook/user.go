@@ -23,15 +23,15 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// User is who asks.
+// User is the user who sent a request.
 type User struct {
 	Name   string
 	Groups []string
-	// May asks the API server whether the user may do that. nil: it is not known.
+	// May asks the API server whether the user may do an action. nil means that this is not known.
 	May func(verb, group, resource, namespace, name string) (bool, error)
 }
 
-// userSchema is what rows know of who asks.
+// userSchema returns the type of a user in rows.
 func userSchema() *typed.Schema {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	return typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -42,7 +42,7 @@ func userSchema() *typed.Schema {
 	}}, "User")
 }
 
-// whoKey is where the fields of a user carry the User: no name of a field.
+// whoKey is the key of the User among the fields of the value. No field has this name.
 const whoKey = ""
 
 func (u User) value(s *typed.Schema) ref.Val {
@@ -53,7 +53,7 @@ func (u User) value(s *typed.Schema) ref.Val {
 	return typed.Object(s, map[string]any{"name": u.Name, "groups": groups, whoKey: &u})
 }
 
-// userFunctions are those that are asked of a user.
+// userFunctions returns the functions that are called on a user.
 func userFunctions(s *typed.Schema) []*rules.Function {
 	overload := func(id string, args int) rules.Overload {
 		all := []*cel.Type{s.Type()}
@@ -95,7 +95,7 @@ func may(args ...ref.Val) ref.Val {
 	return types.Bool(yes)
 }
 
-// authorizing asks the API server who may do what, and remembers the answers for a moment.
+// authorizing returns an authorizer that asks the API server, and caches the answers for a moment.
 func authorizing(cfg *rest.Config) (authorizer.Authorizer, error) {
 	const moment = 10 * time.Second
 	c, err := authorizationclient.NewForConfig(cfg)
@@ -108,7 +108,7 @@ func authorizing(cfg *rest.Config) (authorizer.Authorizer, error) {
 	}.New()
 }
 
-// userOf is who asks, and what of the cluster is asked about that.
+// userOf returns the user of a request, with the function that checks the user's permissions.
 func (c cluster) userOf(ctx context.Context, info authenticationv1.UserInfo) User {
 	u := User{Name: info.Username, Groups: info.Groups}
 	if c.authorizer == nil {

@@ -21,20 +21,20 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// VAP is what can be written of a table as a ValidatingAdmissionPolicy of Kubernetes, with its binding, and what cannot. Policy and Binding
-// are nil where nothing can.
+// VAP is a table in the form of a Kubernetes ValidatingAdmissionPolicy with its binding, together with the rows that have no such form.
+// Policy and Binding are nil if no row has such a form.
 type VAP struct {
-	Kind, Name string // of the table
+	Kind, Name string // kind and name of the table
 	Policy     *admissionregistrationv1.ValidatingAdmissionPolicy
 	Binding    *admissionregistrationv1.ValidatingAdmissionPolicyBinding
-	// LeftOut are the rows that the webhook alone asks.
+	// LeftOut are the rows that only the webhook can check.
 	LeftOut []LeftOut
 }
 
-// LeftOut is a row that is not written, and why.
+// LeftOut is a row that is not part of the policy, with the cause.
 type LeftOut struct{ Row, Why string }
 
-// VAPs writes the tables that are in force under the options.
+// VAPs converts the tables that are active under the options.
 func VAPs(o Options) ([]*VAP, error) {
 	o = o.withDefaults()
 	tables, err := o.tables()
@@ -62,12 +62,12 @@ func VAPs(o Options) ([]*VAP, error) {
 	return out, nil
 }
 
-// vapVersion is the Kubernetes whose expressions are written: the first with functions for cutting and joining lists.
+// vapVersion is the Kubernetes version of the written expressions: the first one with functions for cutting and joining lists.
 func vapVersion() *version.Version { return version.MajorMinor(1, 34) }
 
-// renderVAP writes the rows of a table that refuse. What the API server's dialect lacks is left out: what is looked up in the cluster, what
-// the API server is asked, and functions of ours. Fields that are absent read as zero here and are mistakes there, so each is read with
-// what stands for it.
+// renderVAP writes the rows of a table that refuse objects. It leaves out rows that the API server's dialect cannot express: reads from the
+// cluster, questions to the API server, and our functions. An absent field is zero in our dialect but an error in the API server's dialect.
+// Therefore each read gets a default value.
 func (t *Table) renderVAP(r Request) (*VAP, error) {
 	env, err := vapEnv()
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *Table) renderVAP(r Request) (*VAP, error) {
 	}
 	w := &vapWriter{table: t, request: r, env: env, without: map[string]string{}}
 	name := strings.ToLower(t.Kind) + "-" + t.Name + ".celsius.dev"
-	if t.Name == strings.ToLower(t.Kind) { // as those that ship are called
+	if t.Name == strings.ToLower(t.Kind) { // the names of built-in tables
 		name = t.Name + ".celsius.dev"
 	}
 	spec := w.spec()
@@ -86,11 +86,11 @@ func (t *Table) renderVAP(r Request) (*VAP, error) {
 	return vap, nil
 }
 
-// spec writes what a policy says.
+// spec writes the specification of a policy.
 func (w *vapWriter) spec() admissionregistrationv1.ValidatingAdmissionPolicySpec {
 	t, fail := w.table, admissionregistrationv1.Fail
 	spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: t.constraints(), FailurePolicy: &fail}
-	var unasked error // for what objects the rows are is not known to the API server
+	var unasked error // set if a match condition cannot be written, so that the API server cannot select the objects
 	for _, row := range t.match {
 		text, err := w.condition(row)
 		if err != nil {
@@ -123,7 +123,7 @@ func (w *vapWriter) spec() admissionregistrationv1.ValidatingAdmissionPolicySpec
 	return spec
 }
 
-// put makes the two objects.
+// put creates the policy and its binding.
 func (v *VAP) put(name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) {
 	version, meta := admissionregistrationv1.SchemeGroupVersion.String(), metav1.ObjectMeta{Name: name}
 	v.Policy = &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -137,7 +137,7 @@ func (v *VAP) put(name string, spec admissionregistrationv1.ValidatingAdmissionP
 	}
 }
 
-// constraints say which objects are asked about: those that the webhook is asked about.
+// constraints returns which objects the policy checks: the same objects as the webhook.
 func (t *Table) constraints() *admissionregistrationv1.MatchResources {
 	kind := kinds()[t.Kind]
 	operations := make([]admissionregistrationv1.OperationType, 0, len(t.operations()))
@@ -160,7 +160,7 @@ func (t *Table) constraints() *admissionregistrationv1.MatchResources {
 	}
 }
 
-// vapEnv has what expressions of policies may say; of what they read nothing is known.
+// vapEnv returns an environment with the functions that expressions of policies may call. The roots have no known type.
 func vapEnv() (*cel.Env, error) {
 	var roots []cel.EnvOption
 	for _, root := range []string{"object", "oldObject", "request", "namespaceObject", "variables"} {
@@ -175,15 +175,15 @@ func vapEnv() (*cel.Env, error) {
 	return set.NewExpressionsEnv(), nil
 }
 
-// vapWriter is the work of one RenderVAP.
+// vapWriter is the state of one renderVAP.
 type vapWriter struct {
 	table   *Table
 	request Request
 	env     *cel.Env
-	// without are the variables that are not written, and why; bare: variables cannot be read at all.
+	// without maps variables that are not written to the cause. bare states that variables cannot be read at all.
 	without map[string]string
 	bare    bool
-	// telling: a message is written, in which a guess may be missing.
+	// telling is true while a message is written. In a message a suggestion may be omitted.
 	telling bool
 	left    []LeftOut
 }
@@ -192,7 +192,7 @@ func (w *vapWriter) leave(row string, why error) {
 	w.left = append(w.left, LeftOut{Row: row, Why: why.Error()})
 }
 
-// The variables in which the states of the object stand, an empty one where there is none.
+// The variables that contain the new and the old state of the object. A missing state is an empty object.
 const (
 	vapObject    = "theObject"
 	vapOldObject = "theOldObject"
@@ -211,7 +211,7 @@ func (w *vapWriter) condition(r *row) (string, error) {
 	return text, w.compiles(text)
 }
 
-// variables writes those of the table that can be written.
+// variables writes the variables of the table that can be written.
 func (w *vapWriter) variables(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
 	add := func(name, text string) {
 		spec.Variables = append(spec.Variables, admissionregistrationv1.Variable{Name: name, Expression: text})
@@ -231,7 +231,7 @@ func (w *vapWriter) variables(spec *admissionregistrationv1.ValidatingAdmissionP
 	}
 }
 
-// validation writes a row: a variable has what is told of the object, and is empty where it is right.
+// validation writes a row as a variable that contains the message, or "" for a correct object.
 func (w *vapWriter) validation(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, r *row) {
 	text, err := w.told(r)
 	if err == nil {
@@ -250,7 +250,7 @@ func (w *vapWriter) validation(spec *admissionregistrationv1.ValidatingAdmission
 	})
 }
 
-// told writes what a row says of the object.
+// told writes an expression for the message of a row.
 func (w *vapWriter) told(r *row) (string, error) {
 	path, err := w.text(r.fieldPath)
 	if err != nil {
@@ -298,7 +298,7 @@ func (w *vapWriter) told(r *row) (string, error) {
 	return text, nil
 }
 
-// text writes a text with parts in CEL, as it is told to people.
+// text writes a text with CEL parts as a CEL expression for people.
 func (w *vapWriter) text(t *typed.Text) (string, error) {
 	var parts []string
 	for fixed, e := range t.Parts() {
@@ -322,7 +322,7 @@ func (w *vapWriter) text(t *typed.Text) (string, error) {
 	return strings.Join(parts, " + "), nil
 }
 
-// compiles says what the API server's dialect lacks for a text.
+// compiles reports what a text uses that the API server's dialect lacks.
 func (w *vapWriter) compiles(text string) error {
 	_, issues := w.env.Compile(text)
 	if issues.Err() == nil {
@@ -338,7 +338,7 @@ func (w *vapWriter) compiles(text string) error {
 	return errors.New(first)
 }
 
-// edit replaces a part of a text, in runes.
+// edit replaces a part of a text. Its positions count runes.
 type edit struct {
 	from, to int
 	text     string
@@ -369,22 +369,22 @@ func (w *vapWriter) expr(e *eval.Expr) (string, error) {
 	return x.edited(), nil
 }
 
-// unknown writes a call whose answer a message can do without as an empty text.
+// unknown replaces a call whose result a message can omit with an empty string.
 func (x *vapExpr) unknown(call ast.Expr) {
 	if from, to, ok := x.arguments(call); ok {
 		x.edits = append(x.edits, edit{from - len("nearest"), to + 1, "''"})
 	}
 }
 
-// ofAnyType has string() take what may be a number where a text is the likelier: an amount of a resource, say. Kubernetes' checker believes
-// the text that stands for what is absent, and would refuse the number.
+// ofAnyType wraps the argument of string() in dyn(). An amount of a resource, for example, is a string or a number. Kubernetes' checker
+// takes the type from the default for an absent value, which is a string, and would refuse the number.
 func (x *vapExpr) ofAnyType(call ast.Expr) {
 	if from, to, ok := x.arguments(call); ok {
 		x.edits = append(x.edits, edit{from + 1, from + 1, "dyn("}, edit{to, to, ")"})
 	}
 }
 
-// arguments finds the brackets of a call.
+// arguments finds the parentheses of a call.
 func (x *vapExpr) arguments(call ast.Expr) (from, to int, ok bool) {
 	at, ok := x.ast.SourceInfo().GetOffsetRange(call.ID())
 	if !ok || x.source[at.Start] != '(' {
@@ -411,7 +411,7 @@ func (x *vapExpr) arguments(call ast.Expr) (from, to int, ok bool) {
 	return 0, 0, false
 }
 
-// vapExpr is one expression.
+// vapExpr is the conversion of one expression.
 type vapExpr struct {
 	*vapWriter
 	ast    *ast.AST
@@ -426,7 +426,7 @@ func (x *vapExpr) fail(format string, args ...any) {
 	}
 }
 
-// edited is the text with all edits.
+// edited returns the text with all edits applied.
 func (x *vapExpr) edited() string {
 	slices.SortStableFunc(x.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	x.edits = slices.Compact(x.edits)
@@ -434,7 +434,7 @@ func (x *vapExpr) edited() string {
 	at := 0
 	for _, e := range x.edits {
 		if e.from < at {
-			continue // of a loop that CEL has written out
+			continue // an edit inside a loop that CEL has expanded
 		}
 		out.WriteString(string(x.source[at:e.from]) + e.text)
 		at = e.to
@@ -443,7 +443,7 @@ func (x *vapExpr) edited() string {
 	return strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", " ")
 }
 
-// selection writes x.f: what has no f reads as the zero value of its type.
+// selection writes x.f so that an absent f reads as the zero value of its type.
 func (x *vapExpr) selection(part ast.Expr) {
 	s := part.AsSelect()
 	of := x.ast.GetType(s.Operand().ID())
@@ -478,7 +478,7 @@ func (x *vapExpr) selection(part ast.Expr) {
 	x.edits = append(x.edits, edit{from, to, ".?" + s.FieldName() + ".orValue(" + zeroOf(x.ast.GetType(part.ID())) + ")"})
 }
 
-// zeroOf writes what stands for a value that is absent.
+// zeroOf writes the default for an absent value.
 func zeroOf(t *cel.Type) string {
 	zero, ok := map[types.Kind]string{
 		types.StringKind: "''", types.IntKind: "0", types.DoubleKind: "0.0", types.BoolKind: "false", types.ListKind: "[]", types.MapKind: "{}",
@@ -490,7 +490,7 @@ func zeroOf(t *cel.Type) string {
 	return zero
 }
 
-// rootTexts is how roots of ours are written. What is not among them is looked up in the cluster.
+// rootTexts returns how our roots are written. Other roots are read from the cluster.
 func (w *vapWriter) rootTexts() map[string]string {
 	out := map[string]string{
 		"object": "variables." + vapObject, "oldObject": "variables." + vapOldObject, "operation": "request.operation",
@@ -509,11 +509,11 @@ func (w *vapWriter) rootTexts() map[string]string {
 	return out
 }
 
-// root writes the name of something that all rows see.
+// root writes the name of a root that all rows can read.
 func (x *vapExpr) root(part ast.Expr) {
 	name := part.AsIdent()
 	if _, ours := vapRoots()[name]; !ours {
-		return // of a loop
+		return // it is the variable of a loop
 	}
 	at, ok := x.ast.SourceInfo().GetOffsetRange(part.ID())
 	text, written := x.rootTexts()[name]
@@ -530,7 +530,7 @@ func (x *vapExpr) root(part ast.Expr) {
 	}
 }
 
-// vapRoots are what rows see, and, of what is not written, why.
+// vapRoots returns the roots of rows. The value is the cause why a root is not written, or "".
 func vapRoots() map[string]string {
 	const cluster, ours = "is looked up in the cluster", "is known to the webhook alone"
 	return map[string]string{
@@ -540,7 +540,7 @@ func vapRoots() map[string]string {
 	}
 }
 
-// calls says whether the expression calls a function.
+// calls reports whether the expression calls a function.
 func (x *vapExpr) calls(name string) bool {
 	found := false
 	ast.PostOrderVisit(x.ast.Expr(), ast.NewExprVisitor(func(part ast.Expr) {
@@ -549,7 +549,7 @@ func (x *vapExpr) calls(name string) bool {
 	return found
 }
 
-// taken refuses loops whose variables hide what all rows see.
+// taken refuses loops whose variables hide a root.
 func (x *vapExpr) taken(names ...string) {
 	for _, name := range names {
 		if _, hides := vapRoots()[name]; hides {

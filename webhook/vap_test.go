@@ -57,7 +57,7 @@ func asAPIServer(t *testing.T, p *admissionregistrationv1.ValidatingAdmissionPol
 	return validating.NewValidator(compile(holds, all), matcher, compile(nil, all), compile(told, plain), p.Spec.FailurePolicy, nil)
 }
 
-// saidByAPIServer is what a policy finds wrong, a line a row.
+// saidByAPIServer returns the mistakes that a policy finds, one line for each row.
 func saidByAPIServer(t *testing.T, v validating.Validator, kind string, r Request) (out []string) {
 	t.Helper()
 	object := func(fields map[string]any) runtime.Object {
@@ -87,8 +87,8 @@ func saidByAPIServer(t *testing.T, v validating.Validator, kind string, r Reques
 	return out
 }
 
-// TestVAP has the policies of Kubernetes that are written of the tables find what the webhook finds, row by row, in all cases of the
-// tables: in objects as people write them, and with what is filled in.
+// TestVAP compares the webhook with the ValidatingAdmissionPolicies that are written from the tables. In all cases, each row must find the
+// same mistakes. The objects are tested as people write them, and again with their defaults.
 func TestVAP(t *testing.T) {
 	for _, s := range suites() {
 		t.Run(s.name, func(t *testing.T) {
@@ -129,15 +129,15 @@ func TestVAP(t *testing.T) {
 	}
 }
 
-// guess is what the webhook alone knows to say.
+// guess matches the proposals that only the webhook can make.
 var guess = regexp.MustCompile(`did you mean \w+\? ?`)
 
 func compareVerdicts(t *testing.T, table *Table, v validating.Validator, left, found map[string]bool, name string, r Request) {
 	t.Helper()
 	own := *table
-	own.includes = nil // which are left out
+	own.includes = nil // the policy does not contain them
 	mistakes, _, err := own.Check(r)
-	if err != nil || len(mistakes) > 0 && mistakes[0].Rule == "" { // the schema refuses it
+	if err != nil || len(mistakes) > 0 && mistakes[0].Rule == "" { // the schema refuses the object
 		return
 	}
 	rows := map[string][]string{}
@@ -156,7 +156,7 @@ func compareVerdicts(t *testing.T, table *Table, v validating.Validator, left, f
 	got := append([]string{}, saidByAPIServer(t, v, table.Kind, r)...)
 	slices.Sort(want)
 	slices.Sort(got)
-	if bounded { // the webhook asks nothing else then
+	if bounded { // then the webhook evaluates no other row
 		got = slices.DeleteFunc(got, func(told string) bool { return !slices.Contains(want, told) })
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -164,8 +164,8 @@ func compareVerdicts(t *testing.T, table *Table, v validating.Validator, left, f
 	}
 }
 
-// TestVAPOfOwnRules writes the rules of samples/admission, too: with numbers for limits, and names of users; what asks for rights is left
-// out.
+// TestVAPOfOwnRules also writes policies from the rules in samples/admission. They use numbers for limits, and names of users. Rows that
+// ask for rights are omitted.
 func TestVAPOfOwnRules(t *testing.T) {
 	own := samples(t)
 	more, issues := LoadFile("more.yaml", []byte(`

@@ -91,7 +91,7 @@ function that Kubernetes does not have. Flags are those of celsius webhook.`,
 	return cmd
 }
 
-// renderAdmission writes what the API server can ask, and before it what it cannot.
+// renderAdmission writes the rows that the API server can check, preceded by a list of the rows that it cannot check.
 func renderAdmission(out io.Writer, o webhook.Options) error {
 	written, err := webhook.VAPs(o)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAdmissionRender writes policies of the rows that ship and of a cluster's own, and before them what is not written.
+// TestAdmissionRender writes policies from the shipped rows and from the rows of a cluster. The rows that cannot be written are listed
+// before them.
 func TestAdmissionRender(t *testing.T) {
 	render := func(args ...string) (string, error) {
 		var out bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestAuthoringSnippets holds that what the page about editors has them start is there, and that every command and file that it names is.
+// TestAuthoringSnippets checks the page about editors. Every command and every file that the page names must exist.
 func TestAuthoringSnippets(t *testing.T) {
 	data, err := os.ReadFile("../../docs/authoring.md")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestAuthoringSnippets(t *testing.T) {
 	}
 }
 
-// commandsOf gives the commands that a page has editors start, and those that it names.
+// commandsOf returns the commands that a page tells editors to start, and the commands that its text names.
 func commandsOf(t *testing.T, page string) [][]string {
 	t.Helper()
 	var commands [][]string
@@ -67,7 +67,7 @@ func commandsOf(t *testing.T, page string) [][]string {
 	return commands
 }
 
-// TestLSPCommand starts the server as an editor does.
+// TestLSPCommand starts the server in the same way as an editor.
 func TestLSPCommand(t *testing.T) {
 	said := ""
 	for _, m := range []string{
@@ -83,7 +83,7 @@ func TestLSPCommand(t *testing.T) {
 	}
 }
 
-// TestSchemaCommand prints one schema, lists the kinds, and says which there are.
+// TestSchemaCommand prints one schema, lists the kinds, and checks the message about an unknown kind.
 func TestSchemaCommand(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
-// clientFlags say which API server a part of the product talks to, and how fast.
+// clientFlags configure the connection of a part of the product to the API server, and its rate.
 type clientFlags struct {
 	kubeconfig string
 	master     string
@@ -37,7 +37,7 @@ func (f *clientFlags) register(flags *pflag.FlagSet) {
 	flags.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 0 what an operator must see, 2 each decision, 4 each change that came in")
 }
 
-// leaseFlags say how long the lease of a part of the product holds.
+// leaseFlags adds the flags for the durations of a Lease.
 func leaseFlags(flags *pflag.FlagSet, t *lease.Times) {
 	flags.DurationVar(&t.Duration, "leader-elect-lease-duration", 15*time.Second,
 		"for how long others respect a lease that is not renewed, in whole seconds; they wait a third longer, for what its holder has sent")
@@ -46,7 +46,7 @@ func leaseFlags(flags *pflag.FlagSet, t *lease.Times) {
 	flags.DurationVar(&t.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to take the lease, or to renew it")
 }
 
-// servedFlags say what a part of the product serves about itself.
+// servedFlags adds the flags for metrics, health and profiles of a part of the product.
 func servedFlags(flags *pflag.FlagSet, o *scrape.Served) {
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics, as host:port; 0: nowhere")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate created at the start, and only to "+
@@ -55,7 +55,7 @@ func servedFlags(flags *pflag.FlagSet, o *scrape.Served) {
 	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
 }
 
-// connect gives the way to the API server, and sets up the log. Nothing is asked of the server yet.
+// connect returns the configuration for the API server, and sets up the log. It does not send a request.
 func (f *clientFlags) connect(component string) (*rest.Config, error) {
 	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(f.verbosity)))
 	ctrl.SetLogger(log)
@@ -74,7 +74,7 @@ func (f *clientFlags) connect(component string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// untilSignal is a context that ends with the first SIGINT or SIGTERM; the second ends the program.
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM. The second one ends the program.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

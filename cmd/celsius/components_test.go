@@ -16,10 +16,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/page"
 )
 
-// hostile is a text that would be an element, and a script, if it were not set as text.
+// hostile is a text that is HTML with a script. A page must show it as text.
 const hostile = `<img src=x onerror='window.harmed = 1'>`
 
-// componentsPage uses every component, with texts that are HTML.
+// componentsPage uses every component with texts that are HTML.
 const componentsPage = `
 const hostile = "<img src=x onerror='window.harmed = 1'>";
 window.refused = [];
@@ -51,7 +51,7 @@ window.listed = {
 };
 window.theList = show("list", list(listed));`
 
-// openComponents serves the components as files of their own, under a policy that allows nothing inline.
+// openComponents serves the components as separate files. The security policy of the page allows nothing inline.
 func openComponents(t *testing.T) look {
 	t.Helper()
 	files := map[string][2]string{
@@ -72,7 +72,7 @@ func openComponents(t *testing.T) look {
 	return l
 }
 
-// TestComponents has each component show texts that are HTML, and be gone through by keyboard.
+// TestComponents checks that each component shows HTML texts as text, and that a reader can use it with the keyboard.
 func TestComponents(t *testing.T) {
 	t.Parallel()
 	l := openComponents(t)
@@ -99,7 +99,7 @@ func TestComponents(t *testing.T) {
 	})
 }
 
-// keys presses keys one after the other.
+// keys presses the keys one after the other.
 func (l look) keys(keys ...string) {
 	l.t.Helper()
 	for _, key := range keys {
@@ -114,7 +114,7 @@ func (l look) want(js, want string) {
 	}
 }
 
-// curveReads goes from change to change of a curve, whose picture is that of its points.
+// curveReads checks the drawn line of a curve. Then it moves from change to change of the curve with the keyboard.
 func curveReads(l look) {
 	const told = `document.querySelector("#curve .plot").getAttribute("aria-valuetext")`
 	l.want(`document.querySelector("#curve path.allocated").getAttribute("d")`, "M0.0 100.00H200.0V0.00H600.0V60.00H1000.0")
@@ -129,7 +129,7 @@ func curveReads(l look) {
 	l.want(told, "100s, allocated 4 cores, deserved 8 cores")
 }
 
-// heatReads goes through cells, which are drawn by their values, in light and in dark.
+// heatReads moves through the cells of a heat map. It checks that their colors show their values, in the light and the dark theme.
 func heatReads(l look) {
 	const said = `document.querySelector("#heat output").textContent`
 	l.do(chromedp.Focus(chromedp.CSS("#heat canvas")))
@@ -143,7 +143,7 @@ func heatReads(l look) {
 	}
 	l.keys(kb.End)
 	l.want(said, "n2999: 2999 % "+hostile)
-	// The fourth cell has the value .3, the ninth .8: two steps of the scale.
+	// The fourth cell has the value .3, the ninth has .8. These are two different steps of the scale.
 	const pixels = `[3, 8].map(i => [...document.querySelector("#heat canvas").getContext("2d").getImageData(i * 8 + 3, 3, 1, 1).data]` +
 		`.join()).join(" ")`
 	const repainted = `new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))`
@@ -161,7 +161,7 @@ func heatReads(l look) {
 	}
 }
 
-// theme is what the reader's system prefers.
+// theme sets the color scheme that the reader's system prefers.
 func (l look) theme(name string) {
 	l.t.Helper()
 	feature := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}
@@ -171,7 +171,7 @@ func (l look) theme(name string) {
 	})
 }
 
-// treeOpens closes and opens a queue, finds one, and stays closed when data changes.
+// treeOpens closes and opens a queue and searches for one. A closed queue must stay closed when the data changes.
 func treeOpens(l look) {
 	const keys = `[...document.querySelectorAll("#tree tbody tr")].map(r => r.dataset.key[0] + r.ariaLevel).join()`
 	l.want(keys, "r1,a2,a3,b2")
@@ -189,7 +189,7 @@ func treeOpens(l look) {
 	l.want(keys, "r1,a2,a3,b2,c2")
 }
 
-// listOpens counts groups and opens one, searches, filters, and shows more.
+// listOpens checks the counts of groups and opens one. Then it searches, filters, and shows more lines.
 func listOpens(l look) {
 	const lines = `[...document.querySelectorAll("#list tbody tr")].map(r => r.cells[0].textContent).join("|")`
 	l.want(lines, "job-0 ×50|job-1 ×50|job-2 ×50|job-3 ×50|job-4 ×50|job-5 ×50")

@@ -66,7 +66,7 @@ func convertPolicy(c *cobra.Command, file string, options volcano.Options) error
 	return err
 }
 
-// convertedPolicy converts a configuration, and loads what comes out. What was dropped, and what mistakes there are, standard error tells.
+// convertedPolicy converts a configuration and loads the resulting policy. It prints dropped parts and mistakes on standard error.
 func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*volcano.Conversion, *policy.Policy, error) {
 	data, err := fileOrInput(file, c.InOrStdin())
 	if err != nil {
@@ -82,7 +82,7 @@ func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*v
 	if err != nil && !errors.As(err, &unknown) {
 		return nil, nil, err
 	}
-	if issues = append(issues, unknown...); issues.Err() != nil { // mistakes of form and of names are shown at once
+	if issues = append(issues, unknown...); issues.Err() != nil { // show mistakes of form and of names together
 		issues.Sort()
 		return nil, nil, refuse(c.ErrOrStderr(), issues)
 	}
@@ -101,7 +101,7 @@ func convertedPolicy(c *cobra.Command, file string, options volcano.Options) (*v
 	return converted, p, nil
 }
 
-// sayNotes shows what became of the parts of a configuration, a line each.
+// sayNotes prints what the conversion did with each part of a configuration, one line each.
 func sayNotes(errs io.Writer, notes []volcano.Note) {
 	var issues source.Issues
 	for _, n := range notes {
@@ -112,13 +112,13 @@ func sayNotes(errs io.Writer, notes []volcano.Note) {
 	}
 }
 
-// refuse shows the mistakes, each with its line, and counts all of them.
+// refuse prints the mistakes, each with its line, and returns an error with their number.
 func refuse(errs io.Writer, issues source.Issues) error {
 	sayIssues(errs, issues)
 	return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", len(issues.Errors()))}
 }
 
-// fileOrInput reads a file; - is standard input.
+// fileOrInput reads a file. "-" is standard input.
 func fileOrInput(file string, in io.Reader) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(in)

@@ -42,7 +42,7 @@ func TestPolicyConvert(t *testing.T) {
 		name     string
 		args     []string
 		code     int
-		out, err string // what the two streams must hold
+		out, err string // what the two streams must contain
 	}{
 		{
 			"a ConfigMap",
@@ -94,8 +94,8 @@ func TestPolicyConvert(t *testing.T) {
 	}
 }
 
-// TestPolicyConvertShowsAllMistakes shows mistakes of form, of names and of arguments at once, in the order of the file, and a plugin whose
-// name is misspelt as one mistake.
+// TestPolicyConvertShowsAllMistakes checks that mistakes of form, of names and of arguments are printed together, in the order of the file.
+// A misspelt plugin name is one mistake.
 func TestPolicyConvertShowsAllMistakes(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"typo.conf": `actions: "allocate, backfil"
@@ -127,7 +127,7 @@ configurations:
 	}
 }
 
-// What convert prints, check takes.
+// TestPolicyConvertThenCheck checks that check accepts the output of convert.
 func TestPolicyConvertThenCheck(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"helm.yaml": helmConf})

@@ -1,3 +1,2 @@
-// Command celsius is the product in one binary; one file a verb. It wires, and
-// decides nothing.
+// Command celsius is the whole product in one binary, with one file for each verb. It connects the packages, and makes no decisions itself.
 package main

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/docs"
 )
 
-// newDocsCommand writes the generated documents; it is for those who build Celsius.
+// newDocsCommand returns a command that writes the generated documents. It is for developers of Celsius.
 func newDocsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "docs FOLDER",

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// folderFlag names a folder of files of a cluster's own, such as its state machines.
+// folderFlag is a flag for a folder with a cluster's own files, for example its state machines.
 type folderFlag struct{ name, dir string }
 
 func (f *folderFlag) register(flags *pflag.FlagSet, name, doc string) {
@@ -45,7 +45,7 @@ func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loade
 	return loaded, nil
 }
 
-// inFolder reads a folder; what is told of its files has their whole path.
+// inFolder reads a folder. File names in the issues contain the whole path.
 func inFolder[T any](dir string, load func(fs.FS) (T, source.Issues)) (T, source.Issues) {
 	loaded, issues := load(os.DirFS(dir))
 	for i := range issues {
@@ -54,7 +54,7 @@ func inFolder[T any](dir string, load func(fs.FS) (T, source.Issues)) (T, source
 	return loaded, issues
 }
 
-// readAs reads a file, a folder or, for -, standard input.
+// readAs reads a file, a folder or, for "-", standard input.
 func readAs[T any](
 	arg string, in io.Reader, folder func(fs.FS) (T, source.Issues), file func(name string, data []byte) (T, source.Issues),
 ) (loaded T, issues source.Issues) {

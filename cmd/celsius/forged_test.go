@@ -7,8 +7,12 @@ import (
 	"testing"
 )
 
-// forged is a world in which a tenant writes texts that contain whole lines of the output: as the queue of a Job and of a PodGroup, as the
-// queue and the PodGroup of a pod, as a resource, as a volume claim, as a node selector and as the reason of a Job's condition.
+// forged is a world in which a tenant writes texts that contain whole lines of the output. The texts are in many places:
+//
+//   - the queue of a Job, of a PodGroup and of a pod
+//   - the PodGroup of a pod
+//   - a resource, a volume claim and a node selector
+//   - the reason of a Job's condition
 const forged = `apiVersion: v1
 kind: List
 items:
@@ -80,7 +84,7 @@ items:
   spec: {schedulerName: celsius, containers: [{name: c, image: i}]}
 `
 
-// TestForgedLines checks that no text of an object begins a line of the output, which a reader would take for the scheduler's.
+// TestForgedLines checks that no text of an object starts a line of the output. A reader would think that the scheduler wrote this line.
 func TestForgedLines(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"snapshot.yaml": forged, "more.yaml": forged})

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// garbageRoom is how much garbage a scheduler may hold before it collects, in bytes, where leastGarbage and mostGarbage let it: most
-	// of what it allocates is gone at once, as objects that were decoded and are kept in part.
+	// garbageRoom is how much garbage a scheduler may hold before a collection, in bytes, within leastGarbage and mostGarbage. Most of its
+	// allocations are short-lived, for example decoded objects of which only a part is kept.
 	garbageRoom = 128 << 20
-	// leastGarbage and mostGarbage are percentages of what is in use, as GOGC.
+	// leastGarbage and mostGarbage limit the percentage of garbage relative to live memory, in the meaning of GOGC.
 	leastGarbage, mostGarbage = 40, 400
-	// garbageEvery is how often it is looked at what is in use.
+	// garbageEvery is how often the live memory is checked.
 	garbageEvery = 2 * time.Second
 )
 
-// garbagePercentOf is the GOGC for so many bytes in use.
+// garbagePercentOf returns the value of GOGC for a number of live bytes.
 func garbagePercentOf(live uint64) int {
 	return int(min(max(garbageRoom*100/max(live, 1), leastGarbage), mostGarbage))
 }
 
-// paceGarbage has garbage collected after as much of it as garbageRoom says, until ctx ends. At Go's own pace, which is when memory has
-// doubled, a scheduler of a small cluster spends a quarter of its time collecting, and one of a large cluster
-// holds much that it does not need. Where the environment says how garbage is to be collected, that holds.
+// paceGarbage collects garbage when its amount reaches garbageRoom, until ctx ends. By default, Go collects when memory has doubled. Then a
+// scheduler of a small cluster would spend a quarter of its time on garbage collection. A scheduler of a large cluster would hold much
+// unused memory. Settings in the environment have priority.
 func paceGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -13,21 +13,22 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 )
 
-// volcanosPrograms are the names by which the program is one of Volcano's.
+// volcanosPrograms are the names of Volcano's programs. Under such a name, our program acts as that program.
 var volcanosPrograms = []string{"vcctl", "vsub", "vjobs", "vqueues", "vcancel", "vsuspend", "vresume"}
 
-// commands lists a command and all below it that help tells of.
+// commands returns a command and all commands below it that the help lists.
 func commands(c *cobra.Command) []*cobra.Command {
 	out := []*cobra.Command{c}
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() && c.Name() != "completion" { // whose words are cobra's
+		if sub.IsAvailableCommand() && c.Name() != "completion" { // cobra writes the texts of completion
 			out = append(out, commands(sub)...)
 		}
 	}
 	return out
 }
 
-// TestHelp holds the help of every command to a file of testdata/help, one a program, and to the columns that it has.
+// TestHelp compares the help of every command with a file of testdata/help, one file for each program. No line may have more columns than
+// the help allows.
 func TestHelp(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	for _, name := range slices.Concat([]string{"celsius", "kubectl-celsius"}, volcanosPrograms) {
@@ -52,7 +53,7 @@ func TestHelp(t *testing.T) {
 				}
 				archive.Files = append(archive.Files, txtar.File{Name: title, Data: out.Bytes()})
 			}
-			if name != "kubectl-celsius" { // which has what celsius has, under another name
+			if name != "kubectl-celsius" { // it has the commands of celsius, under another name
 				golden(t, "testdata/help/"+name+".txtar", string(txtar.Format(archive)))
 			}
 		})

@@ -56,7 +56,7 @@ func checkJobPlugins(out io.Writer, in io.Reader, args []string) error {
 	return tellChecked(out, issues, lines)
 }
 
-// foundPlugins are the plugins that a file or folder gives together with those that ship, and the names of its own.
+// foundPlugins are the plugins of a file or folder together with the built-in plugins. own lists the names of the former.
 type foundPlugins struct {
 	set *jobplugin.Set
 	own []string
@@ -67,14 +67,14 @@ func jobPluginsIn(folder fs.FS) (foundPlugins, source.Issues) {
 	return foundPlugins{set, own}, issues
 }
 
-// jobPluginsFlag is the folder of a cluster's own plugins.
+// jobPluginsFlag is the flag for the folder of a cluster's own plugins.
 type jobPluginsFlag struct{ folderFlag }
 
 func (f *jobPluginsFlag) register(flags *pflag.FlagSet, more string) {
 	f.folderFlag.register(flags, "job-plugins", "folder of job plugins (YAML) in addition to the built-in ones, or in place of them"+more)
 }
 
-// load reads the folder, and refuses it with all its mistakes; nil: there is none, and those that ship are used.
+// load reads the folder. An error lists all its mistakes. The result is nil if there is no folder; then the built-in plugins are used.
 func (f *jobPluginsFlag) load() (*jobplugin.Set, error) {
 	found, err := loadFolder(f.folderFlag, jobPluginsIn)
 	return found.set, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReadersOfJSON runs each command that reads files with JSON that is no YAML, or barely so.
+// TestReadersOfJSON runs each command that reads files. The files contain JSON that a YAML parser does not accept, or reads in another way.
 func TestReadersOfJSON(t *testing.T) {
 	const emoji = `"\ud83d\ude00"`
 	policy := `{"apiVersion": "scheduling.celsius.dev/v1alpha1", "kind": "SchedulingPolicy",
@@ -30,7 +30,7 @@ func TestReadersOfJSON(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		want string // a part of what is printed
+		want string // a part of the output
 	}{
 		{"policy fmt policy.json", exitOK, "annotations: {a: 😀}"},
 		{"policy fmt policy-tabs.json", exitOK, "annotations: {a: 😀}"},

@@ -22,21 +22,22 @@ const (
 	exitOK       = 0
 	exitMistakes = 1 // the input has mistakes, or the work failed
 	exitUsage    = 2 // the command line is wrong
-	exitSkipped  = 3 // there was nothing to do it on
-	exitDiffers  = 4 // a scenario printed something else than it expects
+	exitSkipped  = 3 // the input to work on is missing
+	exitDiffers  = 4 // the output of a scenario differs from the expected one
 )
 
 func main() {
 	os.Exit(called(os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole program: arguments and streams in, exit code out.
+// run is the whole program: it takes arguments and streams, and returns the exit code.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
 	errs = &messages{errs}
 	return exitCode(with(newRootCommand(), args, in, out, errs).Execute(), errs)
 }
 
-// messages writes warnings and errors, which name objects of users, without the character that begins a command to the terminal.
+// messages writes warnings and errors. It escapes the character that begins a command to the terminal, because messages contain names of
+// users' objects.
 type messages struct{ to io.Writer }
 
 // Write implements io.Writer.
@@ -47,7 +48,7 @@ func (m *messages) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// with gives a command arguments and streams.
+// with sets the arguments and streams of a command.
 func with(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer) *cobra.Command {
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -56,7 +57,7 @@ func with(root *cobra.Command, args []string, in io.Reader, out, errs io.Writer)
 	return root
 }
 
-// called is the program by the name that it was called with: as itself, as kubectl's plugin, or as one of Volcano's programs.
+// called runs the program according to the name of the executable: as itself, as kubectl's plugin, or as one of Volcano's programs.
 func called(name string, args []string, in io.Reader, out, errs io.Writer) int {
 	name = strings.TrimSuffix(filepath.Base(name), ".exe")
 	switch name {
@@ -64,7 +65,7 @@ func called(name string, args []string, in io.Reader, out, errs io.Writer) int {
 		root := newRootCommand()
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl celsius"}
 		return exitCode(with(root, args, in, out, errs).Execute(), errs)
-	case "kubectl_complete-celsius": // what kubectl asks for the plugin's completions
+	case "kubectl_complete-celsius": // kubectl runs this for the completions of the plugin
 		return run(append([]string{cobra.ShellCompRequestCmd}, args...), in, out, errs)
 	}
 	if volcanos := cluster.New(name, cluster.Options{}); volcanos != nil {
@@ -73,7 +74,7 @@ func called(name string, args []string, in io.Reader, out, errs io.Writer) int {
 	return run(args, in, out, errs)
 }
 
-// exitError ends the program with a code. A nil error was told already.
+// exitError ends the program with an exit code. A nil error was already printed.
 type exitError struct {
 	code int
 	err  error
@@ -108,10 +109,10 @@ func exitCode(err error, errs io.Writer) int {
 	return coded.code
 }
 
-// say writes to a stream. If that fails there is nobody left to be told.
+// say writes to a stream. It ignores errors, because there is no other stream to report them.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
-// sayIssues shows issues to people, if there are any.
+// sayIssues prints issues, if there are any.
 func sayIssues(w io.Writer, issues source.Issues) {
 	if len(issues) > 0 {
 		say(w, "%s\n", issues.Error())
@@ -122,7 +123,7 @@ func usageError(format string, args ...any) error {
 	return exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// helpColumns is how wide help is.
+// helpColumns is the width of help texts.
 const helpColumns = cluster.HelpColumns
 
 func newRootCommand() *cobra.Command {
@@ -154,7 +155,7 @@ read, change and try before it runs.`,
 	return root
 }
 
-// flagError refuses flags, with the name of the near one where there is none of a name.
+// flagError rejects invalid flags. For an unknown flag it suggests the most similar one.
 func flagError(c *cobra.Command, err error) error {
 	if none, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		var names []string
@@ -166,7 +167,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usageError("%w; see %s --help", err, c.CommandPath())
 }
 
-// unknownCommand refuses arguments of a command that has only subcommands.
+// unknownCommand rejects arguments of a command that has only subcommands.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -181,7 +182,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return usageError("there is no command %s %s; see %s --help", c.CommandPath(), args[0], c.CommandPath())
 }
 
-// version is what the build says of itself.
+// version returns the version in the build information.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOffline runs the commands of a console file of testdata at the top of the repository, and compares what they print.
+// TestOffline runs the commands of a console file in testdata, from the top folder of the repository. It compares their output with the
+// file.
 func TestOffline(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	file := filepath.Join(testdata(t), "offline.console")

@@ -19,8 +19,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim"
 )
 
-// pageWorld has what could break a page: many pods on a node, GPUs, a failure, a pod of another scheduler, one that waits for
-// ever, names without a place to break a line, and texts that are HTML.
+// pageWorld contains everything that could break a page: many pods on a node, GPUs, a failure, a pod of another scheduler, and a pod that
+// waits forever. It also contains long names without a place to break the line, and texts that are HTML.
 const pageWorld = `apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes:
@@ -40,7 +40,8 @@ pods:
 - {name: web, scheduler: other, node: cpu-1, cpu: 2}
 `
 
-// hostilePolicy gives messages, and a queue a condition, that would be HTML and script if they were not escaped.
+// hostilePolicy contains messages that would be HTML and scripts if the page did not escape them. The same holds for the condition of a
+// queue.
 const hostilePolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: hostile}
@@ -62,13 +63,13 @@ spec:
     - {name: nodeorder}
 `
 
-// browser is a headless browser; the test is skipped where there is none.
+// browser starts a headless browser. It skips the test if there is no browser.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	return started(t, browserPath(t), time.Minute)
 }
 
-// browserPath is where the browser is; the test is skipped where there is none.
+// browserPath returns the path of a browser. It skips the test if there is no browser.
 func browserPath(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"} {
@@ -80,7 +81,7 @@ func browserPath(t *testing.T) string {
 	return ""
 }
 
-// started is a browser that ends with the test, or when its time is over.
+// started starts a browser. The browser stops when the test ends or when the time within is over.
 func started(t *testing.T, path string, within time.Duration) context.Context {
 	t.Helper()
 	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)
@@ -106,7 +107,7 @@ func (l look) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// evaluated is the value of an expression of JavaScript.
+// evaluated returns the value of a JavaScript expression.
 func evaluated[T any](l look, js string) T {
 	l.t.Helper()
 	value, err := chromedp.Run(l.ctx, chromedp.Evaluate[T](js))
@@ -128,7 +129,7 @@ func (l look) text(js string) string {
 	return evaluated[string](l, js)
 }
 
-// openPage simulates the world of the page and opens the page; the report is that of the same run.
+// openPage simulates the world and opens the page. It also returns the report of the same run.
 func openPage(t *testing.T) (look, sim.Report) {
 	t.Helper()
 	world := strings.Replace(pageWorld, "name: too-big,", `name: too-big, annotations: {x: "<b>&\"'</b>"},`, 1)
@@ -157,12 +158,12 @@ func openPage(t *testing.T) (look, sim.Report) {
 	return l, report
 }
 
-// visible counts what is shown of a selector.
+// visible returns JavaScript that counts the visible elements of a selector.
 func visible(selector string) string {
 	return `[...document.querySelectorAll(` + "`" + selector + "`" + `)].filter(e => e.offsetParent !== null).length`
 }
 
-// TestPage loads the page in a browser, searches, filters, walks it by keyboard, and measures the chart.
+// TestPage loads the page in a browser. It searches, filters, uses the keyboard, and measures the chart.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	l, report := openPage(t)
@@ -192,7 +193,7 @@ func TestPage(t *testing.T) {
 	t.Run("width and themes", func(t *testing.T) { fits(look{t, l.ctx}) })
 }
 
-// barsStand compares the boxes of the bars with the times of the report. A bar is one or more pods.
+// barsStand compares the positions of the bars with the times in the report. A bar stands for one or more pods.
 func barsStand(l look, report sim.Report) {
 	const measure = `Object.fromEntries([...document.querySelectorAll(".lanes:not([hidden]) button.bar:not(.queued)")].flatMap(b => {
 		const t = b.parentElement.getBoundingClientRect(), r = b.getBoundingClientRect();
@@ -201,7 +202,7 @@ func barsStand(l look, report sim.Report) {
 	}))`
 	for _, view := range []string{"nodes", "jobs"} {
 		l.do(chromedp.Click(chromedp.CSS(`[data-view=` + view + `]`)))
-		bars := evaluated[map[string][3]float64](l, measure) // by pod: left, right, top as parts of the track
+		bars := evaluated[map[string][3]float64](l, measure) // by pod: left, right, top as fractions of the track
 		want, span := 0, report.Timeline.To.Sub(report.Timeline.From).Seconds()
 		for _, p := range report.Timeline.Pods {
 			if p.Bound == nil || view == "jobs" && p.Job == "" {
@@ -226,13 +227,13 @@ func barsStand(l look, report sim.Report) {
 	l.do(chromedp.Click(chromedp.CSS(`[data-view=nodes]`)))
 }
 
-// barsTell looks at a bar that failed, at the heights of others, and at one of a pod that is nowhere.
+// barsTell checks a bar that failed, the heights of bars, and the bar of a pod that has no node.
 func barsTell(l look) {
 	failed := l.text(`(b => b.className + b.textContent)(document.querySelector(".bar[data-pod='default/fails-0']:not(.queued)"))`)
 	if !strings.Contains(failed, "Failed") || !strings.Contains(failed, "\u2715") {
 		l.t.Errorf("the pod that failed looks like any other: %s", failed)
 	}
-	// A pod of train asks for 12 cores and 2 GPUs, half of the devices of the largest node; one of sweep for 1 of 32 cores.
+	// A pod of train asks for 12 cores and 2 GPUs, which is half of the devices of the largest node. A pod of sweep asks for 1 of 32 cores.
 	const height = `(b => b.height / b.pods.length)` +
 		`(document.querySelector(".lanes:not([hidden]) .bar[data-pod^='default/%s-']:not(.queued)").of)`
 	if train, sweep := l.number(fmt.Sprintf(height, "train")), l.number(fmt.Sprintf(height, "sweep")); train < 4*sweep {
@@ -245,7 +246,7 @@ func barsTell(l look) {
 	}
 }
 
-// noneCovered finds bars that lie over others.
+// noneCovered fails if a bar covers another bar.
 func noneCovered(l look, view string) {
 	l.t.Helper()
 	const overlaps = `[...document.querySelectorAll(".lanes:not([hidden]) .track")].reduce((n, t) => {
@@ -258,10 +259,10 @@ func noneCovered(l look, view string) {
 	}
 }
 
-// shownLanes are the names of the lanes that are shown.
+// shownLanes is JavaScript that returns the names of the visible lanes.
 const shownLanes = `[...document.querySelectorAll(".lanes:not([hidden]) .lane:not([hidden])")].map(e => e.dataset.lane).join()`
 
-// searchAndFilter asks for one pod, for a row, and for one kind of decision.
+// searchAndFilter searches for one pod and for a row, and filters by one kind of decision.
 func searchAndFilter(l look, report sim.Report) {
 	lines := visible("#decisions tr[data-verb]")
 	all := l.number(lines)
@@ -302,7 +303,7 @@ func searchAndFilter(l look, report sim.Report) {
 	}
 }
 
-// filters asks for one kind of decision, one queue, and what is below a line.
+// filters filters by one kind of decision and by one queue. Then it opens the details below a line.
 func filters(l look, lines string) {
 	l.do(chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
 	if n := l.number(lines); n < 1 || n != l.number(visible("#decisions tr[data-verb=bind]")) {
@@ -324,7 +325,7 @@ func filters(l look, lines string) {
 	groups(l)
 }
 
-// groups opens the line of pods of a job that fared alike.
+// groups opens a line that stands for several pods of a job with the same result.
 func groups(l look) {
 	const sweep = `[...document.querySelectorAll("#decisions tr[data-verb=bind]")].filter(r => r.dataset.what.startsWith("default/sweep-"))`
 	closed := l.number(sweep + `.length`)
@@ -338,8 +339,8 @@ func groups(l look) {
 	}
 }
 
-// useRead compares what a curve tells with the report, and the report with what the world's jobs hold: of its 64 cores etl has 24 for
-// 10 minutes of the 30, train 24 for 20, sweep 14 for 4, fails 1 for 3, and web 2 all the time.
+// useRead compares the text of a curve with the report, and the report with the jobs of the world. The world has 64 cores and runs for 30
+// minutes: etl uses 24 cores for 10 minutes, train 24 for 20, sweep 14 for 4, fails 1 for 3, and web 2 all the time.
 func useRead(l look, report sim.Report) {
 	for _, u := range report.Timeline.Use {
 		if u.Queue != "" || u.Resource != "cpu" {
@@ -357,7 +358,7 @@ func useRead(l look, report sim.Report) {
 	l.want(`[...document.querySelectorAll("#use-queues h3")].map(e => e.textContent).join()`, "batch,research")
 }
 
-// byKeyboard reaches the search by /, and goes through the chart with the arrows.
+// byKeyboard goes to the search with the key /, and moves through the chart with the arrow keys.
 func byKeyboard(l look) {
 	l.do(script(`document.activeElement.blur()`), chromedp.KeyEvent("/"))
 	if got := l.text(`document.activeElement.id`); got != "search" {
@@ -378,7 +379,7 @@ func byKeyboard(l look) {
 	}
 }
 
-// fits measures the page on a phone and on a desk, light and dark. With PAGE_SHOTS it leaves pictures in that folder.
+// fits measures the page at the width of a phone and of a desktop, in both themes. If PAGE_SHOTS is set, it writes pictures to that folder.
 func fits(l look) {
 	l.do(script(`document.querySelectorAll("details").forEach(d => d.open = true)`))
 	for _, width := range []int64{360, 1280} {
@@ -414,7 +415,7 @@ func fits(l look) {
 	}
 }
 
-// contrastOfText is the least contrast (WCAG 2.2, 1.4.3) of some texts with the ground of the cards.
+// contrastOfText returns the lowest contrast (WCAG 2.2, 1.4.3) between some texts and the background of the cards.
 const contrastOfText = `(() => {
 	const channel = v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
 	const light = c => {
@@ -428,7 +429,8 @@ const contrastOfText = `(() => {
 	}));
 })()`
 
-// TestPageOfManyJobs holds the page of 300 jobs of 3,000 pods, more than there is room for, under 3 MB, and has a browser show it soon.
+// TestPageOfManyJobs makes the page of 300 jobs with 3,000 pods, which is more than the world has room for. The page must be smaller than 3
+// MB, and a browser must show it quickly.
 func TestPageOfManyJobs(t *testing.T) {
 	t.Parallel()
 	var world strings.Builder
@@ -473,7 +475,7 @@ jobs:
 	if n := l.number(`document.querySelectorAll("*").length`); n > 30_000 {
 		t.Errorf("the page has %v elements", n)
 	}
-	l.want(`String(document.querySelectorAll("#jobs tr[data-job]").length)`, "50") // the others at Show more
+	l.want(`String(document.querySelectorAll("#jobs tr[data-job]").length)`, "50") // Show more shows the others
 	if got := l.text(`document.querySelector("#jobs .more-lines").textContent`); got != "Show more (250 of 300 lines)" {
 		t.Errorf("of the other jobs is told %q", got)
 	}

@@ -95,7 +95,7 @@ func tellChecked(out io.Writer, issues source.Issues, lines []string) error {
 	return nil
 }
 
-// readPolicies gives the SchedulingPolicies of a file.
+// readPolicies reads the SchedulingPolicies of a file.
 func readPolicies(file string, in io.Reader) ([]*source.Document, source.Issues) {
 	if file == "default" {
 		doc, issues := policy.Embedded("default")
@@ -112,7 +112,7 @@ func readPolicies(file string, in io.Reader) ([]*source.Document, source.Issues)
 	return docs, issues
 }
 
-// onePolicy reads a file that holds one policy.
+// onePolicy reads a file that contains exactly one policy.
 func onePolicy(file string, in io.Reader) (*source.Document, error) {
 	docs, issues := readPolicies(file, in)
 	if err := issues.Err(); err != nil {

@@ -42,12 +42,12 @@ Exit codes:
   1  a file has mistakes
   2  the command line is wrong`
 
-// policyBench is what the flags of policy bench say.
+// policyBench contains the flags of policy bench.
 type policyBench struct {
 	nodes, jobs int
 	files       []string
 	output      string
-	// now is a clock of nanoseconds.
+	// now returns the time of a clock in nanoseconds.
 	now func() int64
 }
 
@@ -104,7 +104,8 @@ func (b *policyBench) run(c *cobra.Command, args []string) error {
 	return m.write(c.OutOrStdout(), b.output)
 }
 
-// madeWorld is a cluster in the short format: nodes in zones, every fourth with GPUs; jobs of several shapes, in queues of several weights.
+// madeWorld returns a cluster in the short format. It has nodes in zones, every fourth with GPUs. Jobs of several shapes are in queues of
+// several weights.
 func madeWorld(nodes, jobs int) string {
 	var out strings.Builder
 	out.WriteString("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {low: 1, high: 100}\n")
@@ -124,18 +125,18 @@ func madeWorld(nodes, jobs int) string {
 	return out.String()
 }
 
-// measurement is what was measured, as it is written.
+// measurement is the result in the form in which it is written.
 type measurement struct {
 	Policy string `json:"policy"`
 	Nodes  int    `json:"nodes"`
 	Pods   int    `json:"pods"`
-	// ColdNanos and SteadyNanos are how long a cycle took.
+	// ColdNanos and SteadyNanos are the durations of a cycle.
 	ColdNanos   int64       `json:"coldNanoseconds"`
 	SteadyNanos int64       `json:"steadyNanoseconds"`
 	Rows        []rowTiming `json:"rows"`
 }
 
-// rowTiming is what one row took.
+// rowTiming is the time of one row.
 type rowTiming struct {
 	Site   string     `json:"site"`
 	Table  string     `json:"table"`
@@ -144,7 +145,7 @@ type rowTiming struct {
 	Steady cycleShare `json:"steady"`
 }
 
-// cycleShare is what a row took of a cycle.
+// cycleShare is the share of a row in the time of a cycle.
 type cycleShare struct {
 	Evaluations int     `json:"evaluations"`
 	Nanos       float64 `json:"nanosecondsEach"`
@@ -152,11 +153,11 @@ type cycleShare struct {
 }
 
 const (
-	benchColds   = 3  // worlds that are begun, of which the fastest counts
-	benchSteadys = 11 // cycles after the first
+	benchColds   = 3  // number of worlds that are started; the fastest counts
+	benchSteadys = 11 // number of cycles after the first
 )
 
-// measure runs worlds by the policy as it is, then by one that is timed.
+// measure runs worlds first with the unchanged policy, and then with a policy whose expressions are timed.
 func (b *policyBench) measure(doc *source.Document, sources []manifest.Source) (*measurement, error) {
 	plain, issues := policy.Load(doc)
 	if issues.Err() != nil {
@@ -221,12 +222,12 @@ func (b *policyBench) rows(m *measurement, doc *source.Document, sources []manif
 	return err
 }
 
-// shareOf is what the expressions of a row took of each of some cycles.
+// shareOf returns the average share of a row's expressions in the given cycles.
 func shareOf(list []*eval.Timed, cycles int, whole int64) cycleShare {
 	nanos, evaluations := 0.0, 0
 	for _, t := range list {
 		nanos += t.Nanoseconds()
-		evaluations = max(evaluations, t.Evaluations) // what a guard keeps back is evaluated less often than that
+		evaluations = max(evaluations, t.Evaluations) // expressions behind a guard are evaluated less often
 	}
 	s := cycleShare{Evaluations: evaluations / cycles, Percent: 100 * nanos / float64(cycles) / float64(max(whole, 1))}
 	if evaluations > 0 {
@@ -235,10 +236,10 @@ func shareOf(list []*eval.Timed, cycles int, whole int64) cycleShare {
 	return s
 }
 
-// benchWorld is a world of which each cycle is measured.
+// benchWorld is a world in which each cycle is measured.
 type benchWorld struct {
 	*sim.World
-	took int64 // by the last decision
+	took int64 // duration of the last decision
 }
 
 func (b *policyBench) world(p *policy.Policy, sources []manifest.Source) (*benchWorld, error) {
@@ -262,7 +263,7 @@ func (b *policyBench) world(p *policy.Policy, sources []manifest.Source) (*bench
 	return w, nil
 }
 
-// cycles runs the first cycle, then some with a pod more each, and says how long they took.
+// cycles runs the first cycle, and then more cycles with one additional pod each. It returns their durations.
 func (w *benchWorld) cycles(more int, begun func()) (cold int64, steady []int64, err error) {
 	if _, err := w.Cycle(); err != nil {
 		return 0, nil, err
@@ -286,7 +287,7 @@ func (w *benchWorld) cycles(more int, begun func()) (cold int64, steady []int64,
 	return cold, steady, nil
 }
 
-// write writes what was measured.
+// write writes the result.
 func (m *measurement) write(out io.Writer, format string) error {
 	if format == "json" {
 		data, err := json.MarshalIndent(m, "", "  ")
@@ -322,7 +323,7 @@ func (m *measurement) write(out io.Writer, format string) error {
 	return nil
 }
 
-// briefly is a time with three digits.
+// briefly formats a time with three digits.
 func briefly(nanos int64) string {
 	d := time.Duration(nanos)
 	for _, unit := range []time.Duration{time.Second, time.Millisecond, time.Microsecond} {

@@ -11,7 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// measured is what bench says of kept.yaml.
+// measured returns what bench reports about kept.yaml.
 func measured(t *testing.T, args ...string) (m measurement) {
 	t.Helper()
 	got := printed(t, exitOK, append([]string{"policy", "bench", "kept.yaml", "-o", "json"}, args...)...)
@@ -25,7 +25,7 @@ func measured(t *testing.T, args ...string) (m measurement) {
 	return m
 }
 
-// evaluations are how often the rows of the table house were evaluated in the cold cycle and in a steady one.
+// evaluations returns how often each row of the table house was evaluated, in the cold cycle and in a steady cycle.
 func (m *measurement) evaluations() map[string][2]int {
 	out := map[string][2]int{}
 	for _, r := range m.Rows {
@@ -36,7 +36,7 @@ func (m *measurement) evaluations() map[string][2]int {
 	return out
 }
 
-// benchFiles is a folder with policies and a world, which becomes the working one.
+// benchFiles writes policies and a world into a folder, and changes the working directory to it.
 func benchFiles(t *testing.T) {
 	t.Helper()
 	t.Chdir(files(t, map[string]string{
@@ -45,14 +45,14 @@ func benchFiles(t *testing.T) {
 	}))
 }
 
-// What is evaluated is the same each time; what it takes is not.
+// TestPolicyBench checks that each run has the same number of evaluations. The times differ between runs.
 func TestPolicyBench(t *testing.T) {
 	benchFiles(t)
 	m := measured(t, "--nodes", "20", "--jobs", "4")
 	if m.Policy != "kept" || m.Nodes != 20 || m.Pods != 20 {
 		t.Errorf("%+v", m)
 	}
-	// 4 shapes of pods are asked of 20 nodes each, by column.
+	// Pods of 4 shapes are tried on 20 nodes each. Predicates are evaluated by column: for many nodes at a time.
 	if got := m.evaluations()["predicates kept-for-team"][0]; got < 20 {
 		t.Errorf("a predicate was evaluated %d times on 20 nodes", got)
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// asRecorded is the old policy where each recorded cycle is compared with what was decided.
+// asRecorded is the name of the old policy if each recorded cycle is compared with its recorded decision.
 const asRecorded = "recorded"
 
-// policyDiff compares what two policies decide.
+// policyDiff compares the decisions of two policies.
 type policyDiff struct {
 	in        io.Reader
 	out       io.Writer
@@ -70,7 +70,7 @@ scenario, for celsius simulate, or written to the file that --keep names.`,
 	return c
 }
 
-// check refuses what cannot be meant.
+// check rejects invalid combinations of arguments.
 func (d *policyDiff) check(args []string) error {
 	switch {
 	case len(args) < 2:

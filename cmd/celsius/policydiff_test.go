@@ -13,8 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// traffic is a cluster at work: in each cycle a gang comes, its pods run from the cycle after they are bound, and go together after so
-// many cycles. More come than there is room for.
+// traffic is a busy cluster. In each cycle, one gang arrives. Its pods run from the cycle after their binding, and end together after lasts
+// cycles. More gangs arrive than the cluster has room for.
 type traffic struct {
 	nodes, gang, lasts int
 	pods               map[string]*corev1.Pod
@@ -71,7 +71,7 @@ func (x *traffic) arrive(n int, now time.Time, last *model.Plan) (deltas []model
 	return deltas
 }
 
-// BenchmarkPolicyDiff compares another policy with what was decided in 10,000 recorded cycles of a busy cluster: -benchtime 1x.
+// BenchmarkPolicyDiff compares another policy with the decisions of 10,000 recorded cycles of a busy cluster. Run it with -benchtime 1x.
 func BenchmarkPolicyDiff(b *testing.B) {
 	for _, nodes := range []int{20, 200} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {

@@ -50,7 +50,7 @@ func newPolicyFmtCommand() *cobra.Command {
 	return c
 }
 
-// formatFiles formats files one after the other. One that cannot be formatted does not stop the others.
+// formatFiles formats several files. A file that cannot be formatted does not stop the others.
 func formatFiles(out io.Writer, in io.Reader, files []string, write, check bool) error {
 	var wrong source.Issues
 	differ := 0
@@ -87,7 +87,7 @@ func formatFiles(out io.Writer, in io.Reader, files []string, write, check bool)
 	return nil
 }
 
-// expressionKeys say where a policy has expressions.
+// expressionKeys returns which keys of a policy contain expressions.
 func expressionKeys() layout.Keys {
 	k := layout.Keys{Expressions: []string{"expression", "by", "when"}}
 	for _, fn := range policy.Shape().Functions {

@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// carelessPolicy is right, and laid out by nobody.
+// carelessPolicy is a correct policy that is not formatted.
 const carelessPolicy = `# Whose nodes are whose.
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
@@ -52,7 +52,7 @@ func TestPolicyFmt(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		want string // what is printed
+		want string // the output
 	}{
 		{"careless.yaml --check", exitMistakes, "careless.yaml\ncelsius: 1 of 1 files differ; celsius policy fmt -w writes them\n"},
 		{"careless.yaml -w", exitOK, ""},
@@ -73,7 +73,8 @@ func TestPolicyFmt(t *testing.T) {
 	}
 }
 
-// A compiled policy is the same before and after: every shipped table and action, written out, and every sample.
+// TestFormattedPoliciesAreTheSame checks that formatting does not change a compiled policy. It formats every shipped table and action, and
+// every sample.
 func TestFormattedPoliciesAreTheSame(t *testing.T) {
 	t.Parallel()
 	texts := map[string][]byte{}
@@ -119,7 +120,7 @@ func parsed(t *testing.T, text []byte) *source.Document {
 	return docs[0]
 }
 
-// compiledTo is what a policy compiles to: what is known of each row, its settings, and its expressions as cel-go writes them.
+// compiledTo returns the result of compiling a policy: the properties of each row, its settings, and its expressions as cel-go prints them.
 func compiledTo(t *testing.T, text []byte) any {
 	t.Helper()
 	p, issues := policy.Load(parsed(t, text))

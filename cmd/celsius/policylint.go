@@ -64,7 +64,7 @@ func newPolicyLintCommand() *cobra.Command {
 	return c
 }
 
-// lintFiles gives what is found in the policies of some files.
+// lintFiles returns the findings for the policies of some files.
 func lintFiles(in io.Reader, files []string) (found source.Issues, err error) {
 	defer fewCollections()()
 	var mistakes source.Issues
@@ -82,7 +82,7 @@ func lintFiles(in io.Reader, files []string) (found source.Issues, err error) {
 	return found, nil
 }
 
-// finding is one of what is found, as JSON.
+// finding is one finding in the form of JSON.
 type finding struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`

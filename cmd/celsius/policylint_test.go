@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// oddPolicy is legal, and a row, a param and a condition of it are hardly meant.
+// oddPolicy is a valid policy with a row, a param and a condition that are probably mistakes.
 const oddPolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: odd}
@@ -59,8 +59,8 @@ func TestPolicyLint(t *testing.T) {
 	}
 }
 
-// TestMistakesShownAreBounded holds every command that reads files to a bound of the mistakes that it prints. The count in the last line is
-// that of all mistakes.
+// TestMistakesShownAreBounded checks that every command that reads files prints a limited number of mistakes. The last line counts all
+// mistakes.
 func TestMistakesShownAreBounded(t *testing.T) {
 	t.Parallel()
 	rows := func(row string) string {

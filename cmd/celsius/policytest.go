@@ -49,7 +49,7 @@ Exit codes:
   2  the command line is wrong, or a file cannot be read, or a policy of
      --policy has mistakes`
 
-// policyTest is what the flags of policy test say.
+// policyTest contains the flags of policy test.
 type policyTest struct {
 	policies            []string
 	coverageTo, junitTo string
@@ -59,7 +59,7 @@ type policyTest struct {
 	given     map[string]*source.Document
 	otherwise string
 	recorder  coverage.Recorder
-	decide    engine.DecideFunc // for the definition; nil: the definition decides
+	decide    engine.DecideFunc // replaces the reference implementation in tests; nil: the reference implementation
 }
 
 func newPolicyTestCommand() *cobra.Command {
@@ -124,7 +124,7 @@ func (t *policyTest) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// scenariosIn lists the scenarios among arguments, and below the folders among them.
+// scenariosIn lists the scenario files among the arguments, and below the folders among them.
 func scenariosIn(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {
@@ -172,14 +172,15 @@ func (t *policyTest) readPolicies() error {
 	return nil
 }
 
-// tested is what came of one scenario.
+// tested is the result of one scenario.
 type tested struct {
 	file, heading string
 	failure       string // "": it passed
 	took          time.Duration
 }
 
-// one runs a scenario as simulate does; then once more as the definition has it, which is watched for what it asks.
+// one runs a scenario in the same way as simulate. It runs the scenario again with the reference implementation, and records which rows
+// that evaluates.
 func (t *policyTest) one(file string) (tested, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -209,12 +210,12 @@ func (t *policyTest) one(file string) (tested, error) {
 	return out, nil
 }
 
-// faultOfCelsius begins the failure message of a scenario for which the scheduler and its definition decide differently.
+// faultOfCelsius begins the failure message of a scenario for which the scheduler and its reference implementation decide differently.
 const faultOfCelsius = "the scheduler and its definition (a plain implementation) decide differently. " +
 	"This is a fault of Celsius, not of the policy. " +
 	"Report it with the scenario and the policy:\n"
 
-// definition returns the plain implementation of a cycle, which evaluates each expression each time.
+// definition returns the reference implementation of a cycle, which evaluates each expression every time.
 func (t *policyTest) definition() engine.DecideFunc {
 	if t.decide != nil {
 		return t.decide
@@ -222,8 +223,8 @@ func (t *policyTest) definition() engine.DecideFunc {
 	return new(reference.Run).Decide
 }
 
-// differs states how the plans of the definition differ from those that passed. It returns "" if they are the same. A plan for which a row
-// had too few steps left is not compared, because the two count steps differently.
+// differs states how the plans of the reference implementation differ from those of a passed run. It returns "" if they are the same. Plans
+// are not compared if a row had too few steps left, because the two implementations count steps differently.
 func differs(plans, plain []*model.Plan) (failure string, failed error) {
 	for i := range max(len(plans), len(plain)) {
 		if i >= len(plans) || i >= len(plain) {
@@ -247,7 +248,7 @@ func differs(plans, plain []*model.Plan) (failure string, failed error) {
 	return "", nil
 }
 
-// failureOf says why a scenario failed; "": it passed.
+// failureOf returns why a scenario failed, or "" if it passed.
 func failureOf(r sim.ScenarioResult, err error) string {
 	var issues source.Issues
 	switch {
@@ -271,7 +272,7 @@ func failureOf(r sim.ScenarioResult, err error) string {
 	return ""
 }
 
-// text is the line of a scenario, and below it how it failed.
+// text returns the line of a scenario, and below it the failure.
 func (r *tested) text() string {
 	if r.failure == "" {
 		return clipped("ok    "+r.file+"  "+r.heading, helpColumns) + "\n"
@@ -280,7 +281,7 @@ func (r *tested) text() string {
 	return "FAIL  " + r.file + "\n      " + strings.Join(lines, "\n      ") + "\n"
 }
 
-// clipped is a text of at most so many characters.
+// clipped shortens a text to at most most characters.
 func clipped(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most-1]) + "…"
@@ -288,7 +289,7 @@ func clipped(text string, most int) string {
 	return strings.TrimRight(text, " ")
 }
 
-// coverageText is what was asked of the rows, and what never was.
+// coverageText describes which conditions of the rows were evaluated, and which were not.
 func coverageText(r *coverage.Report) string {
 	if len(r.Rows) == 0 {
 		return "coverage: the policies have no rows of their own; --shipped counts those of shipped tables\n"
@@ -310,7 +311,7 @@ func coverageText(r *coverage.Report) string {
 	return out
 }
 
-// neverOf lists what was never seen of a row.
+// neverOf lists the outcomes of a row that never occurred.
 func neverOf(row *coverage.Row) []string {
 	line := func(at coverage.Place, what, how string) string {
 		if one := at.String() + ": " + what + " " + how; len([]rune(one)) <= helpColumns {
@@ -335,7 +336,7 @@ func neverOf(row *coverage.Row) []string {
 	return out
 }
 
-// write writes the files that are wanted.
+// write writes the requested files.
 func (t *policyTest) write(report *coverage.Report, results []tested) error {
 	if t.coverageTo != "" {
 		data, err := json.MarshalIndent(report, "", "  ")
@@ -359,7 +360,7 @@ func (t *policyTest) write(report *coverage.Report, results []tested) error {
 	return nil
 }
 
-// junit is JUnit XML, as far as GitLab and Jenkins read it.
+// junit contains the part of JUnit XML that GitLab and Jenkins read.
 type junit struct {
 	XMLName xml.Name   `xml:"testsuites"`
 	Suite   junitSuite `xml:"testsuite"`
@@ -386,7 +387,7 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// junitOf is the results as JUnit XML: a test case for each scenario, in the class that its folder is.
+// junitOf returns the results as JUnit XML. Each scenario is a test case, and its folder is the class.
 func junitOf(results []tested) ([]byte, error) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 	suite, whole := junitSuite{Name: "celsius policy test", Tests: len(results)}, time.Duration(0)

@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// keptPolicy keeps nodes for a team, and has a row that errs where neither node nor job has a label tier.
+// keptPolicy keeps nodes for a team. It has a row that fails if neither the node nor the job has a label tier.
 const keptPolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: kept}
@@ -41,7 +41,7 @@ spec:
     - {name: gang}
 `
 
-// keptScenario has its world, which differs, and what it expects, at its end.
+// keptScenario is a scenario with its own world. A test sets the labels in this world, and adds the expected output at the end.
 const keptScenario = `# A node of a team is for pods of the team.
 load w
 cycle
@@ -54,7 +54,7 @@ jobs: [{name: j, cpu: 1, labels: {LABELS}}]
 -- decided --
 `
 
-// silentScenario has a row that errs in a cycle that tells nothing new, and so is not printed.
+// silentScenario has a row that fails in a cycle without news. So the output does not contain this error.
 const silentScenario = `# Nothing changes in a minute.
 load w
 until 2m
@@ -88,8 +88,8 @@ spec:
     - {name: gang}
 `
 
-// keptTests is a folder with scenarios in tests: team passes, other differs, expects has a row that errs as it expects. Beside it
-// silent.txtar has one that errs without a word, and odd.txtar cannot be run.
+// keptTests returns a folder with scenarios in tests: team passes, other differs, and expects has a row that fails as expected. Next to
+// tests, silent.txtar has a row that fails without a line in the output, and odd.txtar cannot run.
 func keptTests(t *testing.T) string {
 	t.Helper()
 	with := func(labels, decided string) string {
@@ -114,7 +114,7 @@ func keptTests(t *testing.T) string {
 	return dir
 }
 
-// printed runs the program in the folder that is the working one, and gives what it prints.
+// printed runs the program in the working directory and returns its output. It fails for another exit code.
 func printed(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -129,7 +129,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// golden compares what is printed with a file of testdata, or with -update rewrites that.
+// golden compares an output with a file of testdata. With -update, it writes the file instead.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if flag.Lookup("update").Value.String() == "true" {
@@ -146,7 +146,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// testdata is the folder of golden files, for tests that change the working one.
+// testdata returns the absolute path of the folder testdata. Tests that change the working directory need it.
 func testdata(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("testdata")
@@ -156,7 +156,7 @@ func testdata(t *testing.T) string {
 	return dir
 }
 
-// What is printed, and the files that are written.
+// TestPolicyTest checks the output and the written files.
 func TestPolicyTest(t *testing.T) {
 	goldens := testdata(t)
 	t.Chdir(keptTests(t))
@@ -174,7 +174,8 @@ func TestPolicyTest(t *testing.T) {
 	golden(t, filepath.Join(goldens, "policy-test.xml"), written("junit.xml"))
 }
 
-// TestPolicyTestComparesWithTheDefinition shows that a scenario whose expectations hold fails if the definition decides something else.
+// TestPolicyTestComparesWithTheDefinition checks a scenario that meets its expectations. It must fail if the definition decides something
+// else.
 func TestPolicyTestComparesWithTheDefinition(t *testing.T) {
 	t.Chdir(keptTests(t))
 	for _, test := range []struct {
@@ -231,13 +232,13 @@ func TestPolicyTestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		want string // what is printed has it
+		want string // a part of the output
 	}{
 		{"tests/team.txtar --policy kept.yaml", exitOK, "1 scenario: 1 passed, 0 failed\n\ncoverage: 53.8 %, 7 of 13\n"},
 		{"tests/team.txtar --policy kept.yaml --min-coverage 53.8", exitOK, ""},
 		{"tests/team.txtar --policy kept.yaml --min-coverage 54", exitMistakes, "53.8 % is covered, less than the 54 % of --min-coverage"},
 		{"tests/team.txtar --policy kept.yaml --shipped", exitOK, "jobReady gang/all-or-nothing"},
-		{"tests/other.txtar", exitOK, "ok    tests/other.txtar"}, // default decides
+		{"tests/other.txtar", exitOK, "ok    tests/other.txtar"}, // the policy default decides
 		{"default.txtar", exitOK, "coverage: the policies have no rows of their own; --shipped counts"},
 		{"named.txtar --policy kept.yaml --policy more", exitOK, "1 passed"},
 		{"named.txtar --policy more", exitMistakes, "there is no section kept, and no policy of that name"},

@@ -14,13 +14,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// consoleBlock is what documents show of a terminal: commands after "$ ", and what they print.
+// consoleBlock matches a terminal block in a document: commands after "$ ", and their output.
 var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
-// policyTool is a command about files of the repository.
+// policyTool matches a policy command that works on files of the repository.
 var policyTool = regexp.MustCompile(`^celsius policy \w+ .*samples/`)
 
-// comparedDocuments are those whose commands are run without a cluster.
+// comparedDocuments returns the documents whose commands run without a cluster.
 func comparedDocuments() []string {
 	return []string{
 		"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md",
@@ -28,8 +28,8 @@ func comparedDocuments() []string {
 	}
 }
 
-// TestDocumentsShowWhatIsPrinted runs the commands that documents show and compares what they print. A line of three dots
-// stands for any lines that are left out.
+// TestDocumentsShowWhatIsPrinted runs the commands in documents and compares their output. A line of three dots stands for any omitted
+// lines.
 func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 	t.Chdir("../..")
 	shown := 0
@@ -42,7 +42,7 @@ func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 			for _, command := range strings.Split(block[1], "$ ")[1:] {
 				line, want, _ := strings.Cut(command, "\n")
 				if file == "docs/writing-policies.md" && !policyTool.MatchString(line) {
-					continue // of a cluster, or of a file that the page writes: the end-to-end tests run it
+					continue // it needs a cluster or a file of the page; end-to-end tests run it
 				}
 				shown++
 				compareShown(t, file, line, want)
@@ -69,7 +69,7 @@ func compareShown(t *testing.T, file, line, want string) {
 	}
 }
 
-// prints says whether the printed lines are those that are shown.
+// prints reports whether the printed lines are the shown lines.
 func prints(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -99,10 +99,10 @@ func TestPrints(t *testing.T) {
 	}
 }
 
-// yamlBlock is a whole object in a document.
+// yamlBlock matches a complete object in a document.
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
 
-// TestObjectsInDocumentsAreRight loads the objects that documents show, and compiles the policies among them.
+// TestObjectsInDocumentsAreRight loads the objects in documents, and compiles their policies.
 func TestObjectsInDocumentsAreRight(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -131,7 +131,7 @@ func TestObjectsInDocumentsAreRight(t *testing.T) {
 	}
 }
 
-// TestSimulateIsDocumented holds docs/simulate.md to the flags of the command and the fields of the short format.
+// TestSimulateIsDocumented checks that docs/simulate.md contains the flags of the command and the fields of the short format.
 func TestSimulateIsDocumented(t *testing.T) {
 	data, err := os.ReadFile("../../docs/simulate.md")
 	if err != nil {
@@ -155,7 +155,7 @@ func TestSimulateIsDocumented(t *testing.T) {
 	}
 }
 
-// shortFields collects the fields of the short format, by their name in YAML, from a type and those within it.
+// shortFields adds the fields of the short format to out, by their YAML name. It visits a type and the types inside it.
 func shortFields(in reflect.Type, out map[string]reflect.Type) {
 	for in.Kind() == reflect.Slice || in.Kind() == reflect.Pointer {
 		in = in.Elem()

@@ -41,7 +41,7 @@ func (b *bench) fileOf(r remedy) string {
 		case err != nil:
 		case !info.IsDir():
 			return name
-		default: // a folder of one template
+		default: // a folder with one template
 			entries, err := os.ReadDir(filepath.Join("templates", name))
 			if err != nil || len(entries) != 1 {
 				b.t.Fatalf("%s has %d templates, want 1: %v", name, len(entries), err)
@@ -59,8 +59,8 @@ var inField = regexp.MustCompile("(?:write|add|set|keep|use) ([a-zA-Z]+: (?:[^ t
 // starts matches the report of a job that starts: a pod is bound, or pods are evicted for it.
 var starts = regexp.MustCompile(`bound to \w+(?: [cg]pu \d+)? in|promised \w+ in`)
 
-// edit changes the file as a remedy states, and runs the line again. The line must succeed, and must not print the message. Each value of
-// a field in the words of the remedy, and each code of a page, must be in the changed file or in the line, word for word.
+// edit changes the file as a remedy states, and runs the line again. The line must succeed, and must not print the message. The words of
+// the remedy contain values of fields, and a page contains code. All of these must be in the changed file or in the line, word for word.
 func (b *bench) edit(r remedy) {
 	b.t.Helper()
 	name := b.fileOf(r)
@@ -116,9 +116,13 @@ var executed = []string{
 	"statemachines/", "webhook/", "cmd/celsius/",
 }
 
-// noRemedy matches messages that look like remedies: the context of an error ("read FILE: ..."), the context of an error in the log of a
-// controller ("list the jobs of a queue"), a type in the reference ("list of names"), a mistake ("name is missing"), and the names of
-// fields that a report keeps.
+// noRemedy matches messages that look like remedies but are none:
+//
+//   - the context of an error: "read FILE: ..."
+//   - the context of an error in the log of a controller: "list the jobs of a queue"
+//   - a type in the reference: "list of names"
+//   - a mistake: "name is missing"
+//   - the names of fields that a report keeps
 var noRemedy = regexp.MustCompile(`: %w$|^read [^;]*: |^make pod %s: |^list (?:of|the) |^write the condition of |^name is |` +
 	`^name (?:\w+ ){2,}\w+$`)
 
@@ -272,8 +276,8 @@ func pages(t *testing.T) map[string]string {
 	return out
 }
 
-// TestRemediesOfPages checks that a remedy of testdata/fields.txtar or a test that testdata/pages.txt names carries out each instruction of
-// the pages, and that the pages contain the words of these remedies. TestRemedies carries the remedies out.
+// TestRemediesOfPages checks that each instruction of the pages is carried out. This is done by a remedy of testdata/fields.txtar, or by a
+// test that testdata/pages.txt names. The pages must contain the words of these remedies. TestRemedies carries the remedies out.
 func TestRemediesOfPages(t *testing.T) {
 	texts, here := pages(t), filepath.Dir(testdata(t))
 	known := map[string]string{}

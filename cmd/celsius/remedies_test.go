@@ -17,8 +17,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// TestCommandsInTextsExist parses each command of Celsius that a document, an alert or a message names, with the commands as they are: the
-// command exists, it has the flags, and it takes as many arguments.
+// TestCommandsInTextsExist parses each command of Celsius that a document, an alert or a message names. The command must exist, must have
+// these flags, and must accept this number of arguments.
 func TestCommandsInTextsExist(t *testing.T) {
 	roots := programs()
 	found := map[string]string{}
@@ -42,7 +42,7 @@ func TestCommandsInTextsExist(t *testing.T) {
 	}
 }
 
-// texts are the files whose texts name commands.
+// texts returns the files whose texts can name commands.
 func texts(t *testing.T) (files []string) {
 	t.Helper()
 	for _, root := range []string{"README.md", "docs", "deploy", "engine", "statemachines", "webhook", "rules", "crds", "cmd"} {
@@ -71,7 +71,8 @@ var (
 		"jobplugin|admission|simulate|replay)(?: [a-z-]+)?)(?:[\"`'; ]|$)")
 )
 
-// commandsIn are the commands that a file names: whole ones of documents and help texts, the words of commands of messages.
+// commandsIn returns the commands that a file names. From documents and help texts, it returns complete commands. From messages, it returns
+// the words of the command.
 func commandsIn(file, text string) (out []string) {
 	if !strings.HasSuffix(file, ".go") {
 		for _, m := range inDocument.FindAllStringSubmatch(text, -1) {
@@ -87,7 +88,7 @@ func commandsIn(file, text string) (out []string) {
 		if strings.HasPrefix(strings.TrimSpace(line), "//") {
 			continue
 		}
-		if !strings.Contains(line, "\"") && !strings.Contains(line, "`") && strings.HasPrefix(line, "  celsius ") { // an example of a help text
+		if !strings.Contains(line, "\"") && !strings.Contains(line, "`") && strings.HasPrefix(line, "  celsius ") { // an example in a help text
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " | ")
 			line, _, _ = strings.Cut(line, " > ")
 			out = append(out, strings.TrimRight(line, "\\ "))
@@ -100,7 +101,7 @@ func commandsIn(file, text string) (out []string) {
 	return out
 }
 
-// parses returns why a line is no command; "": it is one.
+// parses returns why a line is not a valid command, or "" if it is valid.
 func parses(root *cobra.Command, line string) string { //nolint:gocyclo // one case a kind of word
 	words := strings.Fields(line)[1:]
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "..." || w == "…" })

@@ -15,16 +15,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
-// replay decides cycles again that a scheduler recorded.
+// replay repeats the decisions of cycles that a scheduler recorded.
 type replay struct {
 	out     io.Writer
 	explain string
-	cycle   uint64 // the one to explain; 0: the last
+	cycle   uint64 // the cycle to explain; 0: the last
 
 	cycles, binds, evicts int
 	first, last           time.Time
 	otherwise             int
-	told                  bool // what was to be explained
+	told                  bool // whether the requested explanation was printed
 }
 
 func newReplayCommand() *cobra.Command {
@@ -89,7 +89,7 @@ func (r *replay) run(paths []string) error {
 	return r.sum(len(files))
 }
 
-// after looks at a cycle that was decided again.
+// after compares a repeated cycle with its recording.
 func (r *replay) after(x *recording.Moment) error {
 	at := x.Recorded.Now
 	if r.cycles++; r.cycles == 1 {
@@ -117,7 +117,7 @@ func (r *replay) after(x *recording.Moment) error {
 	return recording.ErrStop
 }
 
-// tell explains what a cycle decided.
+// tell explains the decision of a cycle.
 func (r *replay) tell(x *recording.Moment) error {
 	text, err := explain.New(x.Session, x.Plan).Named(r.explain)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *replay) tell(x *recording.Moment) error {
 	return nil
 }
 
-// mostOtherwise is of how many cycles, and of how many pods of each, it is told how they differ.
+// mostOtherwise is the maximum number of differing cycles that are shown, and of differing pods in each.
 const mostOtherwise = 10
 
 func (r *replay) sum(files int) error {
@@ -143,7 +143,7 @@ func (r *replay) sum(files int) error {
 	return exitError{exitMistakes, nil}
 }
 
-// otherwise tells how a cycle is decided otherwise: of which pods, or that only what is told of them differs.
+// otherwise describes how a repeated cycle differs: which pods, or that only their texts differ.
 func otherwise(then, now map[string]string) string {
 	all := maps.Clone(then)
 	maps.Copy(all, now)
@@ -171,7 +171,7 @@ func orNothing(text string) string {
 	return text
 }
 
-// becomes is what a cycle decided of jobs and pods, in words.
+// becomes returns the decisions of a cycle for jobs and pods, in words.
 func becomes(c *recording.Cycle) map[string]string {
 	out := map[string]string{}
 	for _, job := range c.Admits {

@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// arrivals are what comes before each cycle of a recording.
+// arrivals returns the objects that arrive before each cycle of a recording.
 func arrivals() []string {
 	node := func(name, cpu string) string {
 		return `
@@ -54,7 +54,7 @@ spec:
 	}
 }
 
-// recordCycles records what is decided of arrivals, by the policy that ships.
+// recordCycles records the cycles of arrivals. The shipped policy decides them.
 func recordCycles(t *testing.T) (folder string) {
 	t.Helper()
 	names := []string{"celsius"}
@@ -72,8 +72,8 @@ func recordCycles(t *testing.T) (folder string) {
 	})
 }
 
-// recordOf records so many cycles, a second apart, decided by the policy that ships. arrivals are what comes before each, which follows the
-// plan of the one before.
+// recordOf records this number of cycles, one second apart. The shipped policy decides them. arrivals returns the objects that arrive
+// before a cycle. Its argument last is the plan of the cycle before.
 func recordOf(t testing.TB, cycles int, arrivals func(n int, now time.Time, last *model.Plan) []model.Delta) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "cycles")
@@ -102,7 +102,7 @@ func recordOf(t testing.TB, cycles int, arrivals func(n int, now time.Time, last
 	return folder
 }
 
-// tightest is a policy that places pods where the least CPU is idle.
+// tightest is a policy that places pods on the node with the least idle CPU.
 const tightest = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: tightest}
@@ -119,7 +119,7 @@ spec:
         - {name: least-cpu, expression: "-node.idle.cpu"}
 `
 
-// TestReplay: what was recorded is decided again, and one cycle explained.
+// TestReplay decides recorded cycles again, and explains one cycle.
 func TestReplay(t *testing.T) {
 	folder := recordCycles(t)
 	for _, c := range []struct {
@@ -148,8 +148,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestPolicyDiff compares what was decided with what another policy would have decided, and keeps the smallest world in which that shows:
-// a scenario that holds.
+// TestPolicyDiff compares recorded decisions with the decisions of another policy. It also writes the smallest world that shows a
+// difference, as a scenario that passes.
 func TestPolicyDiff(t *testing.T) {
 	folder := recordCycles(t)
 	file := filepath.Join(t.TempDir(), "tightest.yaml")

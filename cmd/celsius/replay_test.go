@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// command runs a line and gives its exit code and what it printed.
+// command runs the program and returns its exit code and its output.
 func command(t testing.TB, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -17,7 +17,7 @@ func command(t testing.TB, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// Where the corpus is absent, nothing is taken for success.
+// TestReplaySkips checks that a missing corpus is not reported as a success.
 func TestReplaySkips(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
 	for _, args := range [][]string{

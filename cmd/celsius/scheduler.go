@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
-// queriesOfLoad are those that Prometheus is asked where flags say no others, for help.
+// queriesOfLoad returns the default queries to Prometheus, for the help text.
 func queriesOfLoad() string {
 	queries := []string{nodeload.DefaultCPU, nodeload.DefaultMemory, nodeload.DefaultTime}
 	return strings.ReplaceAll("  "+strings.Join(queries, "\n  "), " - ", "\n    - ")

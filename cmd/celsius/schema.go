@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// anyKind is the file whose schema holds of a document of any of our kinds.
+// anyKind is the name of the file with the schema for documents of all our kinds.
 const anyKind = "all"
 
 func newSchemaCommand() *cobra.Command {

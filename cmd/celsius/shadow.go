@@ -43,7 +43,7 @@ came that can matter, or after --period.
 Without --policy and --conf the configuration decides with which Volcano ships.
 A row that asks a server has no answer here.`
 
-// shadow is what the flags of the command say.
+// shadow contains the flags of the command.
 type shadow struct {
 	beside.Options
 	policy, conf, output string
@@ -103,7 +103,7 @@ func newShadowCommand() *cobra.Command {
 	return c
 }
 
-// check refuses what cannot be meant, and finds the policy.
+// check rejects invalid combinations of flags, and finds the policy.
 func (s *shadow) check(c *cobra.Command) (err error) {
 	switch {
 	case s.policy != "" && s.conf != "":
@@ -136,10 +136,10 @@ func (s *shadow) check(c *cobra.Command) (err error) {
 	return nil
 }
 
-// lineEvery is the least time between two lines that say how things stand, on a terminal.
+// lineEvery is the minimum time between two status lines on a terminal.
 const lineEvery = 10 * time.Second
 
-// follow tells of what is found, as it is found.
+// follow prints differences when they are found.
 func (s *shadow) follow(errs io.Writer) {
 	s.Tell = func(d *beside.Difference) {
 		say(errs, "%s %s %s\n", d.At.Format(time.TimeOnly), d.Kind, d)

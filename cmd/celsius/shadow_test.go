@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestShadowRefuses has the command refuse what cannot be meant, before it looks for a cluster.
+// TestShadowRefuses checks that the command refuses wrong input before it connects to a cluster.
 func TestShadowRefuses(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{

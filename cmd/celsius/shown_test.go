@@ -13,8 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/celsius/cluster"
 )
 
-// shownElsewhere are the commands whose output is neither in a console file nor in a document that is compared, with the file and the
-// test that looks at it.
+// shownElsewhere returns the commands whose output is not in a console file or a document that a test compares. The value is the file and
+// the test that check the command.
 func shownElsewhere() map[string]string {
 	return map[string]string{
 		"celsius scheduler":        "../playground/e2e_deploy_test.go TestE2EDeploy",
@@ -37,7 +37,7 @@ func shownElsewhere() map[string]string {
 	}
 }
 
-// programs are the roots of all commands, by the name of the program.
+// programs returns the root commands by the name of the program.
 func programs() map[string]*cobra.Command {
 	out := map[string]*cobra.Command{"celsius": newRootCommand()}
 	for _, name := range volcanosPrograms {
@@ -46,8 +46,8 @@ func programs() map[string]*cobra.Command {
 	return out
 }
 
-// consoles are the texts in which commands follow "$ " and what they print is compared: all files of testdata, and console blocks of
-// documents.
+// consoles returns the texts that contain commands after "$ " and output that a test compares. These are all console files of testdata, and
+// the console blocks of documents.
 func consoles(t *testing.T) (out []string) {
 	t.Helper()
 	for _, pattern := range []string{"testdata/*.console", "cluster/testdata/*.console"} {
@@ -76,7 +76,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// shownCommands are the commands that a console shows at work: one that only fails there is not shown.
+// shownCommands returns the commands that a console shows with a successful run. A command that only fails there is not included.
 func shownCommands(t *testing.T, roots map[string]*cobra.Command) map[string]bool {
 	t.Helper()
 	shown := map[string]bool{}
@@ -96,8 +96,7 @@ func shownCommands(t *testing.T, roots map[string]*cobra.Command) map[string]boo
 	return shown
 }
 
-// TestEveryCommandIsShown finds each command that does something in a console whose output is compared, or in the list of tests that look
-// at it.
+// TestEveryCommandIsShown checks each command that does something. It must be in a console whose output is compared, or in shownElsewhere.
 func TestEveryCommandIsShown(t *testing.T) {
 	roots, elsewhere := programs(), shownElsewhere()
 	shown := shownCommands(t, roots)
@@ -107,7 +106,7 @@ func TestEveryCommandIsShown(t *testing.T) {
 			where, told := elsewhere[path]
 			delete(elsewhere, path)
 			switch {
-			case !c.Runnable() || c.HasAvailableSubCommands() && path != "celsius simulate": // of others it lists the commands below it
+			case !c.Runnable() || c.HasAvailableSubCommands() && path != "celsius simulate": // other such commands only list the commands below them
 			case told && shown[path]:
 				t.Errorf("%s is shown by a console: take it off the list", path)
 			case told:
@@ -122,7 +121,7 @@ func TestEveryCommandIsShown(t *testing.T) {
 	}
 }
 
-// checkNamed looks for a test in its file, and there for the name of the command.
+// checkNamed checks that a file contains a test and that the test contains the name of the command.
 func checkNamed(t *testing.T, path, where string) {
 	t.Helper()
 	file, test, _ := strings.Cut(where, " ")

@@ -69,10 +69,10 @@ const simulateExamples = `  celsius simulate cluster.yaml jobs/
     -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
 
-// asked is what is asked after the last cycle, in place of a report.
+// asked contains the questions to answer after the last cycle, instead of a report.
 type asked struct{ explain, whatIf string }
 
-// simulation is what the flags of simulate say.
+// simulation contains the flags of simulate.
 type simulation struct {
 	policy     string
 	cycles     int
@@ -89,8 +89,8 @@ type simulation struct {
 	update   bool
 	verify   bool
 	obeySim  bool
-	unproven []string // what was found by verify
-	spool    *os.File // the text of the cycles of the last run; nil: memory holds it
+	unproven []string // the violations that --verify found
+	spool    *os.File // the text of the last run's cycles; nil: it is in memory
 }
 
 func newSimulateCommand() *cobra.Command {
@@ -189,7 +189,8 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 	return s.proven()
 }
 
-// decide is who decides; nil: as ever. With --verify each plan is checked, and what is found told of where.
+// decide returns the function that decides, or nil for the default. With --verify it checks each plan, and records violations with the
+// prefix where.
 func (s *simulation) decide(where string) engine.DecideFunc {
 	if !s.verify {
 		return nil
@@ -201,7 +202,7 @@ func (s *simulation) decide(where string) engine.DecideFunc {
 	})
 }
 
-// world is what the flags say of the world that is simulated from now on; what --verify finds there is told of where.
+// world returns the options of the simulated world. Violations that --verify finds get the prefix where.
 func (s *simulation) world(now time.Time, where string) sim.Options {
 	return sim.Options{
 		Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(where), Volumes: volume.New,
@@ -209,7 +210,7 @@ func (s *simulation) world(now time.Time, where string) sim.Options {
 	}
 }
 
-// proven is an error where something was found by --verify.
+// proven returns an error if --verify found a violation.
 func (s *simulation) proven() error {
 	if len(s.unproven) == 0 {
 		return nil
@@ -247,8 +248,8 @@ func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.
 	return report, chosen, err
 }
 
-// recorder returns what records the cycles of a run. The text of many cycles is in a temporary file, if one can be created, because it can
-// be larger than the memory of the machine.
+// recorder returns what records the cycles of a run. The text of many cycles can be larger than the memory of the machine. So recorder
+// stores it in a temporary file, if one can be created.
 func (s *simulation) recorder() (sim.Recorder, error) {
 	s.dropSpool()
 	if s.explain != "" || s.whatIf != "" {
@@ -273,7 +274,7 @@ func (s *simulation) dropSpool() {
 	}
 }
 
-// span is how long the run is that the flags ask for.
+// span returns the length of the run that the flags request.
 func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, error) {
 	o := sim.RunOptions{Cycles: s.cycles, Every: s.every}
 	if s.until != "" && !c.Flags().Changed("cycles") {
@@ -293,8 +294,7 @@ func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, erro
 	return o, nil
 }
 
-// vet passes warnings on, and ends with an error where there is a mistake, or with
-// --strict a warning.
+// vet prints warnings. It returns an error if there is a mistake or, with --strict, a warning.
 func (s *simulation) vet(errs io.Writer, issues source.Issues) error {
 	if issues.Err() != nil || s.strict && len(issues) > 0 {
 		return exitError{exitMistakes, issues}
@@ -303,7 +303,7 @@ func (s *simulation) vet(errs io.Writer, issues source.Issues) error {
 	return nil
 }
 
-// print writes the report, or an explanation, to where it is wanted.
+// print writes the report, or an explanation, to the requested output.
 func (s *simulation) print(out io.Writer, report *sim.Report, chosen choose.Chosen) error {
 	text, err := s.text(report, chosen)
 	if err != nil {
@@ -331,7 +331,7 @@ func (s *simulation) write(out io.Writer, text string, report *sim.Report) error
 	return err
 }
 
-// text is the answer to a question, or what stands before the report.
+// text returns the answer to a question, or the text before the report.
 func (s *simulation) text(report *sim.Report, chosen choose.Chosen) (string, error) {
 	switch {
 	case s.explain != "":
@@ -348,8 +348,8 @@ func (s *simulation) text(report *sim.Report, chosen choose.Chosen) (string, err
 	return "", nil
 }
 
-// choose finds the policy that --policy means: one among the files by its name, the embedded default, or a file; without the flag as
-// choose.Policy does.
+// choose returns the policy that --policy names: one among the files by its name, the embedded default, or a file. Without the flag,
+// choose.Policy chooses.
 func (s *simulation) choose(policies []manifest.Uncompiled) (choose.Chosen, source.Issues, error) {
 	named, issues, err := s.named(policies)
 	if err != nil || issues.Err() != nil {
@@ -362,7 +362,7 @@ func (s *simulation) choose(policies []manifest.Uncompiled) (choose.Chosen, sour
 	return chosen, append(issues, more...), nil
 }
 
-// named is what --policy names; nil: there is no such flag.
+// named returns the policy that --policy names, or nil without the flag.
 func (s *simulation) named(policies []manifest.Uncompiled) (*manifest.Uncompiled, source.Issues, error) {
 	i := slices.IndexFunc(policies, func(p manifest.Uncompiled) bool { return p.Name == s.policy })
 	switch {
@@ -397,7 +397,7 @@ func names(policies []manifest.Uncompiled) []string {
 	return out
 }
 
-// scenarios runs scenarios one after the other and prints what differs.
+// scenarios runs several scenarios and prints the differences.
 func (s *simulation) scenarios(c *cobra.Command, files []string) error {
 	failed, differ := 0, 0
 	for _, file := range files {

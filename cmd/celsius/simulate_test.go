@@ -32,7 +32,7 @@ spec:
     tables: [{name: predicates}]
 `
 
-// files writes files into a folder of their own and gives its path.
+// files writes files into a new folder and returns its path.
 func files(t *testing.T, texts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestSimulateExitCodes(t *testing.T) {
 		name     string
 		args     string
 		code     int
-		out, err string // what the two streams must hold
+		out, err string // what the two streams must contain
 	}{
 		{"pods that wait are no failure", "simulate world.yaml", exitOK, "wait      default/waits", ""},
 		{"json", "simulate -o json world.yaml", exitOK, `"policy": "default"`, ""},
@@ -180,8 +180,8 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
-// TestVerify shows that --verify lists evictions that do not hold, after the report: by a row of the policy
-// one goes as there are others, which go then.
+// TestVerify checks that --verify lists evictions that break a rule, after the report. A row of the policy allows to evict a pod because
+// other pods still run. At the end of the action, these others are evicted, too.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	policy := `apiVersion: scheduling.celsius.dev/v1alpha1
@@ -245,7 +245,7 @@ jobs:
 	}
 }
 
-// TestSimulateAsThePage: of the same files the command and the page choose the same policies, and so decide the same.
+// TestSimulateAsThePage checks that the command and the page choose the same policies from the same files. So their decisions are equal.
 func TestSimulateAsThePage(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const world = `apiVersion: sim.celsius.dev/v1alpha1
@@ -309,8 +309,8 @@ spec:
 	}
 }
 
-// clusterWithMistakes is a cluster in which one pod cannot be read, one is on a node that does not exist, and a Job names a PriorityClass
-// that the file does not hold.
+// clusterWithMistakes is a cluster with three mistakes. One pod cannot be read. One pod is on a node that does not exist. A Job names a
+// PriorityClass that the file does not contain.
 const clusterWithMistakes = `apiVersion: v1
 kind: List
 items:
@@ -338,8 +338,8 @@ items:
     tasks: [{name: w, replicas: 1, template: {spec: {priorityClassName: urgent, containers: [{name: c}]}}}]
 `
 
-// TestSimulateWarnsOfObjectsOfClusters shows that mistakes in objects of a cluster are warnings that name the object and the reason, and
-// that they are mistakes in objects that a user wrote.
+// TestSimulateWarnsOfObjectsOfClusters checks mistakes in objects. For objects of a cluster, they are warnings that name the object and the
+// reason. For objects that a user wrote, they are errors.
 func TestSimulateWarnsOfObjectsOfClusters(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{
@@ -380,7 +380,8 @@ func TestSimulateWarnsOfObjectsOfClusters(t *testing.T) {
 	}
 }
 
-// Warnings name objects of users: what a name contains does not reach the terminal as a command.
+// TestMessagesEscapeCommandsToTheTerminal checks warnings that name objects of users. Control characters in a name must not reach the
+// terminal.
 func TestMessagesEscapeCommandsToTheTerminal(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"snapshot.yaml": "apiVersion: v1\nkind: List\nitems:\n" +
@@ -393,8 +394,8 @@ func TestMessagesEscapeCommandsToTheTerminal(t *testing.T) {
 	}
 }
 
-// TestExplainSelects explains objects of several kinds with one name. KIND/NAME selects one of them, also if a namespace has the name of a
-// kind.
+// TestExplainSelects explains objects of several kinds that have the same name. KIND/NAME selects one of them, even if a namespace has the
+// name of a kind.
 func TestExplainSelects(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"world.yaml": `apiVersion: sim.celsius.dev/v1alpha1
@@ -437,7 +438,7 @@ jobs:
 	}
 }
 
-// TestSimulateSpool checks that a long run leaves no temporary file, and that it needs none.
+// TestSimulateSpool checks that a long run leaves no temporary file and works without one.
 func TestSimulateSpool(t *testing.T) {
 	t.Chdir(files(t, map[string]string{
 		"world.yaml": "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n, cpu: 1}]\njobs:\n" +

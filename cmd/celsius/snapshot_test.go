@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// snapshotFiles are a cluster in the objects of which it is made.
+// snapshotFiles returns the files with the objects of a cluster.
 func snapshotFiles() []string {
 	return []string{
 		"../../samples/cluster/nodes.yaml", "../../samples/queues/queues.yaml", "../../samples/jobs/train.yaml", "../../samples/jobs/sweep.yaml",
@@ -29,8 +29,8 @@ func snapshotFiles() []string {
 	}
 }
 
-// TestSnapshotDecides has the same decided of what a snapshot keeps of a cluster as of all of it, and, but for the names, of what is left
-// of that without names.
+// TestSnapshotDecides checks that a snapshot leads to the same decisions as the complete cluster. An anonymous snapshot leads to the same
+// decisions with other names.
 func TestSnapshotDecides(t *testing.T) {
 	objects, texts := readAll(t)
 	whole := decidedOf(t, texts...)
@@ -47,7 +47,7 @@ func TestSnapshotDecides(t *testing.T) {
 	if len(got) != len(whole) || len(got) < 5 {
 		t.Fatalf("without names it is decided\n%s\nwant as many as\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
 	}
-	for _, of := range []int{0, 1} { // pods, and nodes, in the order of what they stand for
+	for _, of := range []int{0, 1} { // pods, and nodes, in the order of their names
 		if a, b := ranks(got, of), ranks(whole, of); !slices.Equal(a, b) {
 			t.Errorf("without names it is decided\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(whole, "\n"))
 		}
@@ -64,8 +64,8 @@ func TestSnapshotDecides(t *testing.T) {
 	}
 }
 
-// TestSnapshotKeepsWhyContainersWait shows that a simulation of a snapshot names the image that a dependency cannot pull, and that nothing
-// else of the statuses of containers is kept.
+// TestSnapshotKeepsWhyContainersWait checks that a simulation of a snapshot names the image that a dependency cannot pull. The snapshot
+// keeps nothing else of the statuses of containers.
 func TestSnapshotKeepsWhyContainersWait(t *testing.T) {
 	o := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(`{apiVersion: v1, kind: Pod, metadata: {name: p}, status: {phase: Pending,
@@ -83,7 +83,7 @@ func TestSnapshotKeepsWhyContainersWait(t *testing.T) {
 	}
 }
 
-// readAll reads the files: as objects, and as they are.
+// readAll reads the files. It returns the objects and the original texts.
 func readAll(t *testing.T) (objects []*unstructured.Unstructured, texts [][]byte) {
 	t.Helper()
 	for _, name := range snapshotFiles() {
@@ -105,7 +105,7 @@ func readAll(t *testing.T) (objects []*unstructured.Unstructured, texts [][]byte
 	return objects, texts
 }
 
-// written are objects as a snapshot has them.
+// written returns objects in the form of a snapshot.
 func written(t *testing.T, objects []*unstructured.Unstructured) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -119,7 +119,7 @@ func written(t *testing.T, objects []*unstructured.Unstructured) []byte {
 	return out.Bytes()
 }
 
-// decidedOf is what a cycle decides of files: each binding, as pod and node.
+// decidedOf returns the decisions of one cycle about files: each binding, as pod and node.
 func decidedOf(t *testing.T, files ...[]byte) []string {
 	t.Helper()
 	p, issues := policy.Default()
@@ -156,7 +156,7 @@ func bindsOf(plan *model.Plan) (out []string) {
 	return out
 }
 
-// ranks are the places of words of lines among all of them, in their order.
+// ranks returns the rank of one word of each line among these words of all lines, in alphabetical order.
 func ranks(lines []string, word int) []int {
 	words := make([]string, len(lines))
 	for i, line := range lines {

@@ -56,7 +56,7 @@ func checkMachines(out io.Writer, in io.Reader, args []string) error {
 	return tellChecked(out, issues, lines)
 }
 
-// readMachines gives the machines of a file or folder, those that ship by their name; of a folder only its own.
+// readMachines returns the machines of a file or folder, or a built-in one by its name. Of a folder it returns only the folder's machines.
 func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, source.Issues) {
 	one := func(m *statemachines.Machine, issues source.Issues) ([]*statemachines.Machine, source.Issues) {
 		if m == nil {

@@ -28,7 +28,7 @@ func TestStateMachine(t *testing.T) {
 		name     string
 		args     []string
 		code     int
-		out, err string // what the two streams must hold
+		out, err string // what the two streams must contain
 	}{
 		{"what ships", []string{"check", "job", "queue"}, exitOK, `statemachines/queue.yaml: state machine "queue" is right: 4 phases`, ""},
 		{"a file", []string{"check", filepath.Join(right, "mine.yaml")}, exitOK, `state machine "queue" is right: 2 phases`, ""},

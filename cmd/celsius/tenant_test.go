@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// runningPods is a cluster whose only node is full of pods of a tenant, each with these annotations.
+// runningPods returns a cluster with one node that is full of a tenant's pods. Each pod has these annotations.
 func runningPods(annotations string) string {
 	var out strings.Builder
 	out.WriteString(`apiVersion: v1
@@ -76,7 +76,7 @@ func TestSimAnnotationsOfACluster(t *testing.T) {
 	}
 }
 
-// TestRunningPodsOfNoQueue checks the warning about running pods of a PodGroup, or of a queue, that is not there.
+// TestRunningPodsOfNoQueue checks the warning about running pods whose PodGroup or queue does not exist.
 func TestRunningPodsOfNoQueue(t *testing.T) {
 	t.Parallel()
 	for annotation, want := range map[string]string{

@@ -45,7 +45,7 @@ const traceExamples = `  celsius simulate trace openb --trace DIR --verify
   celsius simulate trace openb --trace DIR --policy mine.yaml \
     --policy fgd.yaml --workload default --mix multi=50 --mix cpu=25`
 
-// verifiedPolicies are replayed where --policy names none, read from where the command runs.
+// verifiedPolicies returns the policies that are replayed without --policy. Paths are relative to the working directory.
 func verifiedPolicies() []string {
 	var out []string
 	for _, name := range []string{"random", "dotprod", "gpuclustering", "gpupacking", "bestfit", "fgd", "celsius"} {
@@ -65,7 +65,7 @@ func newTraceCommand() *cobra.Command {
 	return c
 }
 
-// openbRun is what the flags of simulate trace openb say.
+// openbRun contains the flags of simulate trace openb.
 type openbRun struct {
 	dir       string
 	policies  []string
@@ -136,7 +136,7 @@ func (r *openbRun) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	// Runs leave much behind that is soon of no use; there is memory for it.
+	// Runs leave much garbage. Enough memory is available for it.
 	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
 	results, err := openb.RunAll(traces, policies, seeds)
 	if err != nil {
@@ -178,7 +178,7 @@ func parseMixes(texts []string) ([]openb.Mix, error) {
 	return out, nil
 }
 
-// traces reads the cluster with each workload, or with each mix of each.
+// traces reads the cluster with each workload, or with each mix of each workload.
 func (r *openbRun) traces(mixes []openb.Mix) ([]*openb.Trace, error) {
 	names := r.workloads
 	if len(names) == 0 {
@@ -213,7 +213,7 @@ func (r *openbRun) traces(mixes []openb.Mix) ([]*openb.Trace, error) {
 	return out, nil
 }
 
-// heuristics reads the policies, and refuses one that --verify could not compare.
+// heuristics reads the policies, and rejects a policy that --verify cannot compare.
 func (r *openbRun) heuristics() ([]*openb.Heuristic, error) {
 	files := r.policies
 	if len(files) == 0 {
@@ -239,7 +239,7 @@ func (r *openbRun) heuristics() ([]*openb.Heuristic, error) {
 	return out, errors.Join(failures...)
 }
 
-// write writes the files that were asked for.
+// write writes the requested files.
 func (r *openbRun) write(results []*openb.Result, summaries []*openb.Summary) error {
 	for _, f := range []struct {
 		path  string
@@ -262,13 +262,13 @@ func (r *openbRun) write(results []*openb.Result, summaries []*openb.Summary) er
 	return nil
 }
 
-// garbagePercent is how much of what is in use may be garbage before it is collected.
+// garbagePercent is the amount of garbage relative to live memory before a collection, in percent.
 const garbagePercent = 400
 
-// mostSeeds bounds a range that was mistyped.
+// mostSeeds limits a mistyped range.
 const mostSeeds = 1000
 
-// parseSeeds reads numbers and ranges: "42-51", "1,5,7-9".
+// parseSeeds parses numbers and ranges: "42-51", "1,5,7-9".
 func parseSeeds(text string) ([]int64, error) {
 	var out []int64
 	for part := range strings.SplitSeq(text, ",") {
@@ -289,7 +289,7 @@ func parseSeeds(text string) ([]int64, error) {
 	return out, nil
 }
 
-// skipped says that what the command works on is not there, which is never taken for success.
+// skipped reports that the input of a command is missing. This is never treated as success.
 func skipped(out io.Writer, path string) error {
 	_, err := fmt.Fprintf(out, "SKIPPED: no corpus at %s\n", path)
 	return exitError{exitSkipped, err}

@@ -54,7 +54,7 @@ func newTryCommand() *cobra.Command {
 	return c
 }
 
-// serveTry serves until the context ends.
+// serveTry serves the page until the context ends.
 func serveTry(ctx context.Context, c *cobra.Command, folder fs.FS, listen string) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {

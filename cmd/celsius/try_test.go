@@ -22,13 +22,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/try"
 )
 
-// trialNow is when examples begin that do not say when.
+// trialNow is the start time of examples that do not state one.
 const trialNow = "2026-03-02T10:00:00Z"
 
-// quickly is the quality of compression for tests. With site.Best the program is 15 % smaller, which takes ten times as long.
+// quickly is the compression quality for tests. With site.Best, the program is 15 % smaller, but the compression takes ten times as long.
 const quickly = 9
 
-// mostCompressed is how large the program may be with this quality. A browser loads at most 6 MB of the published page.
+// mostCompressed is the largest allowed size of the program with this quality. A browser loads at most 6 MB of the published page.
 const mostCompressed = 7_050_000
 
 func examples(t *testing.T) []site.Example {
@@ -40,7 +40,7 @@ func examples(t *testing.T) []site.Example {
 	return out
 }
 
-// questionOf is what the page asks of an example.
+// questionOf returns the question that the page asks about an example.
 func questionOf(e site.Example) try.Question {
 	q := try.Question{Policy: e.Policy, World: e.World, Cycles: e.Cycles, Until: e.Until, Now: e.Now}
 	if q.Now == "" {
@@ -49,8 +49,8 @@ func questionOf(e site.Example) try.Question {
 	return q
 }
 
-// TestTryExamples asks what the page asks of every example, and compares the answers with what celsius simulate prints, and with what the
-// documents show.
+// TestTryExamples asks the question of the page for every example. It compares the answers with the output of celsius simulate, and with
+// the documents.
 func TestTryExamples(t *testing.T) {
 	shown, scenarios := 0, 0
 	all := examples(t)
@@ -63,7 +63,7 @@ func TestTryExamples(t *testing.T) {
 			}
 			if a.Scenario {
 				scenarios++
-				return // it holds what it must print
+				return // the scenario itself contains the expected output
 			}
 			t.Chdir(t.TempDir())
 			args := argumentsOf(t, &q)
@@ -78,7 +78,7 @@ func TestTryExamples(t *testing.T) {
 			}
 			shown++
 			want, got := e.Shown, a.Plan
-			if strings.HasPrefix(want, "policy ") { // the first line names the policy and its file, which is another here
+			if strings.HasPrefix(want, "policy ") { // the first line names the policy and its file, which differs here
 				_, want, _ = strings.Cut(want, "\n")
 				_, got, _ = strings.Cut(got, "\n")
 			}
@@ -92,7 +92,7 @@ func TestTryExamples(t *testing.T) {
 	}
 }
 
-// argumentsOf are those with which celsius simulate is asked the same, of files in the present folder.
+// argumentsOf returns the arguments of celsius simulate for the same question, with files in the working directory.
 func argumentsOf(t *testing.T, q *try.Question) []string {
 	t.Helper()
 	args := []string{"simulate", "--now", q.Now}
@@ -123,7 +123,7 @@ func simulated(t *testing.T, args []string) string {
 	return out.String()
 }
 
-// tryFolder is the page's folder. It is kept between runs, because compressing what did not change takes minutes for nothing.
+// tryFolder returns the folder of the page. It stays between runs, because it would take minutes to compress an unchanged program again.
 func tryFolder(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -145,7 +145,7 @@ func tryFolder(t *testing.T) string {
 	return dir
 }
 
-// TestTryPage loads the page in a browser, edits a policy, makes a mistake, and asks the program some of the examples.
+// TestTryPage loads the page in a browser, edits a policy, makes a mistake, and runs some of the examples.
 func TestTryPage(t *testing.T) {
 	t.Parallel()
 	found := browserPath(t)
@@ -171,7 +171,7 @@ func TestTryPage(t *testing.T) {
 	t.Run("width and themes", func(t *testing.T) { tryFits(look{t, l.ctx}) })
 }
 
-// linkInTab opens a link, and one that was cut off, where the page is open.
+// linkInTab opens a link in a tab that already shows the page. Then it opens a link that is cut off.
 func linkInTab(l look) {
 	hash := l.text(`location.hash`)
 	l.write("world", strings.Replace(trialWorld, "small", "other", 1))
@@ -184,7 +184,7 @@ func linkInTab(l look) {
 	l.want(`document.querySelector("#world").value`, trialWorld)
 }
 
-// noNumbers asks for cycles that are not run, and then for some that are.
+// noNumbers enters invalid numbers of cycles, and then a valid one.
 func noNumbers(l look) {
 	const issues = `document.querySelector("#issues").textContent`
 	for number, want := range map[string]string{
@@ -199,13 +199,13 @@ func noNumbers(l look) {
 	}
 	l.write("cycles", "2")
 	l.answered("done")
-	// What the page does not ask is answered in the same form.
+	// The program also answers questions that the page never asks. The answer has the same form.
 	if got := l.askedInWorker(`{ cycles: 1.5 }`); got.Issues == nil || !strings.Contains(got.Error, "cycles") {
 		l.t.Errorf("to 1.5 cycles the program says %+v", got)
 	}
 }
 
-// breaks has the program be asked what the worker cannot ask it, and then what it can.
+// breaks makes the page send a question that the worker cannot send to the program. Then it sends a correct question.
 func breaks(l look) {
 	l.do(script(`{
 		const whole = Worker.prototype.postMessage;
@@ -222,7 +222,7 @@ func breaks(l look) {
 	l.answered("done")
 }
 
-// awaits waits until a text is what is wanted.
+// awaits waits until a text has the wanted value.
 func (l look) awaits(js, want string) {
 	l.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && l.text(js) != want; time.Sleep(50 * time.Millisecond) {
@@ -230,7 +230,7 @@ func (l look) awaits(js, want string) {
 	l.want(js, want)
 }
 
-// answered waits until the page has its answer.
+// answered waits until the page shows its answer.
 func (l look) answered(state string) {
 	l.t.Helper()
 	got := ""
@@ -246,7 +246,7 @@ func (l look) answered(state string) {
 	l.t.Fatalf("the page says %q, want %q: %s", got, state, l.text(`document.querySelector("main").innerText`))
 }
 
-// write puts text into a field as typing does.
+// write enters text into a field as if a user typed it.
 func (l look) write(field, text string) {
 	l.t.Helper()
 	quoted, err := json.Marshal(text)
@@ -321,7 +321,7 @@ func mistakeHasPlace(l look) {
 	}
 }
 
-// sameInBrowser asks the program in the browser what the same code says here.
+// sameInBrowser compares the answers of the program in the browser with the answers of the same code here.
 func sameInBrowser(l look, all []site.Example) {
 	asked, groups := 0, map[string]int{}
 	for _, e := range all {
@@ -341,7 +341,7 @@ func sameInBrowser(l look, all []site.Example) {
 	l.t.Logf("%d examples were asked in the browser", asked)
 }
 
-// askedInWorker is what the program says to a question, in JavaScript, asked in a worker of its own.
+// askedInWorker returns the program's answer to a question. The question is JavaScript, and a separate worker asks it.
 func (l look) askedInWorker(question string) (answer try.Answer) {
 	l.t.Helper()
 	value, err := chromedp.Run(l.ctx, chromedp.Evaluate[string](`(async () => {
@@ -401,7 +401,8 @@ func linkHolds(l look) {
 	}
 }
 
-// tryFits measures the page on a phone and on a desk, light and dark. With PAGE_SHOTS it leaves pictures in that folder.
+// tryFits measures the page at the width of a phone and of a desktop, in both themes. If PAGE_SHOTS is set, it writes pictures to that
+// folder.
 func tryFits(l look) {
 	for _, width := range []int64{360, 1280} {
 		for _, theme := range []string{"light", "dark"} {
@@ -424,7 +425,7 @@ func tryFits(l look) {
 	}
 }
 
-// TestTryFolderIsNamed: a folder that is named and does not hold the page is told of, and what would make it.
+// TestTryFolderIsNamed checks the message about a given folder that does not contain the page. The message also tells how to make the page.
 func TestTryFolderIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{"try", "--dir", dir}, {"dashboard", "--try", dir}} {
@@ -436,7 +437,7 @@ func TestTryFolderIsNamed(t *testing.T) {
 	}
 }
 
-// TestTryProgramIsCompressed asks for the program as browsers do, and as what takes no compressed answer.
+// TestTryProgramIsCompressed requests the program like a browser, and like a client that accepts no compressed answer.
 func TestTryProgramIsCompressed(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"celsius.wasm.br": "B", "celsius.wasm.gz": "G", "index.html": "<p>page"})
@@ -461,7 +462,7 @@ func TestTryProgramIsCompressed(t *testing.T) {
 	}
 }
 
-// TestTryCommand serves a folder until its user ends it.
+// TestTryCommand serves a folder until the user stops the command.
 func TestTryCommand(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"index.html": "<p>page"})
@@ -476,7 +477,7 @@ func TestTryCommand(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		err := with(newRootCommand(), []string{"try", "--dir", dir, "--listen", "127.0.0.1:0"}, nil, write, write).ExecuteContext(ctx)
-		_ = write.Close() // so that nobody waits for a line that does not come
+		_ = write.Close() // so that nobody waits for a line that never comes
 		done <- err
 	}()
 	said, err := bufio.NewReader(read).ReadString('\n')

@@ -18,11 +18,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim"
 )
 
-// settled is how long files must rest before they are read again: an editor that saves makes several events.
+// settled is how long files must stay unchanged before they are read again, because an editor causes several events when it saves a file.
 const settled = 100 * time.Millisecond
 
-// watch simulates, and again whenever a file changes, until it is interrupted. After the
-// first time it prints what changed. Mistakes are printed, and the last report that had none is what the next is compared with.
+// watch simulates once, and again whenever a file changes, until it is interrupted. After the first run it prints only changes. It prints
+// mistakes. The next report is compared with the last report without mistakes.
 func (s *simulation) watch(c *cobra.Command, args []string, now time.Time) error {
 	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -30,10 +30,10 @@ func (s *simulation) watch(c *cobra.Command, args []string, now time.Time) error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = w.Close() }() // the program ends with it
+	defer func() { _ = w.Close() }() // it ends with the program
 	last := s.again(c, args, now, nil)
 	say(c.ErrOrStderr(), "watching %s; Ctrl-C ends it\n", strings.Join(args, ", "))
-	var rest <-chan time.Time // nil while nothing has changed
+	var rest <-chan time.Time // nil if nothing has changed
 	changed := map[string]bool{}
 	for {
 		select {
@@ -62,7 +62,7 @@ func (s *simulation) watch(c *cobra.Command, args []string, now time.Time) error
 	}
 }
 
-// again runs once. It gives the report, or the last one where there are mistakes.
+// again runs the simulation once. It returns the report, or the last one if there are mistakes.
 func (s *simulation) again(c *cobra.Command, args []string, now time.Time, last *sim.Report) *sim.Report {
 	report, chosen, err := s.once(c, args, now)
 	if err != nil {
@@ -84,15 +84,15 @@ func (s *simulation) again(c *cobra.Command, args []string, now time.Time, last 
 	return report
 }
 
-// watcher tells of changes of files.
+// watcher reports changes of files.
 type watcher struct {
 	*fsnotify.Watcher
-	files   []string // absolute, as the others
+	files   []string // absolute paths, as are the others
 	folders []string
 	not     string // a file that the program itself writes
 }
 
-// newWatcher watches files and folders. It is the folder of a file that is watched: an editor may put another file in its place.
+// newWatcher watches files and folders. For a file it watches the folder, because an editor may replace the file.
 func newWatcher(args []string, s *simulation) (*watcher, error) {
 	n, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -119,7 +119,7 @@ func newWatcher(args []string, s *simulation) (*watcher, error) {
 	return w, w.follow()
 }
 
-// follow watches what folders there are; those that are watched stay so.
+// follow watches all existing folders. Folders that are already watched stay watched.
 func (w *watcher) follow() error {
 	var all error
 	for _, f := range w.files {
@@ -139,7 +139,7 @@ func (w *watcher) follow() error {
 	return nil
 }
 
-// meant says whether an event is of something that the simulation reads.
+// meant reports whether an event concerns a file that the simulation reads.
 func (w *watcher) meant(e fsnotify.Event) bool {
 	if e.Op == fsnotify.Chmod || e.Name == w.not {
 		return false
@@ -149,7 +149,7 @@ func (w *watcher) meant(e fsnotify.Event) bool {
 	}
 	return slices.ContainsFunc(w.folders, func(f string) bool {
 		switch strings.ToLower(filepath.Ext(e.Name)) {
-		case ".yaml", ".yml", ".json", "": // one without an ending may be a folder
+		case ".yaml", ".yml", ".json", "": // a name without an extension may be a folder
 			return strings.HasPrefix(e.Name, f+string(filepath.Separator))
 		}
 		return false

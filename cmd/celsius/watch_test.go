@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readUntil gives the lines up to one that holds a text.
+// readUntil returns the lines up to the first line that contains a text.
 func readUntil(t *testing.T, lines *bufio.Scanner, text string) string {
 	t.Helper()
 	var got strings.Builder
@@ -25,8 +25,8 @@ func readUntil(t *testing.T, lines *bufio.Scanner, text string) string {
 	return ""
 }
 
-// TestWatch changes a file under a running simulation: what is decided otherwise is printed, a mistake is
-// told and survived, a new file in a folder is seen, and the page is written anew.
+// TestWatch changes a file while a simulation runs with --watch. The simulation must print changed decisions. It must report a mistake and
+// continue. It must see a new file in a folder, and write the page again.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"world.yaml": world})
@@ -41,7 +41,7 @@ func TestWatch(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		err := root.ExecuteContext(ctx)
-		_ = write.Close() // so that nobody waits for a line that does not come
+		_ = write.Close() // so that nobody waits for a line that never comes
 		done <- err
 	}()
 	lines := bufio.NewScanner(read)

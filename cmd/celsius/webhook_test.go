@@ -9,7 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// TestLimitsOfJobs: the help of webhook names every limit, and admission and controllers agree on what ships.
+// TestLimitsOfJobs checks that the help of webhook names every limit. The shipped limits of admission and of the controllers must be the
+// same.
 func TestLimitsOfJobs(t *testing.T) {
 	table, issues := webhook.JobTable()
 	if table == nil {

@@ -13,8 +13,8 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// BenchmarkAdmission has 32 clients ask for 500 Jobs that leave open what the webhooks fill in, of a scheduler that they serve and of one
-// that they do not, whose Jobs the API server does not send them. Nothing else is at work; the webhooks are in the same process.
+// BenchmarkAdmission lets 32 clients create 500 Jobs that need the defaults of the webhooks. It uses a scheduler that the webhooks serve,
+// and one whose Jobs the API server does not send to them. Nothing else runs; the webhooks are in the same process.
 func BenchmarkAdmission(b *testing.B) {
 	const jobs, clients = 500, 32
 	w := newWorld(b)
@@ -52,7 +52,7 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// plainJob says no more than it must.
+// plainJob returns a Job with only the required fields.
 func plainJob(namespace, name, scheduler, queue string) *batchv1alpha1.Job {
 	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	job.Spec.SchedulerName, job.Spec.Queue = scheduler, queue

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// runBench is a bench.Run: a control plane with data of its own, and the controllers.
+// runBench is a bench.Run. It starts a control plane with its own data, and the controllers.
 func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
 	measure func(context.Context, *bench.Cluster) error,
 ) (err error) {
@@ -57,7 +57,7 @@ func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
 	return nil
 }
 
-// furnishBench makes the nodes, and starts the controllers, unless the setup is bare.
+// furnishBench creates the nodes, and starts the controllers unless the setup is bare.
 func (c *controlPlane) furnishBench(ctx context.Context, setup bench.Setup) ([]string, error) {
 	client, err := kubernetes.NewForConfig(c.clientConfig("bench"))
 	if err != nil {

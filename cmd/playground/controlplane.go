@@ -24,12 +24,11 @@ import (
 	controllermanageroptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// startWithin is how long the control plane may take until it answers: seconds, where nobody
-// else wants the processor.
+// startWithin is how long the control plane may take to start. It takes only seconds if no other program uses the processor.
 const startWithin = 3 * time.Minute
 
-// kubeControllers are the controllers of kube-controller-manager that run. The one of node
-// lifecycles is not among them: nodes are Ready because KWOK says so once.
+// kubeControllers are the controllers of kube-controller-manager that run. The node lifecycle controller does not run: KWOK sets nodes to
+// Ready once.
 var kubeControllers = []string{
 	"clusterrole-aggregation-controller", "deployment-controller", "disruption-controller", "ephemeral-volume-controller",
 	"garbage-collector-controller", "job-controller",
@@ -39,27 +38,26 @@ var kubeControllers = []string{
 	"statefulset-controller",
 }
 
-// controlPlaneOptions say where the control plane keeps its data, and where it listens.
+// controlPlaneOptions define where the control plane stores its data and where it listens.
 type controlPlaneOptions struct {
-	dir      string       // holds everything that a second start needs
+	dir      string       // contains everything that a second start needs
 	listener net.Listener // of the API server
 	log      io.Writer
-	audit    string // file to which each request is written; "": none
+	audit    string // file to which each request is written; "": no file
 }
 
-// controlPlane is Kubernetes in this process: etcd, kube-apiserver, kube-controller-manager
-// and KWOK. Feature gates and metrics of these are global, so there is one of it in a
-// process, and once stopped it is not started again.
+// controlPlane is Kubernetes in this process: etcd, kube-apiserver, kube-controller-manager and KWOK. Their feature gates and metrics are
+// global. Therefore a process can have only one control plane, and cannot start it again after a stop.
 type controlPlane struct {
 	parts      *parts
 	identity   *identity
-	kubeconfig string // its file
+	kubeconfig string // its path
 	config     *rest.Config
-	index      func() uint64 // how much etcd has been given to write so far
+	index      func() uint64 // number of writes to etcd so far
 }
 
-// startControlPlane returns when the API server is ready, our CRDs are served and the
-// controllers run. What failed to start is stopped again.
+// startControlPlane returns when the API server is ready, our CRDs are served and the controllers run. After an error it stops everything
+// that it started.
 func startControlPlane(ctx context.Context, o controlPlaneOptions) (_ *controlPlane, err error) {
 	c := &controlPlane{parts: newParts(), kubeconfig: filepath.Join(o.dir, "kubeconfig")}
 	failInstead(c.parts.fail)
@@ -85,8 +83,7 @@ func startControlPlane(ctx context.Context, o controlPlaneOptions) (_ *controlPl
 	if err := c.startAPIServer(ctx, o, endpoint); err != nil {
 		return nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
-	// The garbage collector looks for kinds when it starts, and then twice a minute: our
-	// kinds are there first.
+	// The garbage collector looks for kinds at its start, and then twice a minute. Therefore our kinds are created before it.
 	if err := applyManifests(ctx, c.config); err != nil {
 		return nil, err
 	}
@@ -102,14 +99,13 @@ func startControlPlane(ctx context.Context, o controlPlaneOptions) (_ *controlPl
 	})
 }
 
-// startEtcd gives the address of an etcd that holds its data in dir/etcd, and that only this
-// user can reach.
+// startEtcd starts an etcd with its data in dir/etcd, which only this user can reach. It returns the address.
 func (c *controlPlane) startEtcd(ctx context.Context, o controlPlaneOptions) (string, error) {
 	cfg := embed.NewConfig()
 	cfg.Dir = filepath.Join(o.dir, "etcd")
 	cfg.LogLevel = "error"
 	cfg.LogOutputs = []string{filepath.Join(o.dir, "etcd.log")}
-	// The disk is never waited for: a playground need not outlive a loss of power.
+	// etcd does not wait for the disk, because a playground need not survive a power failure.
 	cfg.UnsafeNoFsync = true
 	local := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = local, local
@@ -137,8 +133,7 @@ func (c *controlPlane) startEtcd(ctx context.Context, o controlPlaneOptions) (st
 	}
 }
 
-// auditPolicy has every request written, once, when it was answered: who asked for what, and how it was answered. Of a watch
-// it is when it begins.
+// auditPolicy writes every request once, when it was answered: the user, the request and the answer. For a watch this is when it begins.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -162,7 +157,7 @@ func (c *controlPlane) startAPIServer(ctx context.Context, o controlPlaneOptions
 		"service-account-issuer":           "https://kubernetes.default.svc",
 		"service-account-key-file":         c.identity.path(fileAccountKey),
 		"service-account-signing-key-file": c.identity.path(fileAccountKey),
-		// By these it asks the APIs that others serve, in a user's stead.
+		// The API server uses these to call the APIs of other servers on behalf of a user.
 		"proxy-client-cert-file":             c.identity.path(fileProxy),
 		"proxy-client-key-file":              c.identity.path(fileProxyKey),
 		"requestheader-client-ca-file":       c.identity.path(fileProxyCA),
@@ -170,9 +165,9 @@ func (c *controlPlane) startAPIServer(ctx context.Context, o controlPlaneOptions
 		"requestheader-username-headers":     "X-Remote-User",
 		"requestheader-group-headers":        "X-Remote-Group",
 		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
-		// It taints new nodes until the controller of node lifecycles, which does not run, has seen them.
+		// It taints new nodes until the node lifecycle controller has seen them, and that controller does not run.
 		"disable-admission-plugins": "TaintNodesByCondition",
-		// Who still watches when the playground ends is not waited for.
+		// At the end, the API server does not wait for open watches.
 		"shutdown-send-retry-after": "true",
 	}
 	if o.audit != "" {
@@ -227,7 +222,7 @@ func (c *controlPlane) startControllerManager(ctx context.Context) error {
 	if err := s.ComponentGlobalsRegistry.Set(); err != nil {
 		return fmt.Errorf("feature gates: %w", err)
 	}
-	// What it makes of this context outlives the start: the recorder of events, for one.
+	// Objects that use this context continue after the start, for example the event recorder.
 	cfg, err := s.Config(context.WithoutCancel(ctx), known, disabled, aliases)
 	if err != nil {
 		return fmt.Errorf("options: %w", err)
@@ -238,7 +233,7 @@ func (c *controlPlane) startControllerManager(ctx context.Context) error {
 	return nil
 }
 
-// await asks until there is no error. It gives up when ctx ends or a part fails.
+// await calls ask until it returns no error. It gives up when ctx ends or a part fails.
 func (c *controlPlane) await(ctx context.Context, what string, ask func(context.Context, kubernetes.Interface) error) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -261,7 +256,7 @@ func (c *controlPlane) await(ctx context.Context, what string, ask func(context.
 	}
 }
 
-// parseFlags sets flags of one of Kubernetes' programs by their names on the command line.
+// parseFlags sets flags of a Kubernetes program by their command line names.
 func parseFlags(sets cliflag.NamedFlagSets, values map[string]string) error {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, set := range sets.FlagSets {
@@ -275,7 +270,7 @@ func parseFlags(sets cliflag.NamedFlagSets, values map[string]string) error {
 	return nil
 }
 
-// listen opens the API server's port on this machine; 0 takes a free one.
+// listen opens the API server's port on this machine; 0 selects a free port.
 func listen(port int) (net.Listener, error) {
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err == nil {

@@ -9,8 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeployment shows the control plane at work: a Deployment gets its pods, a binding starts
-// them, and what is deleted is collected.
+// TestDeployment checks the control plane: a Deployment gets its pods, a binding starts them, and deleted objects are garbage-collected.
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +47,7 @@ spec:
 	})
 }
 
-// bind does what a scheduler does.
+// bind binds a pod, as a scheduler does.
 func bind(w *world, pod, node string) {
 	w.t.Helper()
 	binding := &corev1.Binding{
@@ -60,7 +59,7 @@ func bind(w *world, pod, node string) {
 	}
 }
 
-// TestCRDs shows that our kinds are served, with their short names and their schemas.
+// TestCRDs checks that our kinds are served, with their short names and their schemas.
 func TestCRDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

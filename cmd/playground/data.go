@@ -9,18 +9,17 @@ import (
 	"path/filepath"
 )
 
-// dataDir is the folder that holds all that outlives a part of the playground, opened and
-// locked.
+// dataDir is the open and locked folder with everything that outlives the playground.
 type dataDir struct {
 	dir        string
-	temporary  bool // removed at the end
-	fresh      bool // no cluster was in it
+	temporary  bool // it is removed at the end
+	fresh      bool // it contained no cluster
 	kubeconfig string
 	lock       *lock
 	log        *os.File
 }
 
-// openData opens the folder, or a temporary one where none is named.
+// openData opens the folder, or a temporary one if no folder is named.
 func openData(dir string, out io.Writer) (*dataDir, error) {
 	d := &dataDir{dir: dir, temporary: dir == ""}
 	var err error
@@ -51,8 +50,7 @@ func openData(dir string, out io.Writer) (*dataDir, error) {
 	return d, nil
 }
 
-// close gives the folder back. A temporary one is removed, except where something failed and
-// its log may be wanted.
+// close unlocks the folder. It removes a temporary folder, unless an error occurred and the log may be needed.
 func (d *dataDir) close(clean bool) error {
 	if pointer, err := pointerFile(); err == nil {
 		if to, err := os.Readlink(pointer); err == nil && to == d.dir {
@@ -67,13 +65,12 @@ func (d *dataDir) close(clean bool) error {
 	return err
 }
 
-// pointToLog adds to an error where more is to be found.
+// pointToLog adds the path of the log to an error.
 func (d *dataDir) pointToLog(err error) error {
 	return fmt.Errorf("%w\nthe log is %s", err, d.log.Name())
 }
 
-// announce lets `playground kubectl` find the folder. It does without where there is no place
-// to write it to: then kubectl asks for a kubeconfig.
+// announce lets `playground kubectl` find the folder. If it cannot write the link, it does nothing, and kubectl then requires a kubeconfig.
 func (d *dataDir) announce() {
 	pointer, err := pointerFile()
 	if err != nil {
@@ -86,8 +83,8 @@ func (d *dataDir) announce() {
 	_ = os.Symlink(d.dir, pointer)
 }
 
-// pointerFile is the link to the data folder of the playground that was started last. It is
-// in a folder of this user's: whoever writes a kubeconfig decides which programs kubectl runs.
+// pointerFile returns the path of the link to the data folder of the playground that was started last. The link is in a folder of this
+// user, because a kubeconfig decides which programs kubectl runs.
 func pointerFile() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -96,7 +93,7 @@ func pointerFile() (string, error) {
 	return filepath.Join(cache, "celsius-playground", "running"), nil
 }
 
-// runningKubeconfig gives the kubeconfig of the playground that runs.
+// runningKubeconfig returns the kubeconfig of the running playground.
 func runningKubeconfig() (string, error) {
 	pointer, err := pointerFile()
 	if err != nil {

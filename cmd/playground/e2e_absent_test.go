@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// describes waits until kubectl describes an object with all of the words.
+// describes waits until kubectl describe of an object contains all words.
 func (w *world) describes(object string, words ...string) {
 	w.t.Helper()
 	w.Wait("kubectl describe "+object, func() error {
@@ -23,7 +23,8 @@ func (w *world) describes(object string, words ...string) {
 	})
 }
 
-// TestE2EWithoutAScheduler shows in kubectl describe that no scheduler runs, on a Job and on a pod, and that the job starts when one does.
+// TestE2EWithoutAScheduler checks that kubectl describe of a Job and of a pod shows that no scheduler runs, and that the job starts when
+// one runs.
 func TestE2EWithoutAScheduler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +50,7 @@ spec:
 	}
 }
 
-// TestE2EWithoutControllers shows in kubectl describe of a Job that no controllers run.
+// TestE2EWithoutControllers checks that kubectl describe of a Job shows that no controllers run.
 func TestE2EWithoutControllers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

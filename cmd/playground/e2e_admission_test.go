@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// TestE2EAdmissionRules serves the rules of samples/admission for the world's jobs: who may use which queue is what RBAC says.
+// TestE2EAdmissionRules uses the rules of samples/admission for the world's jobs. RBAC decides who may use which queue.
 func TestE2EAdmissionRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -19,7 +19,7 @@ func TestE2EAdmissionRules(t *testing.T) {
 	if rules == nil {
 		t.Fatal(issues.Error())
 	}
-	rules = slices.DeleteFunc(rules, func(r *webhook.Table) bool { return r.Kind != "Job" }) // groups of other worlds are none of ours
+	rules = slices.DeleteFunc(rules, func(r *webhook.Table) bool { return r.Kind != "Job" }) // groups of other worlds are not relevant
 	w.run("webhook", func(ctx context.Context) error {
 		return webhook.Run(ctx, w.Config, webhook.Options{
 			SchedulerNames: []string{w.SchedulerName}, AdmissionRules: rules, Address: "127.0.0.1:0", URLHost: "127.0.0.1",
@@ -30,7 +30,7 @@ func TestE2EAdmissionRules(t *testing.T) {
 		w.queue(name, 1)
 	}
 	w.Apply(strings.ReplaceAll(tenantRights, "verbs: [patch]", "verbs: [use]"))
-	t.Cleanup(func() { // the world clears what is in its namespace
+	t.Cleanup(func() { // the world only deletes objects in its namespace
 		runCommand(t, playgroundCommand(context.Background(), "kubectl", "--kubeconfig", w.Kubeconfig, "delete", "clusterrole/"+w.Name+"-owner",
 			"clusterrolebinding/"+w.Name+"-owner"))
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// TestWhatABoundPodHoldsIsNotItsOwnersToSay: who owns a pod that holds a device cannot make room on it for another, neither by its
-// annotations nor with a scheduler that starts anew.
+// TestWhatABoundPodHoldsIsNotItsOwnersToSay checks that the owner of a pod with a device cannot free a part of it for another pod. Neither
+// changed annotations nor a restart of the scheduler make this possible.
 func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) {
 	w := newWorld(t)
 	w.Kubectl("annotate", "node", w.Nodes(1, "cpu=8")[0], model.NodeGPUsAnnotation+"=1")
@@ -28,7 +28,7 @@ func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) {
 	w.part("scheduler")
 	w.sharing("after", "900")
 	w.sharing("plain", "")
-	w.isBound("plain-0") // the new one is at work
+	w.isBound("plain-0") // the new scheduler works
 	w.isToldToWait("after-0")
 	w.isToldToWait("more-0")
 
@@ -36,8 +36,8 @@ func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) {
 	w.oneIsBound("more-0", "after-0")
 }
 
-// What runs is charged to the queue that it was bound in, also when its owner deletes its PodGroup or makes it anew elsewhere, and by the
-// scheduler that leads next.
+// Running pods are charged to the queue in which they were bound. This also applies if their owner deletes the PodGroup or creates it again
+// in another queue, and for the next leading scheduler.
 func TestAGroupThatIsDeletedLeavesItsPodsInTheirQueue(t *testing.T) {
 	w := newWorld(t)
 	w.Nodes(1, "cpu=8")
@@ -60,13 +60,13 @@ spec: {weight: 1}
 	w.sharing("first", "")
 	w.isBound("first-0")
 
-	w.Kubectl("patch", "podgroup", "first", "--type=merge", "-p", w.Expand(`{"spec":{"queue":"${queue.b}"}}`)) // who may write all PodGroups
+	w.Kubectl("patch", "podgroup", "first", "--type=merge", "-p", w.Expand(`{"spec":{"queue":"${queue.b}"}}`)) // as an administrator
 	w.sharing("moved", "")
 	w.isToldToWait("moved-0")
 	w.Kubectl("delete", "podgroup", "first")
 	w.sharing("second", "")
 	w.isToldToWait("second-0")
-	inB("first") // anew, in another queue
+	inB("first") // created again, in another queue
 	w.sharing("third", "")
 	w.isToldToWait("third-0")
 	w.isToldToWait("second-0")
@@ -74,7 +74,7 @@ spec: {weight: 1}
 	scheduler.Kill()
 	w.part("scheduler")
 	w.sharing("fourth", "")
-	w.isToldToWait("fourth-0") // by the new one
+	w.isToldToWait("fourth-0") // by the new scheduler
 	w.Kubectl("delete", "podgroup", "first")
 	w.sharing("fifth", "")
 	w.isToldToWait("fifth-0") // after the deletion
@@ -84,7 +84,7 @@ spec: {weight: 1}
 	w.oneIsBound("moved-0", "second-0", "third-0", "fourth-0", "fifth-0")
 }
 
-// sharing makes a pod that wants so many thousandths of a device, "" for none.
+// sharing creates a pod that requests the given thousandths of a device; "" means none.
 func (w *world) sharing(name, milli string) {
 	w.t.Helper()
 	share := func(p *corev1.Pod) {
@@ -138,7 +138,7 @@ func (w *world) isToldToWait(name string) {
 	}
 }
 
-// checkGuardOf tries to change what a bound pod is accounted for.
+// checkGuardOf tries to change the accounting of a bound pod.
 func (w *world) checkGuardOf(pod string) {
 	w.t.Helper()
 	for _, try := range []struct{ says, verb, what string }{
@@ -149,7 +149,7 @@ func (w *world) checkGuardOf(pod string) {
 		{"only a binding writes the annotation celsius.dev/bound", "annotate", "celsius.dev/bound-"},
 		{"only a binding writes the annotation celsius.dev/gpus", "annotate", "celsius.dev/gpus=7"},
 		{"only a binding writes the annotation celsius.dev/bound", "status", `{"metadata":{"annotations":{"celsius.dev/bound":null}}}`},
-		{"", "annotate", "scheduling.k8s.io/group-name=elsewhere"}, // which changes nothing
+		{"", "annotate", "scheduling.k8s.io/group-name=elsewhere"}, // it changes nothing
 	} {
 		args := []string{"annotate", "--overwrite", "pod", pod, try.what}
 		if try.verb == "status" {

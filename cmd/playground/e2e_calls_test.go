@@ -12,11 +12,11 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// What is written about work that runs straight through, counted and not timed. Where a machine is slow the same takes longer, and what
-// counts pods may be written once more for each second.
+// These tests count writes instead of measuring time. On a slow machine the same work takes longer, and counts of pods may be written once
+// more for each second.
 
-// writes are the writes of an object, its creation included: those that changed its phase, and those that changed anything else.
-// The latter are made once a second at most, so that their number is held against how long the object was written.
+// writes returns the number of writes of an object, including its creation: those that changed its phase, and the others. The others happen
+// at most once a second, so their number is compared with the duration.
 func (s *witness) writes(kind, name string) (phases, others int, took time.Duration) {
 	last := "none"
 	versions := s.Versions(kind, name)
@@ -40,8 +40,8 @@ func (s *witness) writes(kind, name string) (phases, others int, took time.Durat
 	return phases, others, versions[len(versions)-1].at.Sub(versions[0].at)
 }
 
-// boundAtOnce fails where a pod was written between its creation and its binding, less than five seconds later: from then on it is told why
-// it waits.
+// boundAtOnce fails if a pod was written between its creation and its binding, less than five seconds later. After five seconds the pod
+// gets a condition with the reason why it waits.
 func (s *witness) boundAtOnce(pods int) {
 	s.w.t.Helper()
 	made, before := map[string]time.Time{}, map[string]int{}
@@ -66,7 +66,7 @@ func (s *witness) boundAtOnce(pods int) {
 	}
 }
 
-// TestE2ECallsOfAJob counts what is written about a Job of 20 pods, apart from what kubelets write: two calls a pod, and 10 for the Job.
+// TestE2ECallsOfAJob counts the writes for a Job of 20 pods, without those of kubelets: two calls for each pod, and 10 for the Job.
 func TestE2ECallsOfAJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,18 +86,18 @@ func TestE2ECallsOfAJob(t *testing.T) {
 	}
 	job, ofJob, took := s.writes("Job", "work")
 	pg, ofGroup, _ := s.writes("PodGroup", groups[0])
-	// Less the Job's creation, which is its author's, and more its deletion; what the queue counts is written for all of its jobs at once.
+	// Subtract the Job's creation, which its author requests, and add its deletion. The counts of the queue are written once for all its jobs.
 	if calls := job - 1 + pg + 1; calls > 8 {
 		t.Errorf("%d calls for phases of a Job and its PodGroup, and its deletion", calls)
 	}
-	// Beside phases: what the Job controls, that it is being deleted, and once a second what it counts.
+	// Other writes are: what the Job controls, that it is being deleted, and once a second its counts.
 	if seconds := int(took.Seconds()); ofJob > 2+seconds || ofGroup > 1+seconds {
 		t.Errorf("%d writes of a Job and %d of its PodGroup changed no phase, in %s", ofJob, ofGroup, took)
 	}
 }
 
-// TestE2ECallsOfAPod counts what is written about pods that are alone: each is bound as it was made, and told its PodGroup by the binding;
-// and each PodGroup is made as it stands once its pod runs.
+// TestE2ECallsOfAPod counts the writes for pods without a controller. The binding of each pod also names its PodGroup. Each PodGroup is
+// created in its final state when its pod runs.
 func TestE2ECallsOfAPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

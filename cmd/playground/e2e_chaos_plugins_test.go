@@ -26,19 +26,19 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// pluginJobs are the jobs of one kind in TestControllersEndAmidPlugins. Each goes its way by the table statemachines/job.yaml: which way
-// follows from its policies, and from how its pods end, whatever becomes of the controllers meanwhile.
+// pluginJobs describes one kind of job in TestControllersEndAmidPlugins. The table statemachines/job.yaml defines the phases of each job.
+// They depend on its policies and on how its pods end, but not on when controllers end.
 type pluginJobs struct {
 	chaosJobs
 
-	spec string // of the Job, but for its tasks
-	// path is a regular expression of the phases that it goes through, with the reason where they were entered for one.
+	spec string // of the Job, without its tasks
+	// path is a regular expression for the phases of the job, each with the reason if it has one.
 	path string
-	gone bool // it is not there at the end
-	hand hand // what is done to it by hand
+	gone bool // it does not exist at the end
+	hand hand // what a user does to it
 }
 
-// hand is what users do with a job once it runs.
+// hand is what users do with a running job.
 type hand string
 
 const (
@@ -48,7 +48,7 @@ const (
 	resumes hand = "aborts it, and resumes it"
 )
 
-// begun is how a job begins: it may end before it was ever seen to run.
+// begun is the beginning of every path: a job may end before it was seen running.
 const begun = "Pending (Running )?"
 
 func allPluginJobs() []pluginJobs {
@@ -111,14 +111,14 @@ func allPluginJobs() []pluginJobs {
 	return all
 }
 
-// claiming has a job ask for a claim of its own, and for one that is there.
+// claiming lets a job request its own claim and mount an existing one.
 const claiming = `
   volumes:
   - mountPath: /own
     volumeClaim: {storageClassName: "${world}-local", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
   - {mountPath: /shared, volumeClaimName: shared}`
 
-// wide is a task whose pods have an init container and two others. More are lines of the task.
+// wide returns a task whose pods have one init container and two other containers. more contains lines of the task.
 func wide(name string, replicas int, sim string, more ...string) string {
 	return fmt.Sprintf(`
   - name: %s
@@ -146,8 +146,8 @@ spec:
 `, j.name, number, j.spec, j.tasks)
 }
 
-// TestControllersEndAmidPlugins has 300 jobs with all plugins that ship run, fail, restart, end and be deleted, while the controllers are
-// killed, told to end, or stopped until others are at work, at random moments.
+// TestControllersEndAmidPlugins runs 300 jobs with all built-in plugins. The jobs run, fail, restart, end and are deleted. Meanwhile the
+// controllers are killed, terminated, or stopped until others lead, at random times.
 func TestControllersEndAmidPlugins(t *testing.T) {
 	w := newWorld(t)
 	random := seeded(t, 13)
@@ -208,7 +208,7 @@ func TestControllersEndAmidPlugins(t *testing.T) {
 	t.Logf("%d jobs, %d pods", len(lives), len(h.pods))
 }
 
-// furnishForPlugins makes room for all jobs at once, and volumes.
+// furnishForPlugins creates enough resources for all jobs at once, and volumes.
 func (w *world) furnishForPlugins() {
 	nodes := w.Nodes(10, "cpu=200,pods=1000")
 	w.Apply(queueA)
@@ -219,7 +219,7 @@ func (w *world) furnishForPlugins() {
 	w.claim("shared")
 }
 
-// besideKinds are the kinds of what is there for a job, and Jobs themselves.
+// besideKinds returns the kinds of the objects that exist for a job, and Jobs themselves.
 func besideKinds() []client.ObjectList {
 	return append(madeKinds(), &batchv1alpha1.JobList{})
 }
@@ -231,7 +231,7 @@ func madeKinds() []client.ObjectList {
 	}
 }
 
-// The ways in which controllers end that lead.
+// The ways in which leading controllers are ended.
 const (
 	killed  = "killed"
 	asked   = "asked to end"
@@ -240,7 +240,8 @@ const (
 
 var waysToEnd = []string{killed, asked, stopped}
 
-// turns are two replicas of the controllers. One of them holds the lease until it is ended; then the other does, and one more stands by.
+// turns manages two replicas of the controllers. One of them holds the lease until it is ended. Then the other one leads, and a new replica
+// waits.
 type turns struct {
 	*world
 	random       *rand.Rand
@@ -256,7 +257,7 @@ func (w *world) controllersInTurn(random *rand.Rand) *turns {
 	return x
 }
 
-// replica is one whose lease is short, so that the next need not wait.
+// replica starts controllers with a short lease, so that the next replica does not wait long.
 func (x *turns) replica() *process {
 	x.t.Helper()
 	return x.controllers("--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2500ms",
@@ -269,7 +270,7 @@ func (x *turns) controllers(more ...string) *process {
 		"--metrics-address", "0", "--health-address", "0")...)
 }
 
-// last has controllers lead to the end that lose no lease where the machine is slow.
+// last starts controllers for the rest of the test that do not lose their lease on a slow machine.
 func (x *turns) last() {
 	x.t.Helper()
 	x.controllers()
@@ -278,14 +279,14 @@ func (x *turns) last() {
 	}
 }
 
-// leading is in the log of who holds the lease.
+// leading is in the log of the replica that holds the lease.
 const leading = "acquired lease"
 
-// led is nil when one of the two leads: from now on it is called that.
+// led returns nil if one of the two replicas leads. It makes x.leads that replica.
 func (x *turns) led() error {
 	for _, p := range []**process{&x.leads, &x.after} {
 		select {
-		case <-(*p).Exited(): // it lost its lease by itself: the machine is slow
+		case <-(*p).Exited(): // it lost its lease by itself, because the machine is slow
 			*p = x.replica()
 		default:
 		}
@@ -299,8 +300,8 @@ func (x *turns) led() error {
 	return nil
 }
 
-// endUntil ends who leads, again and again, each after it got on so far as the random numbers
-// say, until that is enough. Then others lead to the end.
+// endUntil repeatedly ends the leading replica, each time after a random amount of progress, until enough returns true. Then other replicas
+// lead until the end.
 func (x *turns) endUntil(witness *witness, enough func() bool) {
 	x.t.Helper()
 	for {
@@ -322,7 +323,7 @@ func (x *turns) endUntil(witness *witness, enough func() bool) {
 	}
 }
 
-// end ends who leads.
+// end ends the leading replica.
 func (x *turns) end() {
 	x.t.Helper()
 	old, way := x.leads, waysToEnd[len(x.ended)%len(waysToEnd)]
@@ -336,7 +337,7 @@ func (x *turns) end() {
 	default:
 		old.Signal(syscall.SIGSTOP)
 		x.Wait("others lead", x.led)
-		old.Signal(syscall.SIGCONT) // what it had decided to write must not be written now
+		old.Signal(syscall.SIGCONT) // it must not write now what it decided before
 	}
 	<-old.Exited()
 }
@@ -349,18 +350,18 @@ func (x *turns) counts() map[string]int {
 	return out
 }
 
-// users do by hand what some kinds of jobs are there for.
+// users perform the actions of users on jobs.
 type users struct {
 	*world
 	witness *witness
 	kinds   []pluginJobs
 
 	mu    sync.Mutex
-	done  map[string]int       // by the job's name, how many steps of what is done to it
-	asked map[string]time.Time // when its last Command was made
+	done  map[string]int       // by the job's name, the number of completed steps
+	asked map[string]time.Time // when its last Command was created
 }
 
-// begin has them at work until stop is called.
+// begin performs the actions in the background until stop is called.
 func (u *users) begin() (stop func()) {
 	ended, ending := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -398,10 +399,10 @@ func (u *users) look() {
 	}
 }
 
-// steps is how many there are of what is done by hand.
+// steps returns the number of steps of an action.
 func (h hand) steps() int { return map[hand]int{deletes: 1, renews: 2, resumes: 2}[h] }
 
-// left is nil when all is done.
+// left returns nil when all actions are complete.
 func (u *users) left() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -415,7 +416,7 @@ func (u *users) left() error {
 	return nil
 }
 
-// handle does the next step to a job, if it is time for it.
+// handle performs the next step on a job, if it is time for it.
 func (u *users) handle(kind pluginJobs, number int) error {
 	name := fmt.Sprintf("%s-%d", kind.name, number)
 	versions := u.witness.Versions("Job", name)
@@ -441,7 +442,7 @@ func (u *users) handle(kind pluginJobs, number int) error {
 	return nil
 }
 
-// resume has a job that runs aborted, then resumed, until it runs again.
+// resume aborts a running job and then resumes it, until it runs again.
 func (u *users) resume(job *batchv1alpha1.Job) error {
 	const runs, aborted = batchv1alpha1.Running, batchv1alpha1.Aborted
 	switch phase, step := job.Status.State.Phase, u.done[job.Name]; {
@@ -456,15 +457,15 @@ func (u *users) resume(job *batchv1alpha1.Job) error {
 	return nil
 }
 
-// command asks for an action, and asks again where nothing came of it: a Command is obeyed once at most, and lost with the controllers
-// that took it.
+// command requests an action. It repeats a request without an effect: a Command is executed at most once, and is lost if the controllers
+// that took it end.
 func (u *users) command(job *batchv1alpha1.Job, action batchv1alpha1.Action) error {
 	const again = 5 * time.Second
 	if asked, ok := u.asked[job.Name]; ok && time.Since(asked) < again {
 		return nil
 	}
 	name := strings.ToLower(fmt.Sprintf("%s-%s", action, job.Name))
-	u.asked[job.Name] = time.Now() // to apply one that nobody has taken yet changes nothing
+	u.asked[job.Name] = time.Now() // applying a Command that was not taken yet changes nothing
 	return u.TryApply(fmt.Sprintf(`
 apiVersion: bus.volcano.sh/v1alpha1
 kind: Command
@@ -474,7 +475,7 @@ target: {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: %s, uid: %s}
 `, name, action, job.Name, job.UID))
 }
 
-// atEnd is nil when the jobs of the kind are as they must be at their end.
+// atEnd returns nil if the jobs of the kind are in the correct final state.
 func (j pluginJobs) atEnd(jobs []batchv1alpha1.Job) error {
 	if !j.gone {
 		return j.check(jobs)
@@ -487,8 +488,8 @@ func (j pluginJobs) atEnd(jobs []batchv1alpha1.Job) error {
 	return nil
 }
 
-// tidy is nil when each object in the namespace is that of one job that is there, and each job has what its plugins, its volumes and its
-// phase demand, and nothing else.
+// tidy returns nil if each object in the namespace belongs to an existing job. Each job must have exactly the objects that its plugins, its
+// volumes and its phase require.
 func tidy(s *witness) error {
 	jobs := s.Jobs()
 	owners, wanted := map[types.UID]bool{}, map[string]types.UID{}
@@ -501,7 +502,7 @@ func tidy(s *witness) error {
 	}
 	var wrong []string
 	for _, name := range s.There() {
-		if o := s.Newest(name); o != nil { // else it went this moment
+		if o := s.Newest(name); o != nil { // otherwise it was deleted at this moment
 			wrong = append(wrong, strange(name, o, owners, wanted[name])...)
 		}
 		delete(needed, name)
@@ -517,7 +518,7 @@ func tidy(s *witness) error {
 	return nil
 }
 
-// strange says what is wrong with an object that is there, given who the jobs are, and which of them wants it.
+// strange returns what is wrong with an existing object, given the jobs, and the job that requires it.
 func strange(name string, o client.Object, jobs map[types.UID]bool, wantedBy types.UID) []string {
 	owner := metav1.GetControllerOf(o)
 	switch pod, ok := o.(*corev1.Pod); {
@@ -533,7 +534,7 @@ func strange(name string, o client.Object, jobs map[types.UID]bool, wantedBy typ
 	return nil
 }
 
-// sawAll waits until the witness has seen all that is there, and nothing else: then what was waited for in its memory is so.
+// sawAll waits until the witness has seen exactly the existing objects. Then its memory is complete.
 func (w *world) sawAll(s *witness) {
 	w.t.Helper()
 	w.Wait("the witness has seen everything", func() error {
@@ -559,7 +560,7 @@ func (w *world) sawAll(s *witness) {
 			}
 		}
 		for _, name := range s.There() {
-			if !there[name] && !strings.HasPrefix(name, "Pod/") { // of pods Report says it
+			if !there[name] && !strings.HasPrefix(name, "Pod/") { // Report checks pods
 				return fmt.Errorf("%s is gone, and was not seen to go", name)
 			}
 		}
@@ -567,7 +568,7 @@ func (w *world) sawAll(s *witness) {
 	})
 }
 
-// belongings are the objects, as KIND/NAME, that a job at rest may have; true: that it must have.
+// belongings returns the objects, as KIND/NAME, that a job without changes may have. true means that it must have the object.
 func belongings(job *batchv1alpha1.Job) map[string]bool {
 	runs := job.Status.State.Phase == batchv1alpha1.Running
 	out := map[string]bool{}
@@ -578,7 +579,7 @@ func belongings(job *batchv1alpha1.Job) map[string]bool {
 	}
 	_, ssh := job.Spec.Plugins["ssh"]
 	if secret := job.Name + "-ssh"; ssh && (runs || job.Status.ControlledResources["celsius.dev/made.v1.Secret."+secret] == "unknown") {
-		out["Secret/"+secret] = runs // nobody may read it to know its UID, so it may stay as long as its job
+		out["Secret/"+secret] = runs // its UID cannot be read, so it may exist as long as its job
 	}
 	if !runs {
 		return out
@@ -598,10 +599,10 @@ func belongings(job *batchv1alpha1.Job) map[string]bool {
 	return out
 }
 
-// life is all versions of one job, from its creation on.
+// life contains all versions of one job, from its creation on.
 type life []*batchv1alpha1.Job
 
-// lives are those of all jobs that ever were, by UID.
+// lives returns the lives of all jobs that ever existed, by UID.
 func (s *witness) lives() map[types.UID]life {
 	out := map[types.UID]life{}
 	for _, name := range s.Names("Job") {
@@ -621,7 +622,7 @@ func latest(lives map[types.UID]life) (out []batchv1alpha1.Job) {
 	return out
 }
 
-// phases are those that a job went through, with the reasons that it had for them.
+// phases returns the phases of a job, with their reasons.
 func (l life) phases() []string {
 	var out []string
 	was := batchv1alpha1.JobPhase("")
@@ -640,7 +641,7 @@ func (l life) phases() []string {
 	return out
 }
 
-// checkPaths holds what the jobs of the kind went through to what the table makes of what happened to them.
+// checkPaths compares the phases of the jobs with the paths that the table defines.
 func (j pluginJobs) checkPaths(t *testing.T, lives map[types.UID]life) {
 	t.Helper()
 	machine, issues := statemachines.Default("job")
@@ -651,7 +652,7 @@ func (j pluginJobs) checkPaths(t *testing.T, lives map[types.UID]life) {
 	for _, a := range machine.Arrows() {
 		arrows[a.From+" "+a.To] = true
 	}
-	const pending = "Pending " // was never written, where the controllers ended before, and the job ran by then
+	const pending = "Pending " // it was never written if the controllers ended before, and the job ran by then
 	path := regexp.MustCompile("^" + strings.TrimPrefix(j.path, pending) + "$")
 	n := 0
 	for _, l := range lives {
@@ -675,7 +676,8 @@ func (j pluginJobs) checkPaths(t *testing.T, lives map[types.UID]life) {
 	}
 }
 
-// check fails the test where the job went from one phase to another as no row of the table leads, or counts other restarts than it had.
+// check fails the test if the job changed its phase in a way that no row of the table permits. It also fails if the number of restarts is
+// wrong.
 func (l life) check(t *testing.T, arrows map[string]bool) {
 	t.Helper()
 	job, restarts, was := l[len(l)-1], int32(0), ""
@@ -694,7 +696,7 @@ func (l life) check(t *testing.T, arrows map[string]bool) {
 	}
 }
 
-// checkTold holds each pod that ever was to what its plugins owe it: when it is made, and when it starts.
+// checkTold checks for each pod that ever existed what its plugins must add to it, at its creation and at its start.
 func (w *world) checkTold(s *witness, lives map[types.UID]life) {
 	w.t.Helper()
 	var wrong []string
@@ -724,7 +726,7 @@ func (w *world) checkTold(s *witness, lives map[types.UID]life) {
 	w.t.Logf("pods looked at, when they are made and when they start, by plugin: %v", plugins)
 }
 
-// moments are each pod as it was made, and as it started.
+// moments returns each pod at its creation, and at its start.
 func (s *witness) moments() (out []*told) {
 	made, started := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, at := range s.inOrder() {
@@ -743,9 +745,9 @@ func (s *witness) moments() (out []*told) {
 	return out
 }
 
-// checkMade fails the test where anything was made twice for a job while it was there: of what goes with its pods there may be one for each
-// time that they were killed, and one before; of claims there is one. Controllers may not know yet that a job is gone, and make again
-// what the API server took away with it; that goes as well.
+// checkMade fails the test if an object was created twice for an existing job. Objects that are deleted with the pods may be created once
+// for each kill, and once before. Claims may be created once. Controllers may not know yet that a job was deleted, and create objects again
+// that the API server deleted with it. These objects are deleted as well.
 func (w *world) checkMade(s *witness, lives map[types.UID]life) {
 	w.t.Helper()
 	gone := s.jobsGone()
@@ -770,7 +772,7 @@ func (w *world) checkMade(s *witness, lives map[types.UID]life) {
 	}
 }
 
-// madeFor are the objects of a name that were made, by the jobs that they were made for, while these were there.
+// madeFor returns the created objects of a name, by the jobs for which they were created while these existed.
 func (s *witness) madeFor(kind, name string, gone map[types.UID]uint64) map[types.UID]map[types.UID]bool {
 	out := map[types.UID]map[types.UID]bool{}
 	for _, at := range s.Versions(kind, name) {
@@ -789,7 +791,7 @@ func (s *witness) madeFor(kind, name string, gone map[types.UID]uint64) map[type
 	return out
 }
 
-// jobsGone says since which version of the store jobs are gone.
+// jobsGone returns the version of the store in which each deleted job was deleted.
 func (s *witness) jobsGone() map[types.UID]uint64 {
 	out := map[types.UID]uint64{}
 	for _, name := range s.Names("Job") {

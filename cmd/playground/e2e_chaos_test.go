@@ -23,8 +23,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// seeded gives the random numbers of one test. The seed is printed, so that a failure can be
-// looked at again; it is the same every day, so that a test is.
+// seeded returns the random numbers of one test. It prints the seed, so that a failure can be repeated. The seed is always the same, so
+// that the test is the same.
 func seeded(t *testing.T, seed uint64) *rand.Rand {
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is no secret
@@ -35,7 +35,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// trouble has the scheduler's, and only the scheduler's, requests go through f.
+// trouble sends the requests of the scheduler, and no others, through f.
 func (w *world) trouble(f func(next http.RoundTripper, r *http.Request) (*http.Response, error)) {
 	w.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport(func(r *http.Request) (*http.Response, error) { return f(next, r) })
@@ -48,7 +48,7 @@ func isBinding(r *http.Request) bool {
 	return r.Method == http.MethodPost && bindingPath.MatchString(r.URL.Path)
 }
 
-// wait passes time, unless the request ends before.
+// wait waits, unless the request ends first.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -60,10 +60,10 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fault is one way in which a request goes wrong.
+// fault is one way in which a request fails.
 type fault struct {
 	name   string
-	done   bool // the request is carried out, and its answer is lost
+	done   bool // the request is carried out, but its answer is lost
 	code   int  // 0: the connection breaks
 	reason metav1.StatusReason
 }
@@ -139,7 +139,7 @@ func TestOneBindingInFiveFails(t *testing.T) {
 
 	witness := w.Witness()
 	const gangs, members = 40, 10
-	w.Nodes(gangs*members/100, "cpu=10") // each pod asks for 100m: all nodes will be full
+	w.Nodes(gangs*members/100, "cpu=10") // each pod requests 100m: all nodes will be full
 	w.Apply(queueA)
 	w.StartScheduler()
 	for i := range gangs {
@@ -192,7 +192,7 @@ func TestASlowAPIServerLosesNothing(t *testing.T) {
 func TestNodesGoWhilePodsAreBound(t *testing.T) {
 	w := newWorld(t)
 	random := seeded(t, 7)
-	// A binding takes 50 ms, so that nodes go while some are under way.
+	// A binding takes 50 ms, so that nodes disappear while some bindings are in progress.
 	w.trouble(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if isBinding(r) {
 			if err := wait(r.Context(), 50*time.Millisecond); err != nil {
@@ -207,7 +207,7 @@ func TestNodesGoWhilePodsAreBound(t *testing.T) {
 	w.StartScheduler()
 	stop := w.arrivals(witness, 100)
 
-	// Eight of ten nodes go, one after the other, each after some more pods were bound.
+	// Eight of ten nodes are deleted one after the other, each after some more pods were bound.
 	random.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	for i, node := range nodes[:8] {
 		more := witness.Bindings() + 20 + random.IntN(30)
@@ -243,8 +243,8 @@ func TestNodesGoWhilePodsAreBound(t *testing.T) {
 	if h.bound() != total {
 		t.Errorf("%d pods were created, and the witness saw %d bindings", total, h.bound())
 	}
-	// No API server refuses a binding to a node that is gone, so the few that were under way then
-	// cannot be helped. None may be sent once the scheduler can know.
+	// No API server refuses a binding to a deleted node, so the few bindings in progress at that time cannot be prevented. The scheduler must
+	// not send any once it can know of the deletion.
 	late, within := h.boundLate(2*time.Second, 200) // as many as arrive in that time
 	for _, text := range late {
 		t.Error(text)
@@ -252,19 +252,19 @@ func TestNodesGoWhilePodsAreBound(t *testing.T) {
 	t.Logf("%d pods; %d were bound in the moments after their node was deleted or cordoned", total, within)
 }
 
-// chaosJobs are the jobs of TestKilledAtRandom: how many of each kind, and how each must end.
+// chaosJobs describes the jobs of TestKilledAtRandom: the number of each kind, and how each must end.
 type chaosJobs struct {
 	name   string
 	count  int
 	tasks  string
 	policy string
-	// What must be true of each at its end.
+	// The required final state of each job.
 	phase   batchv1alpha1.JobPhase
 	retries int32
-	alive   int // pods that run
-	pods    int // pods that ever were
-	// bound is how many pods had a node, at least: a scheduler that is killed leaves a gang half bound, and where one of
-	// its pods ends the job before there is another scheduler, the rest of them go without.
+	alive   int // number of running pods
+	pods    int // number of pods that ever existed
+	// bound is the minimum number of pods that had a node. A killed scheduler may leave a gang partly bound. If one of its pods then ends the
+	// job before the next scheduler starts, the other pods never get a node.
 	bound int
 }
 
@@ -278,12 +278,12 @@ func allChaosJobs() []chaosJobs {
 			name: "short", count: 70, tasks: task("worker", 10, "{run: 2s}"),
 			phase: batchv1alpha1.Completed, pods: 10, bound: 10,
 		},
-		{ // the launcher ends the job, and the workers with it
+		{ // the launcher ends the job, and the workers are deleted with it
 			name: "launched", count: 10, tasks: task("launcher", 1, "{run: 1s}") + task("worker", 9, "{}"),
 			policy: "{event: TaskCompleted, action: CompleteJob}",
 			phase:  batchv1alpha1.Completed, pods: 10, bound: 1,
 		},
-		{ // tried twice
+		{ // two attempts
 			name: "failing", count: 10, tasks: task("steady", 1, "{}") + task("broken", 1, "{run: 500ms, exitCodes: {main: 1}}"),
 			policy: "{event: PodFailed, action: RestartJob}",
 			phase:  batchv1alpha1.Failed, retries: 2, pods: 4, bound: 2,
@@ -316,8 +316,7 @@ spec:
 `, j.name, number, j.policy, j.tasks)
 }
 
-// victim is a part that is killed again and again, each time after it got on so far as the random
-// numbers say.
+// victim is a part that is killed repeatedly, each time after a random amount of progress.
 type victim struct {
 	verb     string
 	progress func() int
@@ -332,7 +331,7 @@ func (v *victim) start(w *world) {
 	v.target = v.progress() + v.step()
 }
 
-// killUntil kills the parts until that is enough, and leaves new ones alive.
+// killUntil kills the parts until enough returns true, and then leaves new ones running.
 func (w *world) killUntil(enough func() bool, parts ...*victim) {
 	w.t.Helper()
 	for _, v := range parts {
@@ -370,7 +369,7 @@ func (w *world) killUntil(enough func() bool, parts ...*victim) {
 	}
 }
 
-// part starts one of the parts as a process that takes its work up at once.
+// part starts a part as a process that begins its work immediately.
 func (w *world) part(verb string) *process {
 	args := []string{
 		"--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false", "--metrics-address", "0",
@@ -386,11 +385,11 @@ func TestKilledAtRandom(t *testing.T) {
 	w := newWorld(t)
 	random := seeded(t, 11)
 	witness := w.Witness()
-	w.Nodes(36, "cpu=10") // the nodes fit 360 pods, and the queue may hold 300: fewer than the jobs request at a time
+	w.Nodes(36, "cpu=10") // the nodes fit 360 pods, and the queue may hold 300: fewer than the jobs request at the same time
 	w.Apply(strings.Replace(queueA, "{weight: 1}", "{weight: 1, capability: {cpu: 300}}", 1))
 	full := resource.MustParse("300")
 	witness.Limit(corev1.ResourceList{corev1.ResourceCPU: full})
-	celsiusBinary(t) // built before the load comes
+	celsiusBinary(t) // build it before the load starts
 
 	all := allChaosJobs()
 	var submit []string
@@ -424,7 +423,7 @@ func TestKilledAtRandom(t *testing.T) {
 			return kind.check(jobs.Items)
 		})
 	}
-	// The endless jobs leave 40 cores. Five more gangs of 10 fill the queue, and one of them waits.
+	// The endless jobs leave 40 cores free. Five more gangs of 10 fill the queue, and one of them waits.
 	last := chaosJobs{name: "last", count: 5, tasks: task("worker", 10, "{}")}
 	for i := range last.count {
 		w.Apply(last.yaml(i))
@@ -453,8 +452,7 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("%d pods of %d bound; the fullest node was asked for %v of its CPU", h.bound(), len(h.pods), h.fullest(corev1.ResourceCPU))
 }
 
-// check is nil when there are as many jobs of the kind as were made, and each is as it must be
-// at its end.
+// check returns nil if all created jobs of the kind exist, and each is in the correct final state.
 func (j chaosJobs) check(jobs []batchv1alpha1.Job) error {
 	n := 0
 	for i := range jobs {
@@ -480,7 +478,7 @@ func (j chaosJobs) check(jobs []batchv1alpha1.Job) error {
 	return nil
 }
 
-// checkPods looks at the pods that each job of the kind ever had.
+// checkPods checks all pods that each job of the kind ever had.
 func (j chaosJobs) checkPods(t *testing.T, h *history, jobs []batchv1alpha1.Job, witness *witness) {
 	t.Helper()
 	had, alive, bound := map[types.UID]int{}, map[types.UID]int{}, map[types.UID]int{}
@@ -518,8 +516,8 @@ func (w *world) list(into client.ObjectList) error {
 	return w.Client.List(w.Context, into, client.InNamespace(w.Namespace))
 }
 
-// checkOwned fails the test for each PodGroup and pod that no job of these has, and for each
-// running job that has not exactly one PodGroup.
+// checkOwned fails the test for each PodGroup and pod that belongs to none of these jobs. It also fails for each running job that does not
+// have exactly one PodGroup.
 func (w *world) checkOwned(jobs []batchv1alpha1.Job) {
 	w.t.Helper()
 	groups := &schedulingv1beta1.PodGroupList{}

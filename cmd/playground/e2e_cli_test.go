@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestE2ECommandLine runs a Job through its life by the command line alone, under its own name, as kubectl's plugin, and by the names of
+// TestE2ECommandLine runs a Job through its life with the command line only: under its own name, as kubectl's plugin, and with the names of
 // Volcano's programs.
 func TestE2ECommandLine(t *testing.T) {
 	t.Parallel()

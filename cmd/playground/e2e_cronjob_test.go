@@ -12,21 +12,21 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// CronJobs by kubectl, with controllers whose clock the test moves.
+// CronJobs through kubectl, with controllers whose clock the test sets.
 
-// clock is by how much the controllers' time is ahead.
+// clock is a clock that is ahead of the real time.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-// moveTo makes it a time, and has the controllers look at the CronJobs.
+// moveTo sets the time, and makes the controllers reconcile the CronJobs.
 func (c *clock) moveTo(w *world, at time.Time) {
 	w.t.Helper()
 	c.ahead.Store(int64(time.Until(at)))
 	w.Kubectl("annotate", "cronvcjob", "--all", "--overwrite", "clock="+at.Format(time.RFC3339))
 }
 
-// hourly is a CronJob that starts a Job each hour, whose pod runs for so long.
+// hourly returns a CronJob that starts a Job each hour, whose pod runs for the given time.
 func hourly(name, run, more string) string {
 	return fmt.Sprintf(`
 apiVersion: batch.volcano.sh/v1alpha1
@@ -54,8 +54,8 @@ spec:
 `, name, more, name, run)
 }
 
-// TestE2ECronJob starts Jobs at three hours and a fourth: with limits of what is kept, beside others that are forbidden or replaced,
-// suspended and resumed, until all goes with the CronJobs.
+// TestE2ECronJob starts Jobs at four hours. It covers history limits, the policies Forbid and Replace, suspension and resumption, and the
+// deletion of all Jobs with the CronJobs.
 func TestE2ECronJob(t *testing.T) {
 	t.Parallel()
 	w, c := newWorld(t), &clock{}
@@ -98,7 +98,7 @@ func TestE2ECronJob(t *testing.T) {
 		})
 	}
 
-	// 1. The first hour: each has its Job, by the name of the time, and that of report completes.
+	// 1. The first hour: each CronJob has its Job, named after the time, and the Job of report completes.
 	c.moveTo(w, hour(1).Add(time.Second))
 	w.Kubectl("wait", "vcjob/"+jobOf("report", 1), "--for=create")
 	w.phase(jobOf("report", 1), "Completed")
@@ -109,7 +109,7 @@ func TestE2ECronJob(t *testing.T) {
 	w.Kubectl("wait", "vcjob/"+jobOf("long", 1), "--for=create")
 	w.phase(jobOf("long", 1), "Running")
 
-	// 2. The second: of those that completed one is kept, and a second Job of long is forbidden until the first has ended.
+	// 2. The second hour: one completed Job is kept, and a second Job of long is forbidden until the first has ended.
 	c.moveTo(w, hour(2).Add(time.Second))
 	w.Kubectl("wait", "vcjob/"+jobOf("report", 2), "--for=create")
 	w.phase(jobOf("report", 2), "Completed")
@@ -120,7 +120,7 @@ func TestE2ECronJob(t *testing.T) {
 	w.Kubectl("wait", "vcjob/"+jobOf("long", 2), "--for=create")
 	w.phase(jobOf("long", 2), "Running")
 
-	// 3. The third: report is suspended, and the Job of long makes way for the next.
+	// 3. The third hour: report is suspended, and the next Job of long replaces the previous one.
 	w.Kubectl("patch", "cronvcjob/report", "--type=merge", "-p", `{"spec": {"suspend": true}}`)
 	w.Kubectl("patch", "cronvcjob/long", "--type=merge", "-p", `{"spec": {"concurrencyPolicy": "Replace"}}`)
 	c.moveTo(w, hour(3).Add(time.Second))
@@ -129,7 +129,7 @@ func TestE2ECronJob(t *testing.T) {
 	told("long", "ReplaceConcurrent", "make way for it")
 	w.phase(jobOf("long", 3), "Running")
 
-	// 4. Resumed when the third start is too late, report goes on with the fourth. Its Job of the second hour makes way for that.
+	// 4. report is resumed when it is too late for the third start, and continues with the fourth. Its Job of the second hour is deleted.
 	c.moveTo(w, hour(3).Add(30*time.Minute))
 	w.Kubectl("patch", "cronvcjob/report", "--type=merge", "-p", `{"spec": {"suspend": false}}`)
 	c.moveTo(w, hour(4).Add(time.Second))
@@ -141,7 +141,7 @@ func TestE2ECronJob(t *testing.T) {
 		t.Errorf("a suspended CronJob had a Job: %s", said)
 	}
 
-	// 5. Deleted, they take their Jobs with them, and these their pods.
+	// 5. The deletion of the CronJobs deletes their Jobs and pods.
 	w.Kubectl("delete", "cronvcjob/report", "cronvcjob/long")
 	w.Kubectl("wait", "vcjob", "-l", "of in (report,long)", "--for=delete")
 	w.Wait("the pods are gone", func() error {

@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// shownPage is the page of a celsius dashboard, without a browser.
+// shownPage is the page of a celsius dashboard without a browser.
 type shownPage struct {
 	w    *world
 	base string
 	key  string
 }
 
-// dashboard starts celsius dashboard with flags until the test ends.
+// dashboard runs celsius dashboard with flags until the test ends.
 func (w *world) dashboard(flags ...string) shownPage {
 	w.t.Helper()
 	args := append([]string{"dashboard", "--address", "127.0.0.1:0"}, flags...)
@@ -61,7 +61,7 @@ func (p shownPage) get(ctx context.Context, path, key string) (*http.Response, e
 	return http.DefaultClient.Do(request)
 }
 
-// read reads what is at a path into an object.
+// read reads a path into an object.
 func (p shownPage) read(path string, into any) error {
 	response, err := p.get(p.w.Context, path, p.key)
 	if err != nil {
@@ -106,7 +106,7 @@ func (p shownPage) until(section string, shows func(data string) bool) {
 	}
 }
 
-// TestE2EDashboard follows jobs by the stream of celsius dashboard, opens one, and looks as somebody who may see less.
+// TestE2EDashboard follows jobs in the stream of celsius dashboard, opens one, and repeats this as a user with fewer permissions.
 func TestE2EDashboard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,12 +158,12 @@ func TestE2EDashboard(t *testing.T) {
 		t.Errorf("a search finds %+v: %v", found, err)
 	}
 	w.Kubectl("delete", "vcjob", "runs")
-	p.until("line", func(data string) bool { return !strings.Contains(data, `"name":"waits"`) }) // which has room now
+	p.until("line", func(data string) bool { return !strings.Contains(data, `"name":"waits"`) }) // it has free resources now
 
 	dashboardOfOneWhoSeesLess(w)
 }
 
-// dashboardOfOneWhoSeesLess looks as somebody who may list PodGroups alone.
+// dashboardOfOneWhoSeesLess opens the dashboard as a user who may only list PodGroups.
 func dashboardOfOneWhoSeesLess(w *world) {
 	w.Kubectl("create", "role", "sees-groups", "--verb=list,watch", "--resource=podgroups.scheduling.volcano.sh")
 	w.Kubectl("create", "rolebinding", "sees-groups", "--role=sees-groups", "--serviceaccount="+w.Namespace+":default")

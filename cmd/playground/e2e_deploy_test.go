@@ -27,10 +27,10 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
-// partsOfCelsius are the verbs of the binary that run in a cluster, and the names of their folders in deploy.
+// partsOfCelsius are the verbs of the binary that run in a cluster. Their folders in deploy have the same names.
 var partsOfCelsius = []string{"scheduler", "controllers", "webhook"}
 
-// rendered is what kubectl kustomize makes of deploy: each object as YAML, by kind.
+// rendered returns the output of kubectl kustomize for deploy: each object as YAML, by kind.
 func rendered(t *testing.T) map[string][][]byte { return renderedOf(t, "deploy") }
 
 func renderedOf(t *testing.T, folder string) map[string][][]byte {
@@ -50,7 +50,7 @@ func renderedOf(t *testing.T, folder string) map[string][][]byte {
 	return objects
 }
 
-// decoded reads every rendered object of a kind, strictly.
+// decoded decodes every rendered object of a kind strictly.
 func decoded[T any](t *testing.T, objects map[string][][]byte, kind string) []T {
 	t.Helper()
 	var out []T
@@ -67,7 +67,7 @@ func decoded[T any](t *testing.T, objects map[string][][]byte, kind string) []T 
 	return out
 }
 
-// TestDeployRoles holds the roles to what they name: no wildcard, and no secret or configuration but one's own.
+// TestDeployRoles checks that the roles contain no wildcard, and no secret or configuration except the part's own.
 func TestDeployRoles(t *testing.T) {
 	objects := rendered(t)
 	roles := map[string][]rbacv1.PolicyRule{}
@@ -90,7 +90,7 @@ func TestDeployRoles(t *testing.T) {
 	}
 }
 
-// tooMuch says what a role must not let its part do, "" if there is nothing.
+// tooMuch returns what a role must not permit, or "".
 func tooMuch(role string, rule rbacv1.PolicyRule) string {
 	of := func(list []string, any ...string) bool {
 		return slices.ContainsFunc(any, func(word string) bool { return slices.Contains(list, word) })
@@ -113,7 +113,7 @@ func tooMuch(role string, rule rbacv1.PolicyRule) string {
 	return ""
 }
 
-// TestDeployIsHardened holds the pods of the parts to what a restricted namespace asks for, and to being there twice.
+// TestDeployIsHardened checks that the pods of the parts fulfill the requirements of a restricted namespace, and have two replicas.
 func TestDeployIsHardened(t *testing.T) {
 	objects := rendered(t)
 	deployments := decoded[appsv1.Deployment](t, objects, "Deployment")
@@ -165,7 +165,7 @@ func TestDeployIsHardened(t *testing.T) {
 	}
 }
 
-// tooWide is a pod that no node has room for.
+// tooWide is a pod that fits on no node.
 const tooWide = `
 apiVersion: v1
 kind: Pod
@@ -175,8 +175,8 @@ spec:
   containers: [{name: main, image: main, resources: {requests: {cpu: 1000}}}]
 `
 
-// TestE2EDeploy applies deploy to a control plane without the product, runs the parts as processes with the rights of
-// their service accounts and the flags of their Deployments, and takes a job its whole way.
+// TestE2EDeploy applies deploy to a control plane without the product. It runs the parts as processes with the permissions of their service
+// accounts and the flags of their Deployments. Then it runs a job from its creation to its deletion.
 func TestE2EDeploy(t *testing.T) {
 	var scraped []string
 	requests, objects := filepath.Join(t.TempDir(), "audit"), rendered(t)
@@ -194,7 +194,7 @@ func TestE2EDeploy(t *testing.T) {
 		p.checkScraped(t, address)
 	}
 
-	// A queue, a gang that ends and is collected, a bare pod, a policy, a command: every kind of request is made.
+	// A queue, a gang that ends and is collected, a bare pod, a policy, a command: together they cause every kind of request.
 	p.kubectl(t, "apply", "-f", "../../samples/queues/queues.yaml", "-f", "../../samples/policies/house-rules.yaml")
 	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/ttl.yaml", "-f", "../../samples/workloads/deployment.yaml")
 	p.kubectl(t, "apply", "-f", "../../samples/workloads/kubernetes-job.yaml", "-f", "../../samples/workloads/pod-group.yaml")
@@ -224,7 +224,7 @@ func TestE2EDeploy(t *testing.T) {
 	checkRights(t, objects, requests)
 }
 
-// TestE2ERemove removes what docs/getting-started.md lists, and finds every Job, Queue, PodGroup and pod unchanged.
+// TestE2ERemove removes what docs/getting-started.md lists, and checks that every Job, Queue, PodGroup and pod is unchanged.
 func TestE2ERemove(t *testing.T) {
 	p := startPlayground(t, "--only", "control-plane", "--nodes", "1")
 	page, err := os.ReadFile("../../docs/getting-started.md")
@@ -258,11 +258,11 @@ func TestE2ERemove(t *testing.T) {
 	}
 }
 
-// standalone is a playground that runs as a process of its own.
+// standalone is a playground in a separate process.
 type standalone struct {
 	kubeconfig string
 	output     *bytes.Buffer
-	explains   string // where the scheduler of startDeployed answers
+	explains   string // the address at which the scheduler of startDeployed answers
 }
 
 // startPlayground starts a playground with these arguments, as a user does, and waits until it is ready. It ends with the test.
@@ -270,7 +270,7 @@ func startPlayground(t *testing.T, args ...string) *standalone {
 	t.Helper()
 	p := &standalone{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), output: &bytes.Buffer{}}
 	command := playgroundCommand(t.Context(), append([]string{"--kubeconfig", p.kubeconfig}, args...)...)
-	command.Env = append(command.Env, "XDG_CACHE_HOME="+t.TempDir()) // another that runs is not hidden from playground kubectl
+	command.Env = append(command.Env, "XDG_CACHE_HOME="+t.TempDir()) // it does not hide another running playground from playground kubectl
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 30 * time.Second
 	out, err := command.StdoutPipe()
@@ -292,7 +292,7 @@ func startPlayground(t *testing.T, args ...string) *standalone {
 				close(ready)
 			}
 		}
-		_ = command.Wait() // interrupted by the end of the test, which is no failure
+		_ = command.Wait() // the end of the test interrupts it, which is not a failure
 	}()
 	t.Cleanup(func() {
 		<-ended
@@ -310,7 +310,7 @@ func startPlayground(t *testing.T, args ...string) *standalone {
 	return p
 }
 
-// kubectl runs kubectl in it, and gives what it printed.
+// kubectl runs kubectl in it, and returns the output.
 func (p *standalone) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	if args[0] == "wait" || args[0] == "rollout" {
@@ -323,7 +323,7 @@ func (p *standalone) kubectl(t *testing.T, args ...string) string {
 	return r.Out
 }
 
-// commandOf writes a sample of a Command with the UID of its target, and gives the file's name.
+// commandOf writes a sample of a Command with the UID of its target, and returns the path of the file.
 func (p *standalone) commandOf(t *testing.T, name, target string) string {
 	t.Helper()
 	text := strings.Replace(sample(t, "commands/"+name+".yaml"), `uid: ""`, "uid: "+p.kubectl(t, "get", target, "-o",
@@ -331,7 +331,7 @@ func (p *standalone) commandOf(t *testing.T, name, target string) string {
 	return file(t, strings.ReplaceAll(text, "${queue.batch}", "batch"))
 }
 
-// file writes an object into a file, and gives its path.
+// file writes an object to a file, and returns its path.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "object.yaml")
@@ -341,7 +341,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// checkScraped has a part asked for its metrics: by nobody, by somebody who may not read them, and by who may.
+// checkScraped requests the metrics of a part without an account, with an account that may not read them, and with one that may.
 func (p *standalone) checkScraped(t *testing.T, address string) {
 	t.Helper()
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the part signed its own certificate
@@ -366,8 +366,8 @@ func (p *standalone) checkScraped(t *testing.T, address string) {
 	}
 }
 
-// checkExplained has the scheduler asked about the last cycle, by accounts that have the roles for it and may know of different things. The
-// Service leads here to where the process listens, as there is no network of services.
+// checkExplained asks the scheduler about the last cycle, with accounts that have the roles for it and different permissions. The Service
+// leads to the address of the process, because no service network exists here.
 func (p *standalone) checkExplained(t *testing.T) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(p.explains)
@@ -384,7 +384,7 @@ func (p *standalone) checkExplained(t *testing.T) {
 	p.kubectl(t, "wait", "--for=jsonpath={.rules[?(@.resources[0]==\"whatifs\")].verbs[0]}=create", "clusterrole/edit")
 	const view, edit, cluster = "celsius-explain-view", "celsius-explain-edit", "celsius-explain-cluster"
 	roles := map[string]string{view: "view", edit: "edit", cluster: cluster}
-	for account, role := range roles { // called as the role, by which its rights are found
+	for account, role := range roles { // it has the name of the role, through which its permissions are found
 		p.kubectl(t, "create", "serviceaccount", account, "-n", systemNamespace)
 		p.kubectl(t, "create", "clusterrolebinding", account, "--clusterrole="+role, "--serviceaccount="+systemNamespace+":"+account)
 	}
@@ -406,7 +406,7 @@ func (p *standalone) checkExplained(t *testing.T) {
 		command := exec.CommandContext(t.Context(), celsiusBinary(t), append(test.ask, "-n", "default")...)
 		command.Env = append(os.Environ(), "KUBECONFIG="+p.accountKubeconfig(t, systemNamespace, test.account))
 		r := runCommand(t, command)
-		hidden := test.account == cluster // which may know of no job
+		hidden := test.account == cluster // it may read no job
 		if !strings.Contains(r.Out+r.Err, test.want) || hidden && strings.Contains(r.Out, "too-wide") {
 			t.Errorf("%s asks %v and is told\n%s%s\nwant %q", test.account, test.ask, r.Out, r.Err, test.want)
 		}
@@ -421,9 +421,9 @@ func (p *standalone) checkExplained(t *testing.T) {
 	}
 }
 
-// startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account's, waits until it
-// is ready, and gives where its metrics are. Addresses become free ones of this machine, and the API
-// server reaches the webhook by URL: there is no network of services here.
+// startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account, and waits until it is ready. It
+// returns the address of its metrics. Addresses are replaced by free ones of this machine, and the API server reaches the webhook by URL,
+// because no service network exists here.
 func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics string) {
 	t.Helper()
 	health := freeAddress(t)
@@ -468,7 +468,7 @@ func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics s
 	return metrics
 }
 
-// awaitReady asks until it is answered with 200.
+// awaitReady waits until the URL returns status 200.
 func awaitReady(t *testing.T, url string, ended chan error) {
 	t.Helper()
 	tick, late := time.NewTicker(50*time.Millisecond), time.After(waitAtMost)
@@ -504,7 +504,7 @@ func freeAddress(t *testing.T) string {
 	return address
 }
 
-// accountKubeconfig writes a kubeconfig that has the rights of a service account, and no others.
+// accountKubeconfig writes a kubeconfig with the permissions of a service account only.
 func (p *standalone) accountKubeconfig(t *testing.T, namespace, account string) string {
 	t.Helper()
 	token := strings.TrimSpace(p.kubectl(t, "create", "token", account, "-n", namespace, "--duration=1h"))

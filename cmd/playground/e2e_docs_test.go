@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shellBlock is what documents show of a terminal. In a console block commands stand after "$ " and are followed by what they
-// print, where a line of three dots stands for any lines that are left out. A sh block has commands only.
+// shellBlock matches a shell block in a document. In a console block commands follow "$ ", and their output follows them. A line of three
+// dots stands for any omitted lines. A sh block contains only commands.
 var shellBlock = regexp.MustCompile("(?ms)^```(console|sh)\n(.*?)^```")
 
-// notRun are the commands of documents that a test cannot or need not run, by how they begin, and why.
+// notRun lists commands of documents that a test cannot or need not run, by their beginning, with the cause.
 var notRun = map[string]string{
 	"git clone":         "the code is there already",
 	"make up":           "the test starts the playground itself",
@@ -28,7 +28,7 @@ var notRun = map[string]string{
 	"docker push":       "there may be no Docker",
 }
 
-// shown is one command of a document, with what it is said to print.
+// shown is one command of a document, with its output in the document.
 type shown struct {
 	file          string
 	line          int
@@ -52,7 +52,7 @@ func shownIn(t *testing.T, file string) []shown {
 		}
 		for _, part := range strings.Split("\n"+body, "\n$ ")[1:] {
 			command, want, _ := strings.Cut(strings.TrimSuffix(part, "\n")+"\n", "\n")
-			for strings.HasSuffix(command, "\\") { // goes on in the next line
+			for strings.HasSuffix(command, "\\") { // it continues on the next line
 				var more string
 				more, want, _ = strings.Cut(want, "\n")
 				command += "\n" + more
@@ -67,7 +67,7 @@ func shownIn(t *testing.T, file string) []shown {
 	return out
 }
 
-// varying is what two runs of a command print differently: ages, times, UIDs, versions of objects.
+// varying matches what differs between two runs of a command: ages, times, UIDs, versions of objects.
 var varying = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -79,7 +79,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// normalised brings printed lines into a form in which two runs agree.
+// normalised converts output into a form that is equal for two runs.
 func normalised(text string) []string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -91,7 +91,7 @@ func normalised(text string) []string {
 	return out
 }
 
-// prints says whether the printed lines are those that are shown. Three dots stand for any lines.
+// prints reports whether the output equals the shown output. Three dots stand for any lines.
 func prints(want, got []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0
@@ -123,13 +123,13 @@ func TestPrints(t *testing.T) {
 	}
 }
 
-// desk is a folder in which the commands of documents are run as in the repository, with the programs that they name.
+// desk is a folder in which commands of documents run as in the repository, with the programs that they name.
 type desk struct {
 	dir string
 	env []string
 }
 
-// newDesk makes the folder. What the commands write stays in it; what they read of the repository is linked.
+// newDesk creates the folder. Files that the commands write stay in it. Files of the repository that they read are linked.
 func newDesk(t *testing.T, kubeconfig, celsius string) *desk {
 	t.Helper()
 	d := &desk{dir: t.TempDir()}
@@ -166,7 +166,7 @@ echo "a document runs go $*, which the test does not know" >&2; exit 1`,
 	return d
 }
 
-// run runs one command, and reports where it does not do what the document shows.
+// run runs one command, and reports differences from the document.
 func (d *desk) run(t *testing.T, s shown) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", s.command)
@@ -183,8 +183,8 @@ func (d *desk) run(t *testing.T, s shown) {
 	}
 }
 
-// TestE2EDocuments runs every command of the documents below, in their order, each document in a playground of its own as
-// make up starts it, and compares what they print with what is shown.
+// TestE2EDocuments runs every command of the documents below, in their order, and compares the output with the document. Each document has
+// its own playground, started as make up does.
 func TestE2EDocuments(t *testing.T) {
 	for _, file := range []string{"README.md", "samples/README.md", "docs/getting-started.md", "docs/writing-policies.md"} {
 		t.Run(strings.ReplaceAll(file, "/", "-"), func(t *testing.T) {
@@ -201,8 +201,7 @@ func TestE2EDocuments(t *testing.T) {
 	}
 }
 
-// whyNotRun gives the reason for which a command is not run, "" where it is. A block of which some lines are run and some are
-// not must be two.
+// whyNotRun returns why a command is not run, or "". A block in which only some lines are run must be split into two blocks.
 func whyNotRun(t *testing.T, s shown) string {
 	t.Helper()
 	why, lines := "", strings.Split(strings.TrimSpace(s.command), "\n")
@@ -221,10 +220,10 @@ func whyNotRun(t *testing.T, s shown) string {
 	return why
 }
 
-// makeUp is how a document starts the playground.
+// makeUp matches how a document starts the playground.
 var makeUp = regexp.MustCompile(`(?m)^make up(?: ARGS="(.*)")?$`)
 
-// playgroundArgs are what the document gives to the playground.
+// playgroundArgs returns the arguments that the document gives to the playground.
 func playgroundArgs(commands []shown) []string {
 	for _, s := range commands {
 		if m := makeUp.FindStringSubmatch(s.command); m != nil {
@@ -234,7 +233,7 @@ func playgroundArgs(commands []shown) []string {
 	return nil
 }
 
-// shellWords splits at spaces that are not between single quotes.
+// shellWords splits at spaces that are not in single quotes.
 func shellWords(text string) []string {
 	var out []string
 	for i, part := range strings.Split(text, "'") {

@@ -28,17 +28,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
 
-// evictions is a world in which some are evicted for others. Pods of it ask for 1 CPU, or for what their crew says.
+// evictions is a world for evictions. Its pods request 1 CPU, or the amount in their crew.
 type evictions struct {
 	*world
 	admin *rest.Config
 	mu    sync.Mutex
-	asked []string // evictions that the scheduler in this process asked for, in the order of the answers: pod and code
+	asked []string // evictions that the scheduler in this process requested, in the order of the answers: pod and code
 }
 
 var evictionPath = regexp.MustCompile(`/pods/([^/]+)/eviction$`)
 
-// newEvictions has queues a and b, of equal weight, classes low (10), mid (50) and high (100), and a policy of these tables.
+// newEvictions creates queues a and b with equal weight, the classes low (10), mid (50) and high (100), and a policy with these tables.
 func newEvictions(t *testing.T, pipeline string, tables ...string) *evictions {
 	t.Helper()
 	e := &evictions{world: newWorld(t)}
@@ -87,7 +87,7 @@ spec:
 	return e
 }
 
-// asShipped has the scheduler in this process be a user who may do what the role that ships lets it.
+// asShipped makes the scheduler in this process a user with the permissions of the role in deploy.
 func (e *evictions) asShipped() {
 	e.t.Helper()
 	text, err := os.ReadFile("../../deploy/scheduler/rbac.yaml")
@@ -107,7 +107,7 @@ func (e *evictions) asShipped() {
 	e.Config.Impersonate.UserName = e.SchedulerName
 }
 
-// start runs the scheduler, with ten cycles a second, each of which is decided again in the end.
+// start runs the scheduler with ten cycles a second. At the end each cycle is decided again.
 func (e *evictions) start() {
 	e.StartScheduler(func(o *live.Options) {
 		o.Period, o.Namespace = 100*time.Millisecond, e.Namespace
@@ -115,7 +115,7 @@ func (e *evictions) start() {
 	})
 }
 
-// StartControllers runs them as the administrator, as all but the scheduler is.
+// StartControllers runs the controllers as the administrator, as everything except the scheduler.
 func (e *evictions) StartControllers() {
 	e.t.Helper()
 	w := *e.world
@@ -123,19 +123,19 @@ func (e *evictions) StartControllers() {
 	w.StartControllers()
 }
 
-// crew is a PodGroup and its pods, NAME-0 and so on.
+// crew is a PodGroup with its pods, NAME-0 and so on.
 type crew struct {
 	name   string
 	queue  string // "": a
 	class  string // "": none
-	least  int    // that start together
+	least  int    // number of pods that must start together
 	pods   int
 	cpu    int                   // 0: 1
-	on     func(pod int) string  // the node that a pod is for; nil: any
+	on     func(pod int) string  // the required node of a pod; nil: any
 	change func(pod *corev1.Pod) // nil: none
 }
 
-// come makes the PodGroup and its pods.
+// come creates the PodGroup and its pods.
 func (e *evictions) come(c crew) {
 	e.t.Helper()
 	queue, class := c.queue, ""
@@ -174,7 +174,7 @@ spec: {queue: "${queue.%s}", minMember: %d, priorityClassName: %q}
 	}
 }
 
-// runs makes a crew, and waits until all of it runs.
+// runs creates a crew, and waits until all its pods run.
 func (e *evictions) runs(c crew) {
 	e.t.Helper()
 	e.come(c)
@@ -191,7 +191,7 @@ func (e *evictions) allRun(crew string, pods int) {
 	e.are(want)
 }
 
-// now says of each pod whether it runs, goes or waits.
+// now returns for each pod whether it runs, is terminating, or waits.
 func (e *evictions) now() (map[string]string, error) {
 	pods, err := e.Kube.CoreV1().Pods(e.Namespace).List(e.Context, metav1.ListOptions{})
 	if err != nil {
@@ -211,7 +211,7 @@ func (e *evictions) now() (map[string]string, error) {
 	return out, nil
 }
 
-// are waits until these pods are so; "" is gone. Of others nothing is said.
+// are waits until these pods have these states; "" means deleted. Other pods are not checked.
 func (e *evictions) are(want map[string]string) {
 	e.t.Helper()
 	e.Wait("pods are as they should be", func() error {
@@ -230,7 +230,7 @@ func (e *evictions) are(want map[string]string) {
 	})
 }
 
-// still fails the test if any pod changes within 20 cycles, or an eviction is taken.
+// still fails the test if any pod changes within 20 cycles, or an eviction is accepted.
 func (e *evictions) still() {
 	e.t.Helper()
 	before, err := e.now()
@@ -245,7 +245,7 @@ func (e *evictions) still() {
 	}
 }
 
-// taken are the evictions that the API server took.
+// taken returns the evictions that the API server accepted.
 func (e *evictions) taken() []string {
 	return slices.DeleteFunc(e.requests(), func(a string) bool { return !strings.HasSuffix(a, " 201") })
 }
@@ -256,7 +256,7 @@ func (e *evictions) requests() []string {
 	return slices.Clone(e.asked)
 }
 
-// released ends all pods that are on their way out, as if their grace periods had passed.
+// released ends all terminating pods, as if their grace periods had passed.
 func (e *evictions) released() {
 	e.t.Helper()
 	for _, p := range e.Pods("") {
@@ -271,13 +271,13 @@ func (e *evictions) released() {
 	}
 }
 
-// lingers has a pod take an hour to go.
+// lingers makes a pod take an hour to terminate.
 func lingers(p *corev1.Pod) {
 	p.Annotations[simAnnotation] = "{terminate: 1h}"
 	p.Spec.TerminationGracePeriodSeconds = new(int64(3600))
 }
 
-// tells waits until an event of the reason about an object says all of that.
+// tells waits for an event on an object with the reason and all the words.
 func (e *evictions) tells(kind, name, reason string, words ...string) {
 	e.t.Helper()
 	e.Wait(fmt.Sprintf("an event %s of %s %s", reason, kind, name), func() error {
@@ -299,8 +299,9 @@ func (e *evictions) tells(kind, name, reason string, words ...string) {
 	})
 }
 
-// TestE2EEvictAGangMakesRoom has a gang of high priority, each pod of which wants a node of its own, come to full nodes. On each there are
-// a dear pod and a cheap one of its queue. Only cheap ones go: not one more than the gang needs, and none of the other queue.
+// TestE2EEvictAGangMakesRoom creates a gang of high priority, of which each pod needs its own node, when the nodes are full. Each node has
+// an important and an unimportant pod of the gang's queue. The scheduler evicts only unimportant pods, only as many as the gang needs, and
+// none of the other queue.
 func TestE2EEvictAGangMakesRoom(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "enqueue, allocate, backfill, preempt", "{name: priority}", "{name: gang}", "{name: predicates}")
@@ -355,7 +356,7 @@ func TestE2EEvictAGangMakesRoom(t *testing.T) {
 	}
 }
 
-// promised waits until each pod of a gang is promised another of these nodes.
+// promised waits until the pods of a gang are promised different ones of these nodes.
 func (e *evictions) promised(gang string, pods int, rooms map[string]bool) {
 	e.t.Helper()
 	e.Wait("the gang is promised the rooms", func() error {
@@ -378,8 +379,8 @@ func (e *evictions) promised(gang string, pods int, rooms map[string]bool) {
 	})
 }
 
-// TestE2EEvictAQueueReclaimsItsDue has queue b come for its half of a cluster that was lent to a, whose Job makes every pod anew that
-// goes. Two gangs have their due; the third would be more than it, and waits as a whole.
+// TestE2EEvictAQueueReclaimsItsDue lets queue b claim its half of a cluster that queue a uses. A Job in queue a creates every evicted pod
+// again. Two gangs reach the deserved share. The third gang would exceed it, and waits as a whole.
 func TestE2EEvictAQueueReclaimsItsDue(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "enqueue, allocate, backfill, reclaim", "{name: priority}", "{name: gang}", "{name: predicates}",
@@ -426,7 +427,7 @@ spec:
 	}
 }
 
-// kept runs a pod, kept-0, of which a budget lets none go.
+// kept runs a pod, kept-0, that a budget protects from every eviction.
 func (e *evictions) kept() {
 	e.t.Helper()
 	e.Apply(`
@@ -448,7 +449,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: kept}}}
 	})
 }
 
-// goesFor is nil when a pod's condition says that it goes for another.
+// goesFor returns nil if a pod's condition states that it is evicted for another pod.
 func (e *evictions) goesFor(name, action, winner, rows string) error {
 	p := &corev1.Pod{}
 	if err := e.Get(name, p); err != nil {
@@ -464,7 +465,7 @@ func (e *evictions) goesFor(name, action, winner, rows string) error {
 	return fmt.Errorf("%+v", p.Status.Conditions)
 }
 
-// TestE2EEvictByDeletion has a step that puts the policy above budgets.
+// TestE2EEvictByDeletion has a step in which the policy overrides budgets.
 func TestE2EEvictByDeletion(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "")
@@ -489,7 +490,7 @@ spec:
 	e.come(crew{name: "hero", class: "high", least: 1, pods: 1})
 	e.are(map[string]string{"kept-0": "goes", "hero-0": "waits"})
 	if err := e.goesFor("kept-0", "make-room", "hero-0", "priority/strictly-lower (policy "+e.Policy+"@1)"); err != nil {
-		t.Errorf("the pod does not say why it goes: %v", err) // it has to say so before it goes
+		t.Errorf("the pod does not say why it goes: %v", err) // the pod must contain the cause before it is deleted
 	}
 	e.released()
 	e.are(map[string]string{"hero-0": "runs"})
@@ -498,13 +499,13 @@ spec:
 	}
 }
 
-// TestE2EEvictABudgetHolds has the pod that would go first protected by a budget. Without the table pdb the API server refuses it, and
-// another goes; with it, it is not asked for.
+// TestE2EEvictABudgetHolds protects the first candidate with a budget. Without the table pdb the API server refuses its eviction, and
+// another pod is evicted. With the table, its eviction is not requested.
 func TestE2EEvictABudgetHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tables []string
-		want   []string // evictions asked for, sorted; what is refused is asked for again after some time
+		want   []string // requested evictions, sorted; a refused eviction is requested again after some time
 	}{
 		"refused":   {nil, []string{"free-0 201", "kept-0 429"}},
 		"not asked": {[]string{"{name: pdb}"}, []string{"free-0 201"}},
@@ -539,8 +540,8 @@ func TestE2EEvictABudgetHolds(t *testing.T) {
 	}
 }
 
-// TestE2EEvictTheYoungAreSpared has a row of a user's own spare pods in their first 5 seconds, though nothing but time makes them older;
-// and the table cdp spare one for the hour that its annotation says.
+// TestE2EEvictTheYoungAreSpared has a row of a user that protects the user's pods in their first 5 seconds, and only time makes them older.
+// The table cdp protects a pod for the hour in its annotation.
 func TestE2EEvictTheYoungAreSpared(t *testing.T) {
 	t.Parallel()
 	const youth = 5 * time.Second
@@ -558,7 +559,7 @@ func TestE2EEvictTheYoungAreSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	deleted := p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
-	if age := deleted.Sub(p.Status.StartTime.Time); age < youth-time.Second || age > time.Minute { // of two times in whole seconds
+	if age := deleted.Sub(p.Status.StartTime.Time); age < youth-time.Second || age > time.Minute { // both times are in whole seconds
 		t.Errorf("it went at the age of %s", age)
 	}
 	e.tells("Pod", "young-0", "Evict", "priority/strictly-lower")
@@ -570,8 +571,8 @@ func TestE2EEvictTheYoungAreSpared(t *testing.T) {
 	}
 }
 
-// TestE2EEvictKilledInBetween kills a scheduler while it evicts 24 pods for a gang. The next one evicts the rest, whether those evicted are
-// still on their way out or gone; and where the gang is gone meanwhile, nobody more goes.
+// TestE2EEvictKilledInBetween kills a scheduler while it evicts 24 pods for a gang. The next scheduler evicts the rest, whether the evicted
+// pods are still terminating or deleted. If the gang was deleted meanwhile, it evicts no more pods.
 func TestE2EEvictKilledInBetween(t *testing.T) {
 	t.Parallel()
 	const lows, heroes = 40, 24
@@ -589,7 +590,7 @@ func TestE2EEvictKilledInBetween(t *testing.T) {
 			e.come(crew{name: "hero", class: "high", least: heroes, pods: heroes})
 			e.leave("low", lows-3)
 			first.Kill()
-			time.Sleep(time.Second) // what was under way ends
+			time.Sleep(time.Second) // wait for requests in progress
 			killed, want := lows-e.left("low"), heroes
 			if killed >= heroes {
 				t.Fatalf("%d pods go already: it was killed too late", killed)
@@ -603,7 +604,7 @@ func TestE2EEvictKilledInBetween(t *testing.T) {
 				if err := e.Kube.CoreV1().Pods(e.Namespace).DeleteCollection(e.Context, at0, of); err != nil {
 					t.Fatal(err)
 				}
-				e.come(crew{name: "sign", queue: "b", pods: 1}) // is promised what is being released, by who has seen all there is
+				e.come(crew{name: "sign", queue: "b", pods: 1}) // the next scheduler promises it the released resources
 			}
 			e.slowScheduler()
 			e.leave("low", lows-want)
@@ -633,7 +634,7 @@ func TestE2EEvictKilledInBetween(t *testing.T) {
 	}
 }
 
-// slowScheduler is a scheduler that can be killed, and sends few requests a second.
+// slowScheduler starts a scheduler that can be killed and sends few requests a second.
 func (e *evictions) slowScheduler() *process {
 	e.t.Helper()
 	return e.Process("scheduler", "--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false",
@@ -641,7 +642,7 @@ func (e *evictions) slowScheduler() *process {
 		"--kube-api-qps", "10", "--kube-api-burst", "10")
 }
 
-// leave waits until no more than so many pods of a crew stay.
+// leave waits until at most the given number of pods of a crew stays.
 func (e *evictions) leave(crew string, most int) {
 	e.t.Helper()
 	e.Wait("pods go", func() error {
@@ -652,7 +653,7 @@ func (e *evictions) leave(crew string, most int) {
 	})
 }
 
-// left is how many pods of a crew are there and stay.
+// left returns how many pods of a crew exist and are not terminating.
 func (e *evictions) left(crew string) int {
 	e.t.Helper()
 	n := 0
@@ -664,7 +665,7 @@ func (e *evictions) left(crew string) int {
 	return n
 }
 
-// TestE2EEvictAfterVolcano takes a configuration of Volcano over, with preempt and reclaim, and has both do their work.
+// TestE2EEvictAfterVolcano converts a configuration of Volcano with preempt and reclaim, and checks that both work.
 func TestE2EEvictAfterVolcano(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "")
@@ -688,7 +689,7 @@ tiers:
 		t.Fatal(err)
 	}
 	r := runCommand(t, exec.Command(celsiusBinary(t), "policy", "convert", "--name", e.Policy, conf))
-	// The first tier decides reclaim by gang, so that proportion, in the second, protects nothing. The converter warns, as Volcano does not.
+	// In the first tier, gang decides reclaim, so proportion in the second tier protects nothing. The converter warns; Volcano does not.
 	if r.Code != 0 || strings.Count(r.Err, "warning: ") != 1 || !strings.Contains(r.Err, "proportion/queue-over-deserved protect no pod") {
 		t.Fatalf("policy convert: exit code %d\n%s", r.Code, r.Err)
 	}

@@ -15,22 +15,22 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// The jobs that Volcano ships as examples, by shape: testdata/examples. What their containers would need is there: names, hosts, keys,
-// variables, ports, volumes. The pods are held until that was looked at, then they are played, and the job ends as its policies say.
+// The example jobs of Volcano, by shape: testdata/examples. The test checks what their containers need: names, hosts, keys, variables,
+// ports, volumes. The pods are held until that was checked. Then they are simulated, and the job ends as its policies define.
 
 // example is a job of testdata/examples.
 type example struct {
 	job  string
-	pods int // that are made at first
-	// has is what objects have in a field: OBJECT PATH -> value; "*" is any value but none.
+	pods int // number of pods that are created at first
+	// has maps OBJECT PATH to the expected value of the field; "*" is any value except none.
 	has map[string]string
-	// ends are the lives of pods, by name or by the beginning of one; others run on.
+	// ends contains the lives of pods, by name or its beginning. Other pods keep running.
 	ends map[string]string
-	// phase is that in which it ends; after is what is true of the job then, as in has.
+	// phase is the final phase. after contains what is true of the job then, in the same form as has.
 	phase, after string
 }
 
-// env is where a pod has the value of a variable.
+// env returns the path of the value of a pod's variable.
 func env(pod, name string) string {
 	return fmt.Sprintf(`pod/%s .spec.containers[0].env[?(@.name=="%s")].value`, pod, name)
 }
@@ -105,7 +105,7 @@ func examples() map[string]example {
 			"pod/mindspore-gpu-mpiworker-1 .spec.containers[0].resources.requests.nvidia\\.com/gpu": "1",
 			`cm/mindspore-gpu-svc .data.mpiworker\.host`:                                            "*",
 		}, done("mindspore-gpu"), "Completed", ".status.succeeded 3"},
-		"mxnet.yaml": {"mxnet", 5, map[string]string{ // a pod fails, so all are made anew, and are held again
+		"mxnet.yaml": {"mxnet", 5, map[string]string{ // a pod fails, so all are created again, and are held again
 			"pod/mxnet-scheduler-0 .spec.hostname":    "mxnet-scheduler-0",
 			"pod/mxnet-scheduler-0 .spec.subdomain":   "mxnet",
 			env("mxnet-worker-0", "DMLC_PS_ROOT_URI"): "mxnet-scheduler-0.mxnet",
@@ -126,7 +126,7 @@ func examples() map[string]example {
 	}
 }
 
-// TestE2EExamples applies each as it is, but for the scheduler's name.
+// TestE2EExamples applies each example unchanged, except for the scheduler's name.
 func TestE2EExamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +181,7 @@ func ofJob(job string) metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: batchv1alpha1.JobNameKey + "=" + job}
 }
 
-// allBound waits until all pods that are made at first have a node, and looks at their group.
+// allBound waits until all pods that are created at first have a node, and checks their group.
 func (w *world) allBound(e *example) {
 	w.t.Helper()
 	w.Wait("all pods of "+e.job+" are bound", func() error {
@@ -212,7 +212,7 @@ func (w *world) allBound(e *example) {
 	}
 }
 
-// play lets the pods of an example go on.
+// play releases the pods of an example.
 func (w *world) play(e *example) {
 	w.t.Helper()
 	var names []string

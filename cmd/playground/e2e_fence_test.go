@@ -14,7 +14,7 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 )
 
-// byPriority places what is most urgent first.
+// byPriority is a policy that places the most urgent pods first.
 const byPriority = `
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
@@ -27,13 +27,13 @@ spec:
     tables: [{name: priority}, {name: gang}, {name: predicates}]
 `
 
-// TestAStoppedLeaderBindsNothingBesideTheNext stops a leader that has hundreds of decisions left to send, few a
-// second. Meanwhile more urgent pods come, and the next leader fills the nodes with them, to the last place.
-// When the first goes on, nothing of what it had decided may reach the API server: there is room for none of it.
+// TestAStoppedLeaderBindsNothingBesideTheNext stops a leader that still has to send hundreds of decisions at a low rate. Meanwhile more
+// urgent pods arrive, and the next leader fills all nodes with them. When the first leader continues, none of its decisions may reach the
+// API server, because no free resources are left.
 func TestAStoppedLeaderBindsNothingBesideTheNext(t *testing.T) {
 	w := newWorld(t)
 	r := newRelay(w)
-	r.come("patient", 45) // before the first leader, which decides at once on all 400 that there is room for
+	r.come("patient", 45) // before the first leader, which decides at once on all 400 pods that fit
 	stopped := r.replica(w.Policy, "--kube-api-qps", "15", "--kube-api-burst", "15")
 	w.Wait("the first leader has bound some pods", func() error {
 		if n := r.boundBy(w.Policy); n < 60 {
@@ -52,14 +52,14 @@ func TestAStoppedLeaderBindsNothingBesideTheNext(t *testing.T) {
 	})
 	first := r.boundBy(w.Policy)
 	stopped.Signal(syscall.SIGCONT)
-	<-stopped.Exited() // it finds that the lease is another's
+	<-stopped.Exited() // it finds that another replica holds the lease
 	if !strings.Contains(stopped.Log(), "lost") {
 		t.Error("it ended, and not because it lost the lease")
 	}
 	if n := r.boundBy(w.Policy); n != first || n > 300 {
 		t.Errorf("the first leader had bound %d pods when it was stopped, and %d in the end; it should have had hundreds left to bind", first, n)
 	}
-	w.Nodes(5, "cpu=10,pods=1000") // room for the rest
+	w.Nodes(5, "cpu=10,pods=1000") // capacity for the rest
 	r.witness.AllBound(850)
 	h := r.witness.Report()
 	h.Check(w)
@@ -70,14 +70,14 @@ func TestAStoppedLeaderBindsNothingBesideTheNext(t *testing.T) {
 	}
 }
 
-// relay is a world in which leaders follow one another. Each serves a policy of its own, so that a pod says who bound it.
+// relay is a world in which several leaders follow each other. Each serves its own policy, so that a pod shows which leader bound it.
 type relay struct {
 	*world
 	witness        *witness
-	urgent, second string // a PriorityClass; the policy of the second leader
+	urgent, second string // the names of a PriorityClass and of the policy of the second leader
 }
 
-// newRelay has four nodes for 100 pods each.
+// newRelay creates four nodes for 100 pods each.
 func newRelay(w *world) *relay {
 	w.t.Helper()
 	r := &relay{world: w, witness: w.Witness(), urgent: w.Name + "-urgent", second: w.Policy + "-second"}
@@ -96,7 +96,7 @@ func newRelay(w *world) *relay {
 	return r
 }
 
-// replica is one that waits for its turn, or begins.
+// replica starts a scheduler that waits for its turn, or begins.
 func (r *relay) replica(policy string, more ...string) *process {
 	r.t.Helper()
 	return r.Process("scheduler", append(more, "--policy", policy, "--scheduler-name", "${scheduler}", "--node-selector", r.NodeSelector,
@@ -104,7 +104,7 @@ func (r *relay) replica(policy string, more ...string) *process {
 		"--leader-elect-lease-duration", "12s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "1s")...)
 }
 
-// come makes gangs of ten.
+// come creates gangs of ten pods.
 func (r *relay) come(name string, gangs int, change ...func(*corev1.Pod)) {
 	r.t.Helper()
 	for i := range gangs {
@@ -121,7 +121,7 @@ func (r *relay) boundBy(policy string) int {
 	})
 }
 
-// checkTurns says whether the first leader's last binding came before the next one's first.
+// checkTurns checks that the first leader's last binding came before the next leader's first.
 func (r *relay) checkTurns(h *history) {
 	r.t.Helper()
 	var last, begins uint64

@@ -11,9 +11,9 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// Flows of jobs, told with kubectl alone.
+// JobFlows, used only through kubectl.
 
-// jobTemplate is a JobTemplate of one task of one pod, which plays sim.
+// jobTemplate returns a JobTemplate with one task of one pod, which is simulated as in sim.
 func jobTemplate(name, sim string) string {
 	return fmt.Sprintf(`
 ---
@@ -34,7 +34,7 @@ spec:
 `, name, sim)
 }
 
-// jobFlow is a JobFlow of these flows.
+// jobFlow returns a JobFlow of these flows.
 func jobFlow(name, retain, flows string) string {
 	return fmt.Sprintf(`
 apiVersion: flow.volcano.sh/v1alpha1
@@ -54,10 +54,10 @@ const diamondOfFlows = `
   - {name: e, dependsOn: {targets: [d]}}
 `
 
-// allCompleted is what kubectl shows of the states of its five Jobs.
+// allCompleted returns what kubectl shows for the states of five completed Jobs.
 func allCompleted() string { return strings.TrimSpace(strings.Repeat("Completed ", 5)) }
 
-// flowWorld is a world with room, and JobTemplates a to e of pods that run for two seconds.
+// flowWorld returns a world with enough resources, and JobTemplates a to e whose pods run for two seconds.
 func flowWorld(t *testing.T) *world {
 	w := newWorld(t)
 	w.StartScheduler()
@@ -76,14 +76,14 @@ func (w *world) flowPhase(name, phase string) {
 	w.Kubectl("wait", "jobflow/"+name, "--for=jsonpath={.status.state.phase}="+phase)
 }
 
-// madePhase waits until a Job that the controllers make is there, and in a phase.
+// madePhase waits until a Job of the controllers exists and is in a phase.
 func (w *world) madePhase(job, phase string) {
 	w.t.Helper()
 	w.Kubectl("wait", "vcjob/"+job, "--for=create")
 	w.phase(job, phase)
 }
 
-// jobsOf names the Jobs that the world has, sorted.
+// jobsOf returns the names of the world's Jobs, sorted.
 func (w *world) jobsOf() []string {
 	w.t.Helper()
 	return strings.Fields(w.Kubectl("get", "vcjob", "-o", "jsonpath={.items[*].metadata.name}"))
@@ -100,7 +100,7 @@ func (w *world) jobsAre(want ...string) {
 	})
 }
 
-// began says that a Job was made no sooner than others were Completed.
+// began checks that a Job was not created before others were Completed.
 func (w *world) began(job string, after ...string) {
 	w.t.Helper()
 	at := func(name string) (made, ended time.Time) {
@@ -118,8 +118,8 @@ func (w *world) began(job string, after ...string) {
 	}
 }
 
-// TestE2EFlow takes a diamond its whole way: each Job begins once those before it are Completed, the status tells of them, JobTemplates
-// name their Jobs, and the Jobs go with the flow.
+// TestE2EFlow runs a diamond of Jobs to its end. Each Job begins when its predecessors are Completed, the status lists them, JobTemplates
+// list their Jobs, and the Jobs are deleted with the flow.
 func TestE2EFlow(t *testing.T) {
 	t.Parallel()
 	w := flowWorld(t)
@@ -161,7 +161,8 @@ func TestE2EFlow(t *testing.T) {
 	w.Wait("the JobTemplate forgets its Job", func() error { return w.empty("jobtemplate/a", ".status.jobDependsOnList") })
 }
 
-// TestE2EFlowRetainsNone: Jobs go once all are Completed, and none comes back; another's Job that is marked as the flow's stays.
+// TestE2EFlowRetainsNone checks that Jobs are deleted when all are Completed, and that none is created again. A Job of another owner with
+// the flow's label stays.
 func TestE2EFlowRetainsNone(t *testing.T) {
 	t.Parallel()
 	w := flowWorld(t)
@@ -172,13 +173,14 @@ func TestE2EFlowRetainsNone(t *testing.T) {
 	if got := w.field("jobflow/flow", ".status.jobStatusList[*].state"); got != allCompleted() {
 		t.Errorf("the flow has forgotten: %q", got)
 	}
-	w.Apply(jobTemplate("a", "{run: 3s}")) // what wakes the flow makes no Job again
+	w.Apply(jobTemplate("a", "{run: 3s}")) // an event that wakes the flow does not create a Job again
 	w.Kubectl("label", "jobflow/flow", "seen=yes")
 	w.Kubectl("wait", "vcjob/stranger", "--for=jsonpath={.status.state.phase}=Running")
 	w.jobsAre("stranger")
 }
 
-// TestE2EFlowRefused: what cannot work is refused before it is stored, in words that help, in JobTemplates and in what flows patch.
+// TestE2EFlowRefused checks that JobTemplates and patches of flows that cannot work are refused before they are stored, with helpful
+// messages.
 func TestE2EFlowRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -221,8 +223,8 @@ func TestE2EFlowRefused(t *testing.T) {
 	}
 }
 
-// TestE2EFlowPatchAndProbe: a Job has what its flow patches; by a probe another begins while this one runs; and one whose JobTemplate comes
-// later is made then.
+// TestE2EFlowPatchAndProbe checks that a Job contains the patch of its flow. A probe lets another Job begin while this one runs. A Job is
+// also created if its JobTemplate is created later.
 func TestE2EFlowPatchAndProbe(t *testing.T) {
 	t.Parallel()
 	w := flowWorld(t)
@@ -250,8 +252,8 @@ func TestE2EFlowPatchAndProbe(t *testing.T) {
 	w.jobsAre("flow-a", "flow-late", "flow-long")
 }
 
-// TestE2EFlowFails: a Job that fails, or is terminated, is the end of its flow, and no other is made; one that is aborted holds it up until
-// it is resumed.
+// TestE2EFlowFails checks that a failed or terminated Job ends its flow, and that no other Job is created. An aborted Job delays the flow
+// until it is resumed.
 func TestE2EFlowFails(t *testing.T) {
 	t.Parallel()
 	w := flowWorld(t)
@@ -264,7 +266,7 @@ func TestE2EFlowFails(t *testing.T) {
 	if got := w.field("jobflow/fails", ".status.failedJobs[*]"); got != "fails-bad" {
 		t.Errorf("failed are %q", got)
 	}
-	w.phase("fails-c", "Completed") // its siblings go on
+	w.phase("fails-c", "Completed") // its siblings continue
 
 	w.Apply(jobFlow("held", "retain", "[{name: long}, {name: a, dependsOn: {targets: [long]}}]"))
 	w.madePhase("held-long", "Running")

@@ -9,8 +9,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// tenantRights let a tenant do in the world's namespace all that a user of batch work does, and nothing outside it. The owner
-// of a queue may patch that queue besides.
+// tenantRights permits a tenant everything that a batch user does in the world's namespace, and nothing outside it. The owner of a queue
+// may also patch that queue.
 const tenantRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -37,7 +37,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "${world
 subjects: [{kind: User, name: "${world}-owner"}]
 `
 
-// TestE2ETenant has a tenant try what is not theirs: to command a queue, and to let a group of their own in.
+// TestE2ETenant lets a tenant try forbidden actions: to command a queue, and to admit the tenant's own group.
 func TestE2ETenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -47,7 +47,7 @@ func TestE2ETenant(t *testing.T) {
 	queue := w.queue("a", 1)
 	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open")
 	w.Apply(tenantRights)
-	t.Cleanup(func() { // the world clears what is in its namespace
+	t.Cleanup(func() { // the world only deletes objects in its namespace
 		runCommand(t, playgroundCommand(context.Background(), "kubectl", "--kubeconfig", w.Kubeconfig, "delete", "clusterrole/"+w.Name+"-owner",
 			"clusterrolebinding/"+w.Name+"-owner"))
 	})
@@ -82,7 +82,8 @@ func TestE2ETenant(t *testing.T) {
 	let("owner", command, "create", "-f", "-")
 	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed")
 
-	// Groups. What says that it runs is to wait; who says it later is refused, and so is what is in no queue of jobs.
+	// Groups. A new group that states that it runs is stored as waiting. A later change to this is refused, and so is a group in a queue that
+	// does not accept jobs.
 	group := `
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
@@ -100,7 +101,7 @@ status: {phase: Running}
 		"create", "-f", "-")
 	denied("tenant", "", "only holds other queues", "patch", "podgroup/forged", "--type=merge", "-p", `{"spec":{"queue":"root"}}`)
 
-	// What got by admission all the same (here by the administrator's word, and for an owner that is not asked) is not bound.
+	// A group that passed admission anyway is not bound. Here the administrator created it, and one has an owner that is not checked.
 	account := w.field("serviceaccount/default", ".metadata.uid")
 	rooted := "podgroup-" + account
 	ofPods := "{name: " + rooted + ", ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: " +

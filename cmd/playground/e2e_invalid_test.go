@@ -17,20 +17,20 @@ import (
 	"github.com/celsius-scheduler/celsius/crds"
 )
 
-// fewestInvalid is how many manifests of each kind samples/invalid holds at least.
+// fewestInvalid is the minimum number of manifests of each kind in samples/invalid.
 var fewestInvalid = map[string]int{
 	"Job": 40, "CronJob": 15, "Queue": 15, "PodGroup": 10, "Pod": 5, "Command": 7, "SchedulingPolicy": 5, "JobTemplate": 3,
 	"JobFlow": 11,
 }
 
-// invalid is a manifest of samples/invalid with what its head says of it.
+// invalid is a manifest of samples/invalid, with the content of its header.
 type invalid struct {
 	name, text string
 	says       []string // "# says: WORDS"
-	schema     bool     // "# schema: yes": the API server refuses it by the schema, and asks no webhook
+	schema     bool     // "# schema: yes": the API server refuses it by its schema, and calls no webhook
 }
 
-// theInvalid reads samples/invalid, and makes what the manifests are wrong beside.
+// theInvalid reads samples/invalid, and creates the objects that the manifests refer to.
 func theInvalid(w *world) []invalid {
 	w.t.Helper()
 	w.Apply(sample(w.t, "invalid/given/queues.yaml"))
@@ -73,7 +73,7 @@ func (m invalid) object(w *world) *unstructured.Unstructured {
 	return object
 }
 
-// lacks names the words that are not in what was said.
+// lacks returns an error with the words that a message lacks.
 func (m invalid) lacks(said string) error {
 	var failed error
 	for _, want := range m.says {
@@ -87,7 +87,7 @@ func (m invalid) lacks(said string) error {
 	return nil
 }
 
-// TestE2EInvalid has kubectl create each manifest of samples/invalid. Each is refused, with the words that its head names.
+// TestE2EInvalid creates each manifest of samples/invalid with kubectl. Each is refused, with the words in its header.
 func TestE2EInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -102,8 +102,8 @@ func TestE2EInvalid(t *testing.T) {
 	}
 }
 
-// TestE2EInvalidBySchema creates them as kinds of other groups, with the same schemas, which no webhook is asked about: those that say so
-// are refused, in the same words, and the others are taken.
+// TestE2EInvalidBySchema creates the manifests as kinds of other groups, with the same schemas but without a webhook. Those with "schema:
+// yes" are refused with the same words, and the others are accepted.
 func TestE2EInvalidBySchema(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,7 +113,7 @@ func TestE2EInvalidBySchema(t *testing.T) {
 	for _, m := range theInvalid(w) {
 		object := m.object(w)
 		gvk := object.GroupVersionKind()
-		if gvk.Group == "" { // a Pod has no schema of ours
+		if gvk.Group == "" { // Pods have no schema of ours
 			continue
 		}
 		if gvk.Group = groups[gvk.Group]; gvk.Group == "" {
@@ -139,7 +139,7 @@ func TestE2EInvalidBySchema(t *testing.T) {
 	t.Logf("%d manifests are refused by the schema, %d need the webhook", refused, passed)
 }
 
-// copyKinds makes our kinds once more in groups of this world, until the test ends, and gives the groups by those that they are copied of.
+// copyKinds creates copies of our kinds in groups of this world, until the test ends. It maps the original groups to the new ones.
 func (w *world) copyKinds() map[string]string {
 	w.t.Helper()
 	files, err := crds.Manifests.ReadDir("manifests")
@@ -168,7 +168,7 @@ func (w *world) copyKinds() map[string]string {
 	return groups
 }
 
-// served says whether the API server has a group.
+// served returns nil if the API server has a group.
 func (w *world) served(group string) error {
 	list, err := w.Kube.Discovery().ServerGroups()
 	if err == nil && !slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == group }) {

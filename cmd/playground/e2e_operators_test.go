@@ -20,17 +20,17 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Operators that make PodGroups and pods for Volcano: what samples/operators says of each, made in the order in which the operator makes
-// it. The operators themselves are not here, so what they are asked for is a ConfigMap, which owns what they make.
+// Operators that create PodGroups and pods for Volcano. Each test creates the objects of a file in samples/operators in the order of the
+// operator. The operators themselves do not run. A ConfigMap replaces the object that requests the work, and owns the others.
 
-// operated is what an operator makes.
+// operated contains the objects that an operator creates.
 type operated struct {
 	group *schedulingv1beta1.PodGroup
-	pods  []*corev1.Pod // of the group, as the sample lists them; they run until they are told to end
-	alone []*corev1.Pod // without a group
+	pods  []*corev1.Pod // pods of the group, in the order of the sample; they run until they are told to end
+	alone []*corev1.Pod // pods without a group
 }
 
-// operated reads a sample, with this world's names in it.
+// operated reads a sample, with this world's names.
 func (w *world) operated(name string) *operated {
 	w.t.Helper()
 	made := &operated{}
@@ -56,7 +56,7 @@ func (w *world) operated(name string) *operated {
 	return made
 }
 
-// rival is the same under other names, and without a priority.
+// rival returns the same objects under other names, and without a priority.
 func (o *operated) rival() *operated {
 	other := &operated{group: o.group.DeepCopy()}
 	other.group.Name, other.group.Spec.PriorityClassName = "rival-"+o.group.Name, ""
@@ -73,12 +73,12 @@ func (o *operated) rival() *operated {
 	return other
 }
 
-// pod is that of a name.
+// pod returns the pod with a name.
 func (o *operated) pod(name string) *corev1.Pod {
 	return o.pods[slices.IndexFunc(o.pods, func(p *corev1.Pod) bool { return p.Name == name })]
 }
 
-// without takes the pods of these names out of what is made at first, and gives them.
+// without removes the named pods from the first objects, and returns them.
 func (o *operated) without(names ...string) (later []*corev1.Pod) {
 	o.pods = slices.DeleteFunc(o.pods, func(p *corev1.Pod) bool {
 		if !slices.Contains(names, p.Name) {
@@ -90,7 +90,7 @@ func (o *operated) without(names ...string) (later []*corev1.Pod) {
 	return later
 }
 
-// asked makes what an operator is asked for.
+// asked creates the object that requests work from an operator.
 func (w *world) asked(name string) *corev1.ConfigMap {
 	w.t.Helper()
 	o := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -98,7 +98,7 @@ func (w *world) asked(name string) *corev1.ConfigMap {
 	return o
 }
 
-// create makes objects, which somebody owns unless owner is nil, as operators do.
+// create creates objects with an owner, as operators do. A nil owner means none.
 func (w *world) create(owner client.Object, objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -116,7 +116,7 @@ func (w *world) create(owner client.Object, objects ...client.Object) {
 	}
 }
 
-// asObjects are pods as create and remove take them.
+// asObjects converts pods for create and remove.
 func asObjects(pods []*corev1.Pod) (out []client.Object) {
 	for _, p := range pods {
 		out = append(out, p)
@@ -124,7 +124,7 @@ func asObjects(pods []*corev1.Pod) (out []client.Object) {
 	return out
 }
 
-// remove deletes objects as operators do, who wait for nothing.
+// remove deletes objects without waiting, as operators do.
 func (w *world) remove(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -134,13 +134,13 @@ func (w *world) remove(objects ...client.Object) {
 	}
 }
 
-// goes waits until an object is gone.
+// goes waits until an object is deleted.
 func (w *world) goes(o client.Object) {
 	w.t.Helper()
 	w.Wait(o.GetName()+" goes", func() error { return w.gone(o.GetName(), o.DeepCopyObject().(client.Object)) })
 }
 
-// groupRuns waits until a group is Running with so many pods that run.
+// groupRuns waits until a group is Running with the given number of running pods.
 func (w *world) groupRuns(name string, pods int32) {
 	w.t.Helper()
 	w.Wait(fmt.Sprintf("group %s runs with %d", name, pods), func() error {
@@ -152,7 +152,7 @@ func (w *world) groupRuns(name string, pods int32) {
 	})
 }
 
-// groupWaits waits until a group in a phase says why it waits.
+// groupWaits waits until a group in a phase states why it waits.
 func (w *world) groupWaits(name string, phase schedulingv1beta1.PodGroupPhase, words string) {
 	w.t.Helper()
 	w.Wait("group "+name+" says "+words, func() error {
@@ -169,7 +169,7 @@ func (w *world) groupWaits(name string, phase schedulingv1beta1.PodGroupPhase, w
 	})
 }
 
-// noneBound says, after a while, that none of the pods has a node.
+// noneBound checks after a while that none of the pods has a node.
 func (w *world) noneBound(pods []*corev1.Pod) {
 	w.t.Helper()
 	time.Sleep(time.Second)
@@ -181,7 +181,7 @@ func (w *world) noneBound(pods []*corev1.Pod) {
 	}
 }
 
-// countsIn waits until so many groups of a queue run.
+// countsIn waits until the given number of groups of a queue runs.
 func (w *world) countsIn(queue string, running int32) {
 	w.t.Helper()
 	w.Wait(fmt.Sprintf("in queue %s run %d", queue, running), func() error {
@@ -193,7 +193,7 @@ func (w *world) countsIn(queue string, running int32) {
 	})
 }
 
-// changeGroup changes a group's spec as operators do, by an update of the whole.
+// changeGroup changes a group's spec with an update of the whole object, as operators do.
 func (w *world) changeGroup(name string, change func(*schedulingv1beta1.PodGroupSpec)) {
 	w.t.Helper()
 	w.Wait("group "+name+" is changed", func() error {
@@ -209,10 +209,10 @@ func (w *world) changeGroup(name string, change func(*schedulingv1beta1.PodGroup
 // gangOf is an operator whose pods start together.
 type gangOf struct {
 	sample string
-	few    string   // how much cpu the nodes have that are there first: all let the gang in, and there is room for a part of it
-	more   string   // the same of nodes that come later: then there is room for one gang, whichever of its pods is placed where first
-	later  []string // pods that come when the gang runs
-	// next plays what the operator does while they run; nil: nothing.
+	few    string   // CPU of the first nodes: the gang is admitted, but only a part of it fits
+	more   string   // CPU of later nodes: with them one gang fits, whichever of its pods is placed first
+	later  []string // pods that are created when the gang runs
+	// next does what the operator does while the pods run; nil: nothing.
 	next func(w *world, owner client.Object, made *operated, later []*corev1.Pod)
 }
 
@@ -227,7 +227,7 @@ func gangsOfOperators() []gangOf {
 	}
 }
 
-// nodesWith makes nodes with so much cpu each.
+// nodesWith creates nodes with the given amounts of CPU.
 func (w *world) nodesWith(cpus string) {
 	w.t.Helper()
 	for cpu := range strings.FieldsSeq(cpus) {
@@ -235,8 +235,8 @@ func (w *world) nodesWith(cpus string) {
 	}
 }
 
-// TestE2EOperators has each operator's gang wait while there is room for a part of it, and start as a whole before one like it that was
-// there earlier and has no priority. It is counted in its queue, and goes with its owner.
+// TestE2EOperators checks that each operator's gang waits while only a part of it fits. It then starts as a whole, before an older gang
+// without a priority. It is counted in its queue, and is deleted with its owner.
 func TestE2EOperators(t *testing.T) {
 	t.Parallel()
 	for _, c := range gangsOfOperators() {
@@ -275,7 +275,7 @@ func TestE2EOperators(t *testing.T) {
 	}
 }
 
-// rayJobEnds: the submitter joins the cluster that runs. Workers go when the job ends, and no more is asked of the group than its head.
+// rayJobEnds lets the submitter join the running cluster. When the job ends, the workers are deleted, and the group requests only its head.
 func rayJobEnds(w *world, owner client.Object, made *operated, later []*corev1.Pod) {
 	w.create(owner, asObjects(later)...)
 	w.groupRuns(made.group.Name, 4)
@@ -286,7 +286,7 @@ func rayJobEnds(w *world, owner client.Object, made *operated, later []*corev1.P
 	w.groupRuns(made.group.Name, 1)
 }
 
-// trainJobIsSuspended: its group and its pods go, which makes room for another; they come again, and wait.
+// trainJobIsSuspended deletes the group and the pods, so that another gang gets the resources. They are created again, and wait.
 func trainJobIsSuspended(w *world, owner client.Object, made *operated, _ []*corev1.Pod) {
 	w.remove(append(asObjects(made.pods), made.group)...)
 	w.goes(made.group)
@@ -296,7 +296,8 @@ func trainJobIsSuspended(w *world, owner client.Object, made *operated, _ []*cor
 	w.groupWaits(again.group.Name, schedulingv1beta1.PodGroupPending, "insufficient")
 }
 
-// pyTorchJobEnds: the worker beyond the minimum starts when there is room. When the job ends its group goes, and pods that stay run on.
+// pyTorchJobEnds checks that the worker beyond the minimum starts when resources are free. When the job ends, its group is deleted, and
+// remaining pods keep running.
 func pyTorchJobEnds(w *world, owner client.Object, made *operated, later []*corev1.Pod) {
 	w.create(owner, asObjects(later)...)
 	w.isToldToWait(later[0].Name)
@@ -308,7 +309,7 @@ func pyTorchJobEnds(w *world, owner client.Object, made *operated, later []*core
 	pods(string(corev1.PodRunning), "mnist-master-0", "mnist-worker-0", "mnist-worker-1")(w)
 }
 
-// groveIsTold: what is not heeded is told to who makes the group, and by an event to who looks at it.
+// groveIsTold checks that ignored fields are reported to the creator of the group, and by an event.
 func groveIsTold(w *world, _ client.Object, made *operated, _ []*corev1.Pod) {
 	const field = "spec.subGroupPolicy: "
 	w.Wait("an event says it", func() error {
@@ -320,7 +321,7 @@ func groveIsTold(w *world, _ client.Object, made *operated, _ []*corev1.Pod) {
 	}
 }
 
-// flinkIsScaled: a further TaskManager joins, and becomes part of the minimum.
+// flinkIsScaled adds a TaskManager, which becomes part of the minimum.
 func flinkIsScaled(w *world, owner client.Object, made *operated, _ []*corev1.Pod) {
 	second := w.operated("flink").pod("clicks-taskmanager-0")
 	second.Name = "clicks-taskmanager-1"
@@ -334,7 +335,7 @@ func flinkIsScaled(w *world, owner client.Object, made *operated, _ []*corev1.Po
 	w.groupRuns(made.group.Name, 3)
 }
 
-// TestE2EOperatorsGates has pods of Grove wait behind a scheduling gate, though there is room for them.
+// TestE2EOperatorsGates checks that pods of Grove wait behind a scheduling gate, although they fit.
 func TestE2EOperatorsGates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -353,8 +354,8 @@ func TestE2EOperatorsGates(t *testing.T) {
 	w.groupRuns(made.group.Name, 3)
 }
 
-// TestE2EOperatorsLeader has the leader of a LeaderWorkerSet come before its group, own it, and take it along. Where workers start after
-// their leader, it waits until there is room for all.
+// TestE2EOperatorsLeader creates the leader of a LeaderWorkerSet before its group. The leader owns the group, which is deleted with it. If
+// workers start after their leader, the leader waits until all fit.
 func TestE2EOperatorsLeader(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -380,7 +381,7 @@ func TestE2EOperatorsLeader(t *testing.T) {
 
 	ready := w.operated("leaderworkerset")
 	ready.group.Spec.MinMember = 1
-	ready.group.Spec.MinResources = &corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("12")} // with more and larger workers
+	ready.group.Spec.MinResources = &corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("12")} // for more and larger workers
 	w.create(leaders, ready.pods[0])
 	w.create(ready.pods[0], ready.group)
 	w.groupWaits(ready.group.Name, schedulingv1beta1.PodGroupPending, "tasks in gang unschedulable")
@@ -391,8 +392,8 @@ func TestE2EOperatorsLeader(t *testing.T) {
 	w.groupRuns(ready.group.Name, 3)
 }
 
-// TestE2EOperatorsSpark has drivers wait until there is room for them and their executors, which they start themselves; executors join the
-// group, and go with their driver. The Spark operator deletes the group itself; that of spark-submit is the driver's.
+// TestE2EOperatorsSpark checks that drivers wait until they and their executors fit. Drivers start the executors. Executors join the group,
+// and are deleted with their driver. The Spark operator deletes the group itself. The driver of spark-submit owns its group.
 func TestE2EOperatorsSpark(t *testing.T) {
 	t.Parallel()
 	for name, few := range map[string]string{"spark-operator": "1500m", "spark-submit": "1200m"} {
@@ -430,8 +431,8 @@ func TestE2EOperatorsSpark(t *testing.T) {
 	}
 }
 
-// TestE2EOperatorsFlink has Flink's own native mode, which knows of no groups: the JobManager of a Deployment asks for TaskManagers, which
-// that Deployment owns, so they have one group, in the queue that their template names.
+// TestE2EOperatorsFlink tests Flink's native mode, which has no groups. The JobManager of a Deployment creates TaskManagers that the
+// Deployment owns. Therefore they have one group, in the queue that their template names.
 func TestE2EOperatorsFlink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -468,11 +469,11 @@ spec:
 	if err := w.Get(group, g); err != nil || g.Spec.Queue != w.Queue("batch") || g.Spec.MinMember != 1 {
 		t.Errorf("the group of the TaskManagers has minMember %d in queue %s: %v", g.Spec.MinMember, g.Spec.Queue, err)
 	}
-	w.countsIn(w.Queue("batch"), 2) // with that of the JobManager
+	w.countsIn(w.Queue("batch"), 2) // with the group of the JobManager
 }
 
-// TestE2EOperatorsUnchanged applies the samples as they are, with the scheduler name volcano, to a playground that is started as a user
-// starts it. The training operator makes no pod before its group is let in.
+// TestE2EOperatorsUnchanged applies the unchanged samples, with the scheduler name volcano, to a playground that is started as a user
+// starts it. The training operator creates no pod before its group is admitted.
 func TestE2EOperatorsUnchanged(t *testing.T) {
 	t.Parallel()
 	p := playground{t, t.TempDir()}

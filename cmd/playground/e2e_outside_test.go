@@ -36,7 +36,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
 
-// says waits until a pod that waits says all of that.
+// says waits until the condition of a waiting pod contains all the words.
 func (e *evictions) says(pod string, words ...string) {
 	e.t.Helper()
 	e.Wait(pod+" says why it waits", func() error {
@@ -53,7 +53,7 @@ func (e *evictions) says(pod string, words ...string) {
 	})
 }
 
-// areOn fails the test unless so many pods of a crew are on each node.
+// areOn fails the test unless each node has the given number of pods of a crew.
 func (e *evictions) areOn(crew string, want map[string]int) {
 	e.t.Helper()
 	got := map[string]int{}
@@ -65,7 +65,7 @@ func (e *evictions) areOn(crew string, want map[string]int) {
 	}
 }
 
-// obey has the scheduler serve these tables.
+// obey makes the scheduler serve these tables.
 func (e *evictions) obey(tables string) {
 	e.t.Helper()
 	e.Apply(`
@@ -81,17 +81,17 @@ spec:
 `)
 }
 
-// service is an extender that can go down and come back at its address: a node named never is refused, one named rather is best.
+// service is an extender that can stop and start again at its address. It refuses the node never, and scores the node rather best.
 type service struct {
 	t             *testing.T
 	address       string
-	tls           *tls.Config // nil: it speaks in the clear
+	tls           *tls.Config // nil: plain HTTP
 	never, rather string
-	silent        atomic.Bool // it takes requests and does not answer
+	silent        atomic.Bool // it accepts requests and does not answer
 	server        *httptest.Server
 }
 
-// newService is up.
+// newService returns a running service.
 func newService(t *testing.T, secure *tls.Config) *service {
 	s := &service{t: t, address: "127.0.0.1:0", tls: secure}
 	s.up()
@@ -99,7 +99,7 @@ func newService(t *testing.T, secure *tls.Config) *service {
 	return s
 }
 
-// up has it listen, at the address that it had.
+// up starts the service at its previous address.
 func (s *service) up() {
 	s.t.Helper()
 	l, err := net.Listen("tcp", s.address)
@@ -117,13 +117,13 @@ func (s *service) up() {
 	s.server.StartTLS()
 }
 
-// down ends it, and all connections to it.
+// down stops the service, and closes all its connections.
 func (s *service) down() {
 	s.server.CloseClientConnections()
 	s.server.Close()
 }
 
-// url is where it is asked.
+// url returns the URL of the service.
 func (s *service) url() string {
 	if s.tls == nil {
 		return "http://" + s.address
@@ -131,7 +131,7 @@ func (s *service) url() string {
 	return "https://" + s.address
 }
 
-// table is the row of a policy by which it is asked.
+// table returns the table of a policy that uses the service.
 func (s *service) table(ignorable bool) string {
 	return fmt.Sprintf("{name: extender, params: {urlPrefix: %q, httpTimeout: 500ms, predicateVerb: filter, prioritizeVerb: rate, "+
 		"refreshAfter: 1s, staleAfter: 5s, ignorable: %t}}", s.url(), ignorable)
@@ -165,10 +165,10 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case asked.Node.Name == s.never:
 		answer["status"], answer["code"] = "no licence for "+asked.Task.Name, 2
 	}
-	_ = json.NewEncoder(w).Encode(answer) // who has gone does not read it
+	_ = json.NewEncoder(w).Encode(answer) // a client that has disconnected does not read it
 }
 
-// newAuthority makes an authority, a server's TLS that it vouches for, and the folder by which that is believed.
+// newAuthority creates an authority, the TLS configuration of a server that it signed, and the folder with which clients trust it.
 func newAuthority(t *testing.T) (server *tls.Config, folder string) {
 	t.Helper()
 	check := func(err error) {
@@ -198,7 +198,7 @@ func newAuthority(t *testing.T) (server *tls.Config, folder string) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, folder
 }
 
-// asksOf is what the metrics of the scheduler count of requests to an extender, by form and outcome.
+// asksOf returns the numbers of requests to an extender in the scheduler's metrics, by form and outcome.
 func (e *evictions) asksOf(s *service, metrics string) map[string]int {
 	e.t.Helper()
 	response, err := http.Get("http://" + metrics + "/metrics")
@@ -226,8 +226,8 @@ func (e *evictions) asksOf(s *service, metrics string) map[string]int {
 	return out
 }
 
-// TestE2EExtender has a service that the test runs say where pods go, by TLS with an authority of its own. They go nowhere else; while it
-// is down, or does not answer, they wait and say for whom, and go on when it is back. What it was asked is counted by how that ended.
+// TestE2EExtender runs a service that decides where pods run, with TLS and its own authority. Pods run only there. While it is down or does
+// not answer, pods wait and name the service, and continue when it is back. The metrics count its requests by outcome.
 func TestE2EExtender(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "")
@@ -274,8 +274,8 @@ func TestE2EExtender(t *testing.T) {
 	}
 }
 
-// TestE2EExtenderIgnored has a service be asked that nobody vouches for, and pods say so; then one in the clear, of which the policy
-// ignores that it is down: pods go where it says while it says something, and anywhere else while it does not.
+// TestE2EExtenderIgnored first uses a service with an untrusted certificate, and pods report this. It then uses a service with plain HTTP,
+// which the policy ignores when it is down. Pods follow the service while it answers, and run anywhere while it does not.
 func TestE2EExtenderIgnored(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "")
@@ -300,7 +300,7 @@ func TestE2EExtenderIgnored(t *testing.T) {
 	e.areOn("last", map[string]int{nodes[1]: 2})
 }
 
-// topology makes or changes the Numatopology of a node with two NUMA nodes of four CPUs each.
+// topology creates or updates the Numatopology of a node with two NUMA nodes of four CPUs each.
 func (e *evictions) topology(node, free string) {
 	e.t.Helper()
 	cpus := map[string]nodeinfov1alpha1.CPUInfo{}
@@ -322,7 +322,7 @@ spec:
 `, node, free, detail))
 }
 
-// comesBack deletes a node, waits until gone finds what it should, and makes another of its name.
+// comesBack deletes a node, calls gone, and creates another node with the same name.
 func (e *evictions) comesBack(name string, gone func()) {
 	e.t.Helper()
 	nodes := e.Kube.CoreV1().Nodes()
@@ -340,8 +340,8 @@ func (e *evictions) comesBack(name string, gone func()) {
 	}
 }
 
-// TestE2ENumatopologies has Numatopologies decide where pods go that want CPUs of one NUMA node: where these are free, elsewhere where they
-// are taken, and nowhere where no node tells of its CPUs any more. A node that goes and comes back has those that it tells of.
+// TestE2ENumatopologies checks that Numatopologies decide where pods run that need CPUs of one NUMA node. They run where these are free,
+// and elsewhere if they are in use. They run nowhere if no node reports its CPUs. A node that is deleted and created again has its CPUs.
 func TestE2ENumatopologies(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "enqueue, allocate", "{name: gang}", "{name: predicates}", "{name: numaaware}")
@@ -383,11 +383,11 @@ func TestE2ENumatopologies(t *testing.T) {
 	on("first", nodes[1])
 	e.come(three("second"))
 	e.says("second-0", "2 "+taken)
-	e.topology(nodes[0], "0-3") // as the kubelet lets somebody's CPUs go
+	e.topology(nodes[0], "0-3") // as if the kubelet released CPUs
 	on("second", nodes[0])
 
 	e.Kubectl("delete", "pod", "first-0", "--now")
-	e.topology(nodes[1], "0,4") // as the kubelet gives them to somebody else
+	e.topology(nodes[1], "0,4") // as if the kubelet assigned them to another pod
 	e.come(three("third"))
 	e.says("third-0", "2 "+taken)
 	e.Kubectl("delete", "numatopologies", nodes[1])

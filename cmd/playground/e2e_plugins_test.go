@@ -14,9 +14,9 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// Job plugins beside a real API server: pods find each other, and what is made for a job goes with its pods.
+// Job plugins with a real API server: pods find each other, and the objects of a job are deleted with its pods.
 
-// variable is what a pod's first container is told by a variable; "": it has none.
+// variable returns a variable of a pod's first container, or "".
 func variable(pod *corev1.Pod, name string) string {
 	for _, e := range pod.Spec.Containers[0].Env {
 		if e.Name == name {
@@ -26,14 +26,14 @@ func variable(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// besideJobs lists what plugins made in the world's namespace, as KIND/NAME, but for what every namespace has.
+// besideJobs lists the objects that plugins created in the world's namespace, as KIND/NAME.
 func (w *world) besideJobs() []string {
 	w.t.Helper()
 	all := strings.Fields(w.Kubectl("get", "configmaps,secrets,services,networkpolicies", "-o", "name"))
 	return slices.DeleteFunc(all, func(name string) bool { return name == "configmap/kube-root-ca.crt" })
 }
 
-// differs says whether a field of an object is there and another than before.
+// differs returns nil if a field of an object exists and differs from before.
 func (w *world) differs(object, path, before string) error {
 	r := w.TryKubectl("", "get", object, "-o", "jsonpath={"+path+"}")
 	if r.Code != 0 || r.Out == "" || r.Out == before {
@@ -42,7 +42,7 @@ func (w *world) differs(object, path, before string) error {
 	return nil
 }
 
-// empty says whether an object has nothing in a field.
+// empty returns nil if a field of an object is empty.
 func (w *world) empty(object, path string) error {
 	if got := w.field(object, path); got != "" {
 		return fmt.Errorf("it is %s", got)
@@ -50,7 +50,7 @@ func (w *world) empty(object, path string) error {
 	return nil
 }
 
-// equipped checks that a pod of the job mpi has the keys, the hosts as files and as variables, and that the objects have what it reads.
+// equipped checks that a pod of the job mpi has the keys, and the hosts as files and as variables. The objects must contain them, too.
 func (w *world) equipped(pod *corev1.Pod) {
 	w.t.Helper()
 	secret, hosts := &corev1.Secret{}, &corev1.ConfigMap{}
@@ -115,8 +115,8 @@ spec:
         containers: [{name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}]
 `
 
-// TestE2EPlugins has a job of MPI its whole way: hosts, keys and variables are there with its pods, follow it when it is scaled, and go
-// with them.
+// TestE2EPlugins runs an MPI job to its end. Hosts, keys and variables exist with its pods, follow a change of their number, and are
+// deleted with them.
 func TestE2EPlugins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,7 +125,7 @@ func TestE2EPlugins(t *testing.T) {
 	w.queue("a", 1)
 	w.Apply(mpiJob)
 
-	// 1. Plugins that mpi needs come with it. Without room the job waits, and nothing is made for it yet.
+	// 1. The plugins that mpi needs are added. Without free resources the job waits, and no object is created for it yet.
 	if got, want := w.field("vcjob/mpi", ".spec.plugins"), `{"mpi":[],"ssh":[],"svc":[]}`; got != want {
 		t.Errorf("the plugins are %s, want %s", got, want)
 	}
@@ -134,7 +134,7 @@ func TestE2EPlugins(t *testing.T) {
 		t.Errorf("a job that was not let in has %v", got)
 	}
 
-	// 2. Let in, it has all that its pods read, then its pods, which are told who the others are.
+	// 2. After its admission, all objects that its pods read are created, and then its pods, which know the other pods.
 	w.Nodes(2, "cpu=8,memory=16Gi")
 	w.phase("mpi", "Running")
 	want := []string{"configmap/mpi-svc", "secret/mpi-ssh", "service/mpi", "networkpolicy.networking.k8s.io/mpi"}
@@ -160,13 +160,13 @@ func TestE2EPlugins(t *testing.T) {
 		t.Errorf("the Service has the address %s", got)
 	}
 
-	// 3. With the master the job ends, and what was made for it goes with its pods.
+	// 3. The job ends with its master, and its objects are deleted with its pods.
 	w.phase("mpi", "Completed")
 	w.Kubectl("wait", "secret/mpi-ssh", "service/mpi", "configmap/mpi-svc", "networkpolicy/mpi", "--for=delete")
 	w.Wait("the ledger is empty", func() error { return w.empty("vcjob/mpi", ".status.controlledResources") })
 }
 
-// TestE2EPluginsScaled has a job grow, whose pods have all that they read: its ConfigMap names the new pods, and its keys stay.
+// TestE2EPluginsScaled adds pods to a job. They have everything that they read: the ConfigMap names the new pods, and the keys stay.
 func TestE2EPluginsScaled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,7 +193,7 @@ func TestE2EPluginsScaled(t *testing.T) {
 	w.phase("mpi", "Running")
 }
 
-// TestE2EPluginsForeign leaves a Service alone that is somebody else's, and the job says so.
+// TestE2EPluginsForeign leaves a Service of another owner unchanged, and the job reports it.
 func TestE2EPluginsForeign(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,14 +214,15 @@ func TestE2EPluginsForeign(t *testing.T) {
 	w.phase("work", "Running")
 }
 
-// TestE2EDependsOn has three tasks in a row: each comes once the one before is ready or done, and says until then for whom it waits.
+// TestE2EDependsOn has three tasks in a row. Each starts when the previous one is ready or complete, and until then names the task that it
+// waits for.
 func TestE2EDependsOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.StartScheduler()
 	w.StartControllers()
 	w.queue("a", 1)
-	w.Nodes(1, "cpu=2,memory=16Gi") // room for two of the three
+	w.Nodes(1, "cpu=2,memory=16Gi") // enough for two of the three
 	came := w.madeWhenReady("volcano.sh/job-name=chain")
 	w.Apply(`
 apiVersion: batch.volcano.sh/v1alpha1
@@ -263,7 +264,8 @@ spec:
 	}
 }
 
-// madeWhenReady watches pods from now on. What it gives ends that, and tells of each pod which others were ready once when it was made.
+// madeWhenReady watches pods from now on. The returned function ends the watch. It returns for each pod which others had been ready when it
+// was created.
 func (w *world) madeWhenReady(selector string) func() map[string]string {
 	w.t.Helper()
 	watch, err := w.Kube.CoreV1().Pods(w.Namespace).Watch(w.Context, metav1.ListOptions{LabelSelector: selector})
@@ -295,7 +297,7 @@ func (w *world) madeWhenReady(selector string) func() map[string]string {
 	}
 }
 
-// TestE2EClaims has a claim made for a job, which outlives a restart, is mounted by its pods, and goes with the job.
+// TestE2EClaims checks a claim that is created for a job: it outlives a restart, its pods mount it, and it is deleted with the job.
 func TestE2EClaims(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -326,8 +328,8 @@ func TestE2EClaims(t *testing.T) {
 	w.Kubectl("wait", "pvc/"+claim, "--for=delete")
 }
 
-// TestE2EClaimReused has a claim of the user's own outlive the job that mounts it, and mounted by a second one, on the node of its volume.
-// Until it is made the first job waits, and says for what.
+// TestE2EClaimReused checks a user's own claim. It outlives the job that mounts it, and a second job mounts it on the node of its volume.
+// Until it exists, the first job waits, and names it.
 func TestE2EClaimReused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -365,7 +367,7 @@ func TestE2EClaimReused(t *testing.T) {
 	}
 }
 
-// TestE2EClaimRefused tells in the job's status why a claim cannot be made.
+// TestE2EClaimRefused checks that the job's status states why a claim cannot be created.
 func TestE2EClaimRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

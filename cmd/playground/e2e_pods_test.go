@@ -13,8 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// TestE2EAdmissionOfOthers has kubectl make Pods, Commands and CronJobs: what is wrong is refused, what is likely unintended is warned of,
-// pods of other schedulers are left alone, and resource groups are written into pods of the world's scheduler.
+// TestE2EAdmissionOfOthers creates Pods, Commands and CronJobs with kubectl. Mistakes are refused, and likely mistakes cause warnings. Pods
+// of other schedulers are not changed, and resource groups are written into pods of the world's scheduler.
 func TestE2EAdmissionOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +75,7 @@ resourceGroups:
 		return p.Spec
 	}
 	w.Wait("the groups are written", func() error {
-		spec := made("${scheduler}") // the API server adds tolerations of its own
+		spec := made("${scheduler}") // the API server adds its own tolerations
 		tolerates := slices.ContainsFunc(spec.Tolerations, func(t corev1.Toleration) bool { return t.Key == "pool" })
 		if spec.NodeSelector["pool"] != "batch" || !tolerates {
 			return fmt.Errorf("the pod has %v and %v", spec.NodeSelector, spec.Tolerations)

@@ -24,7 +24,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
 
-// zonePolicy places on nodes of one zone only. Its rest is the shape of the default policy.
+// zonePolicy returns a policy that places pods only on nodes of one zone. Otherwise it is like the default policy.
 func zonePolicy(expression string) string {
 	return `
 apiVersion: scheduling.celsius.dev/v1alpha1
@@ -47,10 +47,10 @@ spec:
 `
 }
 
-// inZone is an expression for zonePolicy.
+// inZone returns an expression for zonePolicy.
 func inZone(zone string) string { return fmt.Sprintf("node.labels['zone'] == '%s'", zone) }
 
-// gang makes a PodGroup of that name, and its pods, NAME-0 and so on: each asks for 100m CPU.
+// gang creates a PodGroup with that name and its pods, NAME-0 and so on. Each pod requests 100m CPU.
 func (w *world) gang(name string, members int, change ...func(*corev1.Pod)) error {
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	group.Spec.MinMember = int32(members)
@@ -83,7 +83,7 @@ func (w *world) gang(name string, members int, change ...func(*corev1.Pod)) erro
 	return nil
 }
 
-// queueA is the queue that the gangs are in.
+// queueA is the queue of the gangs.
 const queueA = `
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
@@ -91,9 +91,8 @@ metadata: {name: "${queue.a}"}
 spec: {weight: 1}
 `
 
-// arrivals has gangs of ten pods arrive, a number of pods a second, until stop is called,
-// which gives how many pods there are. Where the machine cannot keep up they come as fast as it can: no more
-// wait at a time than three seconds bring.
+// arrivals creates gangs of ten pods at a rate of pods per second, until stop is called. stop returns the number of pods. If the machine is
+// too slow, pods arrive as fast as it can create them: at most the pods of three seconds wait at a time.
 func (w *world) arrivals(witness *witness, podsASecond int) (stop func() int) {
 	const members = 10
 	most := 3 * podsASecond
@@ -138,10 +137,10 @@ func (w *world) arrivals(witness *witness, podsASecond int) (stop func() int) {
 	}
 }
 
-// stampOf is the policy, and its generation, that placed a pod.
+// stampOf returns the policy that placed a pod, and its generation.
 func stampOf(p *corev1.Pod) (name string, generation int) {
 	name, text, _ := strings.Cut(p.Annotations[live.PolicyAnnotation], "@")
-	generation, _ = strconv.Atoi(text) // 0, which is no generation, where there is none
+	generation, _ = strconv.Atoi(text) // without an annotation it is 0, which is not a generation
 	return name, generation
 }
 
@@ -203,7 +202,7 @@ func TestAPolicyChangedUnderLoadChangesTheNextDecision(t *testing.T) {
 	t.Logf("%d pods, %.0f a second; placed by generation: %v", total, rate, by)
 }
 
-// activeCondition is what the world's policy says of itself.
+// activeCondition returns the Active condition of the world's policy.
 func (w *world) activeCondition() string {
 	p := &policyv1alpha1.SchedulingPolicy{}
 	if err := w.Get(w.Policy, p); err != nil {
@@ -215,7 +214,7 @@ func (w *world) activeCondition() string {
 	return "no condition Active"
 }
 
-// TryKubectlOK is TryKubectl that must succeed.
+// TryKubectlOK is TryKubectl, and fails the test after an error.
 func (w *world) TryKubectlOK(stdin string, args ...string) {
 	w.t.Helper()
 	if r := w.TryKubectl(stdin, args...); r.Code != 0 {
@@ -233,8 +232,8 @@ func TestABrokenPolicyIsRefusedWithAllItsMistakes(t *testing.T) {
 			t.Fatalf("kubectl %v took a broken policy:\n%s", args, r.Out)
 		}
 		for _, want := range []string{
-			"spec.tiers[0].tables[0]", "gagn", "gang", // the misspelt table
-			"spec.tiers[0].tables[2].inline.predicates[0].expression", "lables", // the misspelt field
+			"spec.tiers[0].tables[0]", "gagn", "gang", // the misspelled table
+			"spec.tiers[0].tables[2].inline.predicates[0].expression", "lables", // the misspelled field
 			"line 2, column ", // the second mistake of the expression is in its second line
 		} {
 			if !strings.Contains(r.Err, want) {
@@ -295,8 +294,8 @@ func TestTwoManagersMixNoPolicy(t *testing.T) {
 	}
 }
 
-// exempt has the validating webhook of a resource asked only where a condition holds, as an administrator could: by one more
-// match condition, of an owner of its own.
+// exempt restricts the validating webhook of a resource to requests for which a condition is true. It adds one more match condition with
+// its own field manager, as an administrator could.
 func (w *world) exempt(resource, condition string) {
 	w.t.Helper()
 	validating := w.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -336,7 +335,7 @@ func asksAbout(webhook *admissionregistrationv1.ValidatingWebhook, resource stri
 	return false
 }
 
-// tellsOfTheFirst says whether the policy's status tells that its first generation serves, and why.
+// tellsOfTheFirst returns nil if the policy's status states that its first generation serves, and why.
 func (w *world) tellsOfTheFirst() error {
 	p := &policyv1alpha1.SchedulingPolicy{}
 	if err := w.Get(w.Policy, p); err != nil {
@@ -358,7 +357,7 @@ func (w *world) tellsOfTheFirst() error {
 	return nil
 }
 
-// tellsOfTheError says whether status and events tell that the row house/zone of generation 4 errs for the pod fifth-0.
+// tellsOfTheError returns nil if status and events report that the row house/zone of generation 4 fails for the pod fifth-0.
 func (w *world) tellsOfTheError() error {
 	p := &policyv1alpha1.SchedulingPolicy{}
 	if err := w.Client.Get(w.Context, client.ObjectKey{Name: w.Policy}, p); err != nil {
@@ -397,7 +396,7 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 		return w.Process("scheduler", "--scheduler-name", "${scheduler}", "--policy", "${policy}", "--node-selector", w.NodeSelector,
 			"--namespace", "${namespace}", "--lease-name", "${world}", "--metrics-address", "0", "--health-address", "0", "-v", "2")
 	}
-	// placed makes a pod, and says where it came and by which generation.
+	// placed creates a pod, and returns its zone and the generation that placed it.
 	placed := func(name string) (zone string, generation int) {
 		t.Helper()
 		if err := w.gang(name, 1); err != nil {
@@ -422,9 +421,9 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 
 	leader := replica()
 	expect("first", "a", 1)
-	second := replica() // which must wait: the leader holds the lease
+	second := replica() // it must wait, because the leader holds the lease
 
-	// A broken policy does not get past the webhook; by force, it does.
+	// The webhook refuses a broken policy. Without the webhook, the policy is stored.
 	broken := zonePolicy("node.lables['zone'] == 'b'")
 	if r := w.TryKubectl(broken, "apply", "-f", "-"); r.Code == 0 {
 		t.Fatalf("the broken policy was taken: %s", r.Out)
@@ -435,7 +434,7 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 	w.Wait("the status tells what serves", tells)
 	expect("second", "a", 1)
 
-	// The other replica has never seen the good policy: it was not leading.
+	// The other replica has never seen the good policy, because it was not leading.
 	select {
 	case <-second.Exited():
 		t.Fatalf("the second replica ended by itself:\n%s", second.Log())
@@ -445,7 +444,7 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 	expect("third", "a", 1)
 	w.Wait("the status tells what serves after the change of leader, too", tells)
 
-	// The mend is taken up.
+	// The corrected policy is used.
 	w.TryKubectlOK(zonePolicy(inZone("b")), "apply", "--server-side", "--force-conflicts", "-f", "-")
 	serves := func(generation int) func() error {
 		return func() error {
@@ -458,7 +457,7 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 	w.Wait("the mended policy serves", serves(3))
 	expect("fourth", "b", 3)
 
-	// A row that errs is told of: with its count and its last error, by a condition, and by an event.
+	// A failing row is reported in the status with its count and its last error, by a condition, and by an event.
 	w.TryKubectlOK(zonePolicy(inZone("b")+" && node.labels[task.name] == ''")+"          onError: allow\n", "apply", "--server-side",
 		"--force-conflicts", "-f", "-")
 	w.Wait("the policy with that row serves", serves(4))

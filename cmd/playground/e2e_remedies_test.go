@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestE2ERemedies runs, word for word, the commands in messages and on the dashboard that need a cluster.
+// TestE2ERemedies runs the commands in messages and on the dashboard that need a cluster, without any change.
 func TestE2ERemedies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,7 +67,7 @@ func TestE2ERemedies(t *testing.T) {
 	}
 }
 
-// shell runs a command as a user who copies it into a shell, and returns what it prints.
+// shell runs a command as a user who copies it into a shell, and returns the output.
 func (w *world) shell(line string) string {
 	w.t.Helper()
 	d := newDesk(w.t.(*testing.T), w.Kubeconfig, celsiusBinary(w.t))

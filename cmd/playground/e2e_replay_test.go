@@ -13,8 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
-// TestE2EReplay records a scheduler at work while jobs of three classes come and go on nodes that are too few for them, and decides each of
-// its cycles again, from its start and from each checkpoint: all of them byte for byte as they were, evictions included.
+// TestE2EReplay records a scheduler while jobs of three classes arrive and end on too few nodes. It then decides each cycle again, from the
+// start of the recording and from each checkpoint. All plans are equal byte for byte, including evictions.
 func TestE2EReplay(t *testing.T) {
 	const cycles = 1000
 	e := newEvictions(t, "enqueue, allocate, backfill, preempt", "{name: priority}", "{name: gang}", "{name: predicates}", "{name: nodeorder}")
@@ -51,12 +51,12 @@ func TestE2EReplay(t *testing.T) {
 	t.Logf("%d crews came; %d pods run", came, running)
 }
 
-// recordedIn is how many cycles a recording has so far.
+// recordedIn returns how many cycles a recording contains so far.
 func recordedIn(t testing.TB, folder string) (n int) {
 	t.Helper()
 	files, err := recording.Files(folder)
 	if err != nil {
-		return 0 // it was not begun yet
+		return 0 // it has not begun yet
 	}
 	count := &recording.Player{Before: func(*recording.Moment) error { n++; return nil }}
 	for _, file := range files {
@@ -67,7 +67,7 @@ func recordedIn(t testing.TB, folder string) (n int) {
 	return n
 }
 
-// replayedLater has a scheduler recorded, and, when it has ended, each of its cycles decided again.
+// replayedLater records a scheduler and, after its end, decides each cycle again.
 func replayedLater(t testing.TB, o *live.Options, cycles, evicting int) (folder string) {
 	t.Helper()
 	folder = t.TempDir()

@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// audited is what the API server writes of a request.
+// audited is an entry of the API server's audit log.
 type audited struct {
 	Stage, Verb, RequestURI string
 	User                    struct{ Username string }
@@ -20,7 +20,7 @@ type audited struct {
 	ResponseStatus          struct{ Code int }
 }
 
-// account is the part that asked, "" for somebody else.
+// account returns the part that sent the request, or "" for other clients.
 func (a *audited) account() string {
 	name, ok := strings.CutPrefix(a.User.Username, "system:serviceaccount:"+systemNamespace+":")
 	if !ok {
@@ -39,7 +39,7 @@ func readAudit(t *testing.T, file string) []audited {
 	for line := range strings.Lines(string(text)) {
 		var a audited
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
-			continue // the last, while it is written
+			continue // the last entry may be incomplete
 		}
 		if a.account() != "" {
 			out = append(out, a)
@@ -51,10 +51,10 @@ func readAudit(t *testing.T, file string) []audited {
 	return out
 }
 
-// granted is one verb upon one resource.
+// granted is one permission: a verb on a resource.
 type granted struct {
 	account, verb, group, resource, name string
-	inNamespace                          bool // that of the parts
+	inNamespace                          bool // only in the namespace of the parts
 }
 
 func (g granted) String() string {
@@ -68,8 +68,8 @@ func (g granted) String() string {
 	return text
 }
 
-// usedBy says whether a request needed it. A watch stands for a list, too: an informer has its list streamed by its watch where
-// the API server can do that, and lists where it cannot.
+// usedBy reports whether a request needed the permission. A watch also counts as a list, because an informer receives its list through the
+// watch if the API server supports it, and lists otherwise.
 func (g granted) usedBy(a *audited) bool {
 	resource := a.ObjectRef.Resource
 	if a.ObjectRef.Subresource != "" {
@@ -80,7 +80,7 @@ func (g granted) usedBy(a *audited) bool {
 		(g.name == "" || a.ObjectRef.Name == g.name) && (!g.inNamespace || a.ObjectRef.Namespace == systemNamespace)
 }
 
-// grants lists what the roles of the parts let them do. A role is called as the account that it is bound to.
+// grants lists the permissions in the roles of the parts. A role has the same name as the account that it is bound to.
 func grants(t *testing.T, objects map[string][][]byte) []granted {
 	t.Helper()
 	var out []granted
@@ -110,7 +110,7 @@ func grants(t *testing.T, objects map[string][][]byte) []granted {
 	return out
 }
 
-// spareRights are those that the story of TestE2EDeploy need not use, and what they are for.
+// spareRights are permissions that the story of TestE2EDeploy need not use, with their purpose.
 var spareRights = map[string]string{
 	"celsius-scheduler: create pods/eviction":                     "no pod makes room for another in the story",
 	"celsius-scheduler: create endpointslices.discovery.k8s.io":   "an apply that makes it needs this too, and is noted as a patch",
@@ -159,7 +159,7 @@ var spareRights = map[string]string{
 	"celsius-webhook: update secrets/celsius-webhook-certs":        "certificates of the story are new",
 }
 
-// checkRights holds the rights of the parts to what they did: nothing was refused, and all was used.
+// checkRights checks that no request of the parts was refused, and that all their permissions were used.
 func checkRights(t *testing.T, objects map[string][][]byte, file string) {
 	t.Helper()
 	requests := readAudit(t, file)

@@ -27,12 +27,12 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// TestE2ESame runs random worlds of Jobs in a cluster and through simulate. All Jobs are there before the scheduler; their controllers
-// make the pods in whatever order.
+// TestE2ESame runs random worlds of Jobs in a cluster and in simulate. All Jobs exist before the scheduler starts. The order in which their
+// controllers create the pods is arbitrary.
 //
-// Where many are let in together, the same are, the same number of pods of each gets places, and those who wait do so for the same
-// reasons: pods are of one size, and no two Jobs of one priority, so that the policy's order alone says who gets what there is. Where the
-// queue has room for one at a time, the order in which Jobs are let in is the same.
+// If many Jobs are admitted together, both admit the same Jobs and place the same number of pods of each. Both give the same reasons for
+// waiting. All pods have the same size, and no two Jobs have the same priority. Therefore the policy's order alone decides. If the queue
+// can hold one Job at a time, the order of admission is the same.
 func TestE2ESame(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("together, %d", seed), func(t *testing.T) {
@@ -80,16 +80,17 @@ func TestE2ESame(t *testing.T) {
 	})
 }
 
-// sameJobs is how many Jobs a world has.
+// sameJobs is the number of Jobs in a world.
 const sameJobs = 6
 
-// same is a world that is simulated as well.
+// same is a world that is also simulated.
 type same struct {
 	*world
-	text string // of all objects but the nodes
+	text string // of all objects except the nodes
 }
 
-// newSame is a world of nodes and Jobs, each with its PodGroup, and no scheduler. jobs writes what differs between Jobs, by their number.
+// newSame returns a world with nodes and Jobs, each with its PodGroup, and without a scheduler. jobs writes what differs between Jobs, by
+// their number.
 func newSame(t *testing.T, r *rand.Rand, nodes int, jobs func(i int) string) *same {
 	t.Helper()
 	w := newWorld(t)
@@ -116,8 +117,8 @@ func newSame(t *testing.T, r *rand.Rand, nodes int, jobs func(i int) string) *sa
 	return s
 }
 
-// sameText is a policy, a queue, and a Job of each priority. Places are kept for longer than the shipped allocate does, so that nothing
-// depends on how fast a machine makes pods.
+// sameText returns a policy, a queue, and a Job of each priority. Reservations last longer than in the built-in allocate, so that the
+// result does not depend on how fast a machine creates pods.
 func sameText(priorities []int, jobs func(i int) string) string {
 	var out strings.Builder
 	out.WriteString(`
@@ -176,7 +177,7 @@ spec:
 	return out.String()
 }
 
-// together is Jobs of one or two tasks, gangs as a whole or by one of their pods. Some are too large for the house.
+// together returns Jobs with one or two tasks, which are gangs as a whole or need only one pod. Some exceed the cluster.
 func together(r *rand.Rand) func(i int) string {
 	return func(int) string {
 		var out strings.Builder
@@ -193,7 +194,7 @@ func together(r *rand.Rand) func(i int) string {
 	}
 }
 
-// oneByOne is Jobs of which the queue's capability takes one at a time, and which end.
+// oneByOne returns Jobs that end, of which the queue's capability holds one at a time.
 func oneByOne(int) string {
 	return `  minAvailable: 3
   tasks:
@@ -202,7 +203,7 @@ func oneByOne(int) string {
 `
 }
 
-// simulate runs the world's objects on its nodes.
+// simulate simulates the world's objects on its nodes.
 func (s *same) simulate(o sim.RunOptions) (*sim.World, *sim.Report) {
 	s.t.Helper()
 	nodes, err := s.Kube.CoreV1().Nodes().List(s.Context, metav1.ListOptions{LabelSelector: s.NodeSelector})
@@ -234,12 +235,12 @@ func (s *same) simulate(o sim.RunOptions) (*sim.World, *sim.Report) {
 	return simulated, report
 }
 
-// fate is what is compared of a Job.
+// fate is the compared result of a Job.
 type fate struct {
 	LetIn  bool
-	Placed int      // pods with a node
-	Why    string   // it waits
-	Pods   []string // why each pod waits, without the names of nodes, in the order of texts
+	Placed int      // number of pods with a node
+	Why    string   // why it waits
+	Pods   []string // why each pod waits, without the names of nodes, sorted
 }
 
 var nodeName = regexp.MustCompile(`node e2e\S*-node-[^\s,:]+`)
@@ -252,7 +253,7 @@ func sortedWithoutNodes(texts []string) []string {
 	return texts
 }
 
-// fates are those of the Jobs of a world that was simulated, by name.
+// fates returns the results of the Jobs in a simulated world, by name.
 func fates(simulated *sim.World, report *sim.Report) map[string]fate {
 	out := map[string]fate{}
 	last := report.Plans[len(report.Plans)-1]
@@ -279,7 +280,7 @@ func fates(simulated *sim.World, report *sim.Report) map[string]fate {
 	return out
 }
 
-// jobsNow is the fates of the cluster's Jobs.
+// jobsNow returns the results of the cluster's Jobs.
 func (s *same) jobsNow() (map[string]fate, error) {
 	jobs, groups := &batchv1alpha1.JobList{}, &schedulingv1beta1.PodGroupList{}
 	for _, list := range []client.ObjectList{jobs, groups} {
@@ -326,7 +327,7 @@ func (s *same) jobsNow() (map[string]fate, error) {
 	return out, nil
 }
 
-// admissions watches from now on which Jobs are let in, in the order in which the API server stored it.
+// admissions watches from now on which Jobs are admitted, in the order in which the API server stored this.
 func (s *same) admissions() (soFar func() []string) {
 	s.t.Helper()
 	groups := &schedulingv1beta1.PodGroupList{}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestE2ESamples applies every sample that a cluster takes, in one cluster, and watches it to its end.
+// TestE2ESamples applies every sample that a cluster accepts, in one cluster, and follows it to its end.
 func TestE2ESamples(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func TestE2ESamples(t *testing.T) {
 		"lifecycles/retry.yaml":         job("retry", "Failed"),
 		"lifecycles/exit-codes.yaml":    job("exit-codes", "Aborted"),
 		"lifecycles/ttl.yaml":           func(w *world) { w.Kubectl("wait", "vcjob/ttl", "--for=delete") },
-		"workloads/cron-job.yaml": func(w *world) { // the next full minute may be one away
+		"workloads/cron-job.yaml": func(w *world) { // the next full minute may be one minute away
 			w.Kubectl("wait", "cronvcjob/digest", "--for=jsonpath={.status.lastSuccessfulTime}", "--timeout=90s")
 			w.Kubectl("delete", "cronvcjob/digest")
 			w.Kubectl("wait", "vcjob", "-l", "app=digest", "--for=delete", "--timeout=30s")
@@ -98,7 +98,7 @@ func TestE2ESamples(t *testing.T) {
 	w.phase("sweep", "Completed")
 }
 
-// TestE2ESamplePolicies has the API server take every policy below samples.
+// TestE2ESamplePolicies checks that the API server accepts every policy below samples.
 func TestE2ESamplePolicies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +112,7 @@ func TestE2ESamplePolicies(t *testing.T) {
 	}
 }
 
-// endsOfOperators are those of what operators make: what runs until it is deleted is deleted, so that others have room.
+// endsOfOperators returns the ends of the objects of operators. Objects that run until their deletion are deleted, to free resources.
 func endsOfOperators() map[string]func(*world) {
 	runs := func(names ...string) func(*world) {
 		return func(w *world) {
@@ -135,12 +135,12 @@ func endsOfOperators() map[string]func(*world) {
 	}
 }
 
-// job waits for the phase in which a job ends.
+// job waits for the final phase of a job.
 func job(name, phase string) func(*world) {
 	return func(w *world) { w.phase(name, phase) }
 }
 
-// pods waits until all of the pods are in a phase.
+// pods waits until all pods are in a phase.
 func pods(phase string, names ...string) func(*world) {
 	return func(w *world) {
 		for _, name := range names {
@@ -149,7 +149,7 @@ func pods(phase string, names ...string) func(*world) {
 	}
 }
 
-// ownNames are the words of samples in place of which each test has names of its own.
+// ownNames are words in samples that each test replaces by its own names.
 var ownNames = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -159,7 +159,7 @@ var ownNames = []struct {
 	{regexp.MustCompile(`(queue: |queue-name: |kind: Queue, name: |kind: Queue\nmetadata: \{name: )(research|batch)\b`), "$1$${queue.$2}"},
 }
 
-// sample reads a file below samples, with the scheduler and the queues of a world in it.
+// sample reads a file below samples, with the scheduler and the queues of a world.
 func sample(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../samples", name))

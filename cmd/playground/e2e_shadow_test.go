@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// packsOrSpreads is a policy that differs from another in one table only.
+// packsOrSpreads returns a policy that differs from another in one table only.
 func packsOrSpreads(name, table string) string {
 	return `
 apiVersion: scheduling.celsius.dev/v1alpha1
@@ -31,10 +31,10 @@ spec:
 `
 }
 
-// shadowRole is the ClusterRole that the page about security shows.
+// shadowRole matches the ClusterRole in the page about security.
 var shadowRole = regexp.MustCompile("(?s)```yaml\n(kind: ClusterRole.*?)```")
 
-// shadowing is celsius shadow at work, as a user who may do what the role lets them and nothing else.
+// shadowing is a running celsius shadow, as a user with only the permissions of the role.
 type shadowing struct {
 	t         *testing.T
 	command   *exec.Cmd
@@ -45,7 +45,7 @@ type shadowing struct {
 	once      sync.Once
 }
 
-// Write implements io.Writer, of the standard error.
+// Write implements io.Writer for the standard error.
 func (s *shadowing) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *shadowing) Write(text []byte) (int, error) {
 	return n, nil
 }
 
-// shadow begins, and is watching when it returns.
+// shadow starts it, and returns when it is watching.
 func (w *world) shadow(t *testing.T, policy string, args ...string) *shadowing {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -85,7 +85,7 @@ func (w *world) shadow(t *testing.T, policy string, args ...string) *shadowing {
 	return s
 }
 
-// shadowUser lets a user do what the role of the page about security lets them.
+// shadowUser gives a user the permissions of the role in the page about security.
 func (w *world) shadowUser() {
 	w.t.Helper()
 	page, err := os.ReadFile("../../docs/security.md")
@@ -106,7 +106,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${world}-sha
 `)
 }
 
-// report interrupts it, and gives what it reports.
+// report interrupts it, and returns its report.
 func (s *shadowing) report() *beside.Report {
 	s.t.Helper()
 	if err := s.command.Process.Signal(os.Interrupt); err != nil {
@@ -126,8 +126,8 @@ func (s *shadowing) report() *beside.Report {
 	return r
 }
 
-// TestE2EShadow has a scheduler at work under the name volcano, and two shadows beside it: one decides by the scheduler's own policy, and
-// agrees in all; the other by another, and tells where pods would be elsewhere. It serves the name volcano, so it is not parallel.
+// TestE2EShadow runs a scheduler with the name volcano and two shadows. One uses the scheduler's own policy, and agrees in everything. The
+// other uses another policy, and reports pods that it would place on other nodes. It serves the name volcano, so it is not parallel.
 func TestE2EShadow(t *testing.T) {
 	w := newWorld(t)
 	w.queue("a", 1)
@@ -156,7 +156,7 @@ func TestE2EShadow(t *testing.T) {
 	w.checkShadowRefused()
 }
 
-// runForVolcano has Jobs of the scheduler named volcano run, one after the other, whose pods wait for each other.
+// runForVolcano runs Jobs of the scheduler volcano one after the other. The pods of each start together.
 func (w *world) runForVolcano(jobs, pods int) {
 	w.t.Helper()
 	for i := range jobs {
@@ -174,7 +174,7 @@ spec:
 	}
 }
 
-// checkElsewhere has each difference name two nodes, with the scores of both.
+// checkElsewhere checks that each difference names two nodes, with the scores of both.
 func checkElsewhere(t *testing.T, r *beside.Report) {
 	t.Helper()
 	for i := range r.Differences {
@@ -184,7 +184,7 @@ func checkElsewhere(t *testing.T, r *beside.Report) {
 	}
 }
 
-// checkShadowRefused has who may not watch told so.
+// checkShadowRefused checks the message for a user who may not watch.
 func (w *world) checkShadowRefused() {
 	w.t.Helper()
 	command := exec.CommandContext(w.Context, celsiusBinary(w.t), "shadow", "--as", w.Name+"-shadow")
@@ -194,7 +194,7 @@ func (w *world) checkShadowRefused() {
 	}
 }
 
-// counted sums what came out of decisions of one kind.
+// counted returns the sum of the results for decisions of one kind.
 func counted(r *beside.Report, verb string) (sum beside.Counts) {
 	for _, c := range r.Queues {
 		if c.Verb == verb {

@@ -28,7 +28,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// undecodable are objects that a schema without bounds lets pass.
+// undecodable contains objects that a schema without bounds accepts.
 const undecodable = `
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -49,9 +49,9 @@ metadata: {name: endless}
 spec: {minMember: 1, queue: ${queue.a}, minResources: {cpu: "1e-99999999"}}
 `
 
-// TestE2EStored stores what cannot be decoded, by manifests without bounds as a cluster may have had
-// them, and whatever the manifests of today let pass of random changes: scheduler and controllers go
-// on, and begin anew. It does not run beside others, whose schemas it changes.
+// TestE2EStored stores objects that cannot be decoded, with manifests without bounds as a cluster may have had. It also stores all random
+// changes that today's manifests accept. Scheduler and controllers must continue, and must start again. It does not run in parallel with
+// other tests, because it changes their schemas.
 func TestE2EStored(t *testing.T) {
 	w := newWorld(t)
 	w.Nodes(1, "cpu=8,memory=32Gi")
@@ -87,7 +87,7 @@ func TestE2EStored(t *testing.T) {
 	})
 }
 
-// warned says that an object, KIND/NAME, has no Warning event with these words. Those of queues are in no namespace of a world.
+// warned returns nil if an object, KIND/NAME, has a Warning event with these words. Events of queues are not in the namespace of a world.
 func (w *world) warned(object, words string) error {
 	err := w.event(object, func(e corev1.Event) bool {
 		return e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, words)
@@ -98,7 +98,7 @@ func (w *world) warned(object, words string) error {
 	return nil
 }
 
-// event returns an error if an object has no event that is wanted.
+// event returns an error if an object has no wanted event.
 func (w *world) event(object string, wanted func(corev1.Event) bool) error {
 	kind, name, _ := strings.Cut(object, "/")
 	list, err := w.Kube.CoreV1().Events(metav1.NamespaceAll).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind +
@@ -112,8 +112,8 @@ func (w *world) event(object string, wanted func(corev1.Event) bool) error {
 	return nil
 }
 
-// loosely makes the undecodable while these kinds have no schema and nobody asks admission about this world's groups; then schemas and
-// admission are back.
+// loosely creates the undecodable objects while these kinds have no schema, and admission does not check this world's groups. Then it
+// restores schemas and admission.
 func loosely(t *testing.T, w *world, crds ...string) {
 	t.Helper()
 	definitions, err := apiextensions.NewForConfig(w.Config)
@@ -142,7 +142,8 @@ func loosely(t *testing.T, w *world, crds ...string) {
 	w.refusedWith("the schema refuses what cannot be decoded", "is invalid: spec.minResources.cpu")
 }
 
-// refusedWith waits until what cannot be decoded is refused in these words: the API server takes a while to obey what was changed.
+// refusedWith waits until an object that cannot be decoded is refused with these words, because the API server applies changes with a
+// delay.
 func (w *world) refusedWith(what, words string) {
 	w.t.Helper()
 	w.Wait(what, func() error {
@@ -158,7 +159,7 @@ func (w *world) refusedWith(what, words string) {
 	})
 }
 
-// storeChanges makes objects of our kinds that have an odd value somewhere, and holds that what is stored can be decoded.
+// storeChanges creates objects of our kinds with an unusual value somewhere, and checks that stored objects can be decoded.
 func storeChanges(w *world) {
 	w.t.Helper()
 	const tries = 400
@@ -187,13 +188,13 @@ func storeChanges(w *world) {
 			w.t.Fatal(err)
 		}
 		delete(object.Object, "status")
-		unstructured.RemoveNestedField(object.Object, "spec", "guarantee") // what a queue is guaranteed is no other's, and a node has little
+		unstructured.RemoveNestedField(object.Object, "spec", "guarantee") // a queue's guarantee reserves resources, and a node has few
 		changed := oddly(random, runtime.DeepCopyJSON(object.Object), odd)
 		object.SetUnstructuredContent(changed)
 		object.SetName(fmt.Sprintf("%s-odd-%d", w.Name, n))
 		object.SetNamespace(w.Namespace)
 		if kind == "job" {
-			_ = unstructured.SetNestedField(object.Object, "nobody", "spec", "schedulerName") // nobody is to make its pods
+			_ = unstructured.SetNestedField(object.Object, "nobody", "spec", "schedulerName") // no controller creates its pods
 		}
 		if w.Client.Create(w.Context, object) != nil {
 			continue
@@ -216,7 +217,7 @@ func storeChanges(w *world) {
 	}
 }
 
-// oddly puts an odd value somewhere into the specification of an object.
+// oddly inserts an unusual value somewhere into the specification of an object.
 func oddly(random *rand.Rand, object map[string]any, odd []any) map[string]any {
 	var at any = object
 	for {

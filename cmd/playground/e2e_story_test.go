@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The user's story, told with kubectl alone: jobs from their creation to their end, commands, and queues.
+// The user's story with kubectl only: jobs from their creation to their end, commands, and queues.
 
 // storyJob is a job of one task that runs until it is told to end.
 const storyJob = `
@@ -30,12 +30,12 @@ spec:
         - {name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}
 `
 
-// jobLike is storyJob under another name, with words replaced: old, new, old, new.
+// jobLike returns storyJob under another name, with words replaced: old, new, old, new.
 func jobLike(name string, oldnew ...string) string {
 	return strings.NewReplacer(append(oldnew, "{name: work}", "{name: "+name+"}")...).Replace(storyJob)
 }
 
-// queue makes a queue, and gives its name in the cluster.
+// queue creates a queue, and returns its name in the cluster.
 func (w *world) queue(name string, weight int) string {
 	w.t.Helper()
 	w.Apply(fmt.Sprintf("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: ${queue.%s}}, spec: {weight: %d}}", name,
@@ -43,7 +43,7 @@ func (w *world) queue(name string, weight int) string {
 	return w.Queue(name)
 }
 
-// refused has kubectl create objects, which must fail, and gives what it says.
+// refused creates objects with kubectl, which must fail, and returns the message.
 func (w *world) refused(yaml string) string {
 	w.t.Helper()
 	r := w.TryKubectl(yaml, "create", "-f", "-")
@@ -65,9 +65,9 @@ func (w *world) field(object, path string) string {
 	return w.Kubectl("get", object, "-o", "jsonpath={"+path+"}")
 }
 
-// command sends a Command to an object, and waits for the answer where the object is a queue.
-// A Command on a queue is applied again while the queue has no event about it: the controllers of every world take such Commands, and those
-// of another world may end right after they took one.
+// command sends a Command to an object. If the object is a queue, it waits for the answer. It applies a Command on a queue again while the
+// queue has no event about it. The controllers of every world take such Commands, and those of another world may end directly after they
+// took one.
 func (w *world) command(action, kind, name string) {
 	w.t.Helper()
 	if kind != "Queue" {
@@ -87,11 +87,11 @@ func (w *world) command(action, kind, name string) {
 	w.t.Fatalf("%s of queue %s: no event about it after it was asked for %d times", action, name, tries)
 }
 
-// guarded waits until Commands on queues are obeyed, whose guard was made with the cluster.
+// guarded waits until Commands on queues are executed. Their guard was created with the cluster.
 func (w *world) guarded() {
 	w.t.Helper()
 	w.Wait("what guards Commands on queues is in force for longer than API servers take to obey it", func() error {
-		const settles = 6 * time.Second // and a second, as times are stored without parts of one
+		const settles = 6 * time.Second // plus one second, because times are stored in whole seconds
 		since, err := time.Parse(time.RFC3339, w.field("validatingadmissionpolicybinding/commands.celsius.dev", ".metadata.creationTimestamp"))
 		if age := time.Since(since); err == nil && age < settles {
 			err = fmt.Errorf("it is there for %s", age.Truncate(time.Second))
@@ -114,14 +114,14 @@ target: {apiVersion: %s, kind: %s, name: %s, uid: %s}
 `, strings.ToLower(action), action, of.version, kind, name, w.field(of.resource+"/"+name, ".metadata.uid"))
 }
 
-// TestE2EJobFromDefaultsToCollection takes a job of three tasks its whole way.
+// TestE2EJobFromDefaultsToCollection runs a job of three tasks through its whole life.
 func TestE2EJobFromDefaultsToCollection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.StartScheduler()
 	w.StartControllers()
 	w.queue("a", 1)
-	w.Nodes(2, "cpu=1500m,memory=16Gi") // three cores let the job in, but each node has room for one pod
+	w.Nodes(2, "cpu=1500m,memory=16Gi") // three cores are enough for the admission of the job, but each node fits one pod
 	w.Apply(`
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -147,7 +147,7 @@ spec:
     template: *pod
 `)
 
-	// 1. Defaulted: as many pods as the tasks need together, the third task has a name.
+	// 1. Defaults: minAvailable is the sum of the tasks' pods, and the third task gets a name.
 	for path, want := range map[string]string{
 		".spec.minAvailable":          "3",
 		".spec.maxRetry":              "3",
@@ -160,7 +160,7 @@ spec:
 		}
 	}
 
-	// 2. It has its PodGroup, and waits: two pods find a node, and three must start together. Nothing is bound, and the job says why.
+	// 2. The job has its PodGroup, and waits: two pods fit, and three must start together. No pod is bound, and the job states why.
 	group := "train-" + w.field("vcjob/train", ".metadata.uid")
 	w.Kubectl("wait", "podgroup/"+group, "--for=create")
 	if got, want := w.field("podgroup/"+group, ".spec.minMember"), "3"; got != want {
@@ -176,7 +176,7 @@ spec:
 		t.Errorf("the job is %s, want Pending", got)
 	}
 
-	// 3. With another node all of it starts, and runs to its end.
+	// 3. With another node all pods start, and run to their end.
 	w.Nodes(1, "cpu=8,memory=16Gi")
 	w.phase("train", "Running")
 	if got := strings.Fields(w.field("pods", ".items[*].spec.nodeName")); len(got) < 3 {
@@ -184,13 +184,13 @@ spec:
 	}
 	w.phase("train", "Completed")
 
-	// 4. Three seconds later it is gone, with all that was its own.
+	// 4. Three seconds later the job is deleted, with everything that belongs to it.
 	w.Kubectl("wait", "vcjob/train", "--for=delete")
 	w.Kubectl("wait", "pod", "--all", "--for=delete")
 	w.Kubectl("wait", "podgroup", "--all", "--for=delete")
 }
 
-// TestE2ERetries has the pods of a job fail each time: it starts again until maxRetry, and is Failed then.
+// TestE2ERetries lets the pods of a job fail each time. The job restarts until maxRetry, and is then Failed.
 func TestE2ERetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -210,7 +210,7 @@ func TestE2ERetries(t *testing.T) {
 	}
 }
 
-// TestE2ECommands stops a job, starts it again, and ends jobs for good.
+// TestE2ECommands stops a job, starts it again, and terminates jobs.
 func TestE2ECommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -236,8 +236,8 @@ func TestE2ECommands(t *testing.T) {
 	}
 }
 
-// TestE2EQueueClosesAndOpens closes a queue while a job of it runs: it takes no new job, is Closed when the job has ended, and takes
-// jobs again when it is opened.
+// TestE2EQueueClosesAndOpens closes a queue while one of its jobs runs. The queue accepts no new job, is Closed when the job has ended, and
+// accepts jobs again when it is opened.
 func TestE2EQueueClosesAndOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -260,7 +260,7 @@ func TestE2EQueueClosesAndOpens(t *testing.T) {
 	w.phase("next", "Running")
 }
 
-// TestE2EQueueTree closes a queue that has others below it: they are closed with it, are not opened before it, and are opened with it.
+// TestE2EQueueTree closes a queue with children. They are closed with it, cannot be opened before it, and are opened with it.
 func TestE2EQueueTree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -297,8 +297,8 @@ func TestE2EQueueTree(t *testing.T) {
 	state("Open", "top", "below", "a")
 }
 
-// TestE2EQueueMarked takes a mark from a queue that has it of a time when its shares were too much: the condition says that they fit, in
-// the status that the scheduler and the queue controller write beside it.
+// TestE2EQueueMarked removes the mark of a queue whose shares were once too large. The condition then states that they fit, in the same
+// status that the scheduler and the queue controller write.
 func TestE2EQueueMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -325,8 +325,8 @@ spec: {parent: "${queue.top}", deserved: {cpu: "6"}}
 	}
 }
 
-// TestE2EHugeJob has a job that asks for as many pods as admission lets it: they are made some at a time, in memory for a few,
-// another job has its own meanwhile, and what there is of them goes when the job is ended.
+// TestE2EHugeJob has a job that requests as many pods as admission permits. They are created in several steps, with little memory.
+// Meanwhile another job gets its pods. The existing pods are deleted when the job is terminated.
 func TestE2EHugeJob(t *testing.T) {
 	t.Parallel()
 	const most, bytes = 100_000, 400 << 20
@@ -357,7 +357,7 @@ func TestE2EHugeJob(t *testing.T) {
 	atLeast(1)
 	w.Apply(jobLike("small"))
 	w.phase("small", "Running")
-	atLeast(600) // more than one turn makes
+	atLeast(600) // more than one reconcile creates
 	w.command("AbortJob", "Job", "huge")
 	w.phase("huge", "Aborted")
 	w.Kubectl("wait", "pod", "-l", "volcano.sh/job-name=huge", "--for=delete")
@@ -371,13 +371,13 @@ func TestE2EHugeJob(t *testing.T) {
 	}
 }
 
-// TestE2EQueuesShareByWeight has two queues of weights 3 and 1 ask for more than there is: they get 12 and 4 of 16 cores.
+// TestE2EQueuesShareByWeight has two queues of weights 3 and 1 that request more than the cluster has: they get 12 and 4 of 16 cores.
 func TestE2EQueuesShareByWeight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.StartScheduler()
 	w.StartControllers()
-	// Room for both jobs to be let in, and none for a pod until all of them are there.
+	// Both jobs can be admitted, but no pod can be placed until all of them exist.
 	node := w.Nodes(1, "cpu=16,memory=64Gi")[0]
 	w.Kubectl("taint", "node", node, "not=yet:NoSchedule")
 	for name, weight := range map[string]int{"three": 3, "one": 1} {

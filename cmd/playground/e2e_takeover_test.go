@@ -27,10 +27,9 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// leave makes the objects of the YAML as another left them, with their statuses. ${uid.NAME} is
-// the UID of the Job or pod of that name that came before, ${node.N} a node. A pod that owns a
-// PodGroup is told so. The statuses are written
-// when all objects are there; KWOK writes those of pods.
+// leave creates the objects of the YAML as another system left them, with their statuses. ${uid.NAME} is the UID of an earlier Job or pod
+// with that name, ${node.N} a node. A pod that owns a PodGroup gets its name. The statuses are written when all objects exist. KWOK writes
+// the statuses of pods.
 func (w *world) leave(yaml string, nodes []string) {
 	w.t.Helper()
 	known := map[string]string{}
@@ -73,12 +72,12 @@ func (w *world) leave(yaml string, nodes []string) {
 	}
 	for _, object := range statuses {
 		wanted := object.Object["status"]
-		w.Wait("status of "+object.GetName(), func() error { // somebody may have written the object meanwhile
+		w.Wait("status of "+object.GetName(), func() error { // another client may have written the object meanwhile
 			if err := w.Get(object.GetName(), object); err != nil {
 				return err
 			}
 			object.Object["status"] = wanted
-			if object.GetKind() == "PodGroup" { // it has no subresource
+			if object.GetKind() == "PodGroup" { // it has no status subresource
 				return w.Client.Update(w.Context, object, client.FieldOwner("vc-scheduler"))
 			}
 			return w.Client.Status().Update(w.Context, object)
@@ -86,7 +85,7 @@ func (w *world) leave(yaml string, nodes []string) {
 	}
 }
 
-// limitsNear checks which limits a job that was taken over announces.
+// limitsNear checks which limits a job reports after the takeover.
 func (w *world) limitsNear(name string, want ...string) {
 	w.t.Helper()
 	job := &batchv1alpha1.Job{}
@@ -104,11 +103,9 @@ func (w *world) limitsNear(name string, want ...string) {
 	}
 }
 
-// taken is what is compared of a cluster before and after it was taken over: text by object, of the
-// objects of these names, or whose names begin with one and a hyphen.
-// Left out is what tells when or in which cycle something was written, and what is said in the
-// specs of PodGroups, which newer versions of Volcano say more fully. The conditions of limits are
-// left out, because Volcano has none: limitsNear has them.
+// taken returns what is compared of a cluster before and after the takeover: a text for each object with one of these names, or whose name
+// begins with one of them and a hyphen. It omits the times and cycles of writes, and the specs of PodGroups, which newer versions of
+// Volcano fill more completely. It omits the conditions of limits because Volcano has none; limitsNear checks them.
 func (w *world) taken(names []string) map[string]string {
 	w.t.Helper()
 	out := map[string]string{}
@@ -153,7 +150,7 @@ func (w *world) taken(names []string) map[string]string {
 	return out
 }
 
-// leftByVolcano is all that stands in testdata/takeover.
+// leftByVolcano returns the content of testdata/takeover.
 func leftByVolcano(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/takeover/*.yaml")
@@ -171,7 +168,7 @@ func leftByVolcano(t *testing.T) string {
 	return strings.Join(left, "\n---\n")
 }
 
-// Serves the name volcano, so it is not parallel: no other test may serve it beside this one.
+// TestTakenOverFromVolcano serves the name volcano, so it is not parallel: no other test may serve the name at the same time.
 func TestTakenOverFromVolcano(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.Nodes(3, "cpu=6")
@@ -185,11 +182,11 @@ func TestTakenOverFromVolcano(t *testing.T) {
 		}
 		return nil
 	})
-	// What waits is to go on; all else is to stay as it is.
+	// Waiting objects continue; everything else must stay unchanged.
 	still := []string{"train", "legacy", "retried", "retired", "ended", "stopped", "solo", "podgroup"}
 	before := w.taken(still)
 
-	// Ours come, and are at work when a new job has run its whole life, and what waited runs.
+	// Celsius starts. It works when a new job has completed its life, and the waiting job runs.
 	volcano := []string{"volcano"}
 	w.StartScheduler(func(o *live.Options) { o.SchedulerNames = volcano })
 	w.StartControllers(func(o *controller.Options) { o.SchedulerNames = volcano })
@@ -223,7 +220,7 @@ spec:
 	w.limitsNear("train")
 	w.checkEvents(still)
 	w.checkWaiting()
-	w.checkQueues(map[string][2]string{ // what waited holds 4 CPUs now
+	w.checkQueues(map[string][2]string{ // the job that waited uses 4 CPUs now
 		"research": {"Open, running 5", "cpu 11500m, memory 11776Mi"},
 		"retired":  {"Closing, running 1", "cpu 1, memory 1Gi"},
 	})
@@ -236,7 +233,7 @@ spec:
 	w.Wait("the queue that was closing is closed", w.retiredIsClosed)
 }
 
-// endTaken has all pods that run end, but those of nobody.
+// endTaken ends all running pods, except the one without an owner.
 func (w *world) endTaken() {
 	w.t.Helper()
 	for _, p := range w.Pods("") {
@@ -287,7 +284,7 @@ func (w *world) checkEvents(names []string) {
 	}
 }
 
-// checkWaiting looks at the job that waited: its pods are those that Volcano had made.
+// checkWaiting checks the job that waited: its pods are those that Volcano created.
 func (w *world) checkWaiting() {
 	w.t.Helper()
 	job, groups := &batchv1alpha1.Job{}, &schedulingv1beta1.PodGroupList{}
@@ -299,7 +296,7 @@ func (w *world) checkWaiting() {
 			job.Status.Running)
 	}
 	for _, p := range w.Pods("volcano.sh/job-name=waiting") {
-		// Volcano writes no retry count into pods; ours do.
+		// Volcano writes no retry count into pods; Celsius does.
 		if ours, is := p.Annotations[batchv1alpha1.JobRetryCountKey]; is {
 			w.t.Errorf("pod %s was made anew: it has a retry count, %q", p.Name, ours)
 		}

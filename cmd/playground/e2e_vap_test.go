@@ -14,8 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// askedByTheWebhookAlone are the jobs of samples/invalid that the API server takes in where no webhook serves, and the row of job.yaml
-// that cannot be written for it.
+// askedByTheWebhookAlone maps jobs of samples/invalid that the API server accepts without a webhook to the row of job.yaml that the API
+// server cannot evaluate.
 var askedByTheWebhookAlone = map[string]string{
 	"job-depends-on-itself-in-a-ring":  "depends-on-cycle",
 	"job-disruption-of-its-pods":       "disruption-of-pods",
@@ -33,14 +33,14 @@ var askedByTheWebhookAlone = map[string]string{
 	"job-topology-without-whole-cores": "numa-needs-whole-cpus",
 }
 
-// otherScheduler is the warning of the webhook about each Job of a scheduler that Celsius is not.
+// otherScheduler matches the webhook's warning for each Job of another scheduler.
 var otherScheduler = regexp.MustCompile(`(?m)^Warning: spec\.schedulerName: is .*\n?`)
 
-// guessed is what the webhook alone adds to its words.
+// guessed matches what only the webhook adds to its messages.
 var guessed = regexp.MustCompile(`did you mean \w+\? ?`)
 
-// TestE2EWithoutWebhook has the API server alone refuse the jobs of samples/invalid, by what celsius admission render writes: with the
-// same words, except the rows that cannot be written. The webhook refuses no jobs of this test's scheduler.
+// TestE2EWithoutWebhook checks that the API server alone refuses the jobs of samples/invalid, with the output of celsius admission render.
+// The messages are the same, except for rows that cannot be written. The webhook refuses no jobs of this test's scheduler.
 func TestE2EWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,8 +104,8 @@ func (w *world) applyVAP(v *webhook.VAP, name string) {
 	}
 }
 
-// deleteLater deletes objects of the cluster when the test has ended, and waits for none of them to be gone: nothing else uses them. The
-// world clears what is in its namespace.
+// deleteLater deletes objects of the cluster after the test. It does not wait for the end of the deletion, because nothing else uses them.
+// The world only deletes objects in its namespace.
 func (w *world) deleteLater(objects ...string) {
 	w.t.Cleanup(func() {
 		args := append([]string{"kubectl", "--kubeconfig", w.Kubeconfig, "delete", "--wait=false"}, objects...)

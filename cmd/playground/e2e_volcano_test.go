@@ -12,14 +12,14 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// volcanoConf is packsOrSpreads of binpack, as Volcano has it.
+// volcanoConf is packsOrSpreads of binpack in the form of Volcano.
 const volcanoConf = `
 actions: "enqueue, allocate"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: proportion}, {name: binpack}]
 `
 
-// startVolcano starts Volcano's own scheduler for the nodes of the world. It is skipped where make volcano has not built it.
+// startVolcano starts Volcano's own scheduler for the nodes of the world. The test is skipped if make volcano has not built it.
 func (w *world) startVolcano() {
 	w.t.Helper()
 	const folder = "../../bin/volcano"
@@ -31,7 +31,7 @@ func (w *world) startVolcano() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.Apply(string(crd)) // which the scheduler waits for
+	w.Apply(string(crd)) // the scheduler waits for it
 	conf := filepath.Join(w.t.TempDir(), "volcano.conf")
 	if err := os.WriteFile(conf, []byte(volcanoConf), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -56,9 +56,9 @@ func (w *world) startVolcano() {
 	})
 }
 
-// TestE2EShadowVolcano has Volcano itself schedule Jobs, and two shadows beside it: one decides as Volcano is configured, and tells of no
-// difference; the other spreads where Volcano packs, and tells of each pod that would be elsewhere. It serves the name volcano, and
-// Volcano looks at PodGroups of all names, so it is not parallel. The nodes are of three sizes: Volcano draws lots where two score alike.
+// TestE2EShadowVolcano runs Volcano's scheduler and two shadows. One uses Volcano's configuration, and reports no difference. The other
+// spreads where Volcano packs, and reports each pod that it would place elsewhere. It serves the name volcano, and Volcano reads PodGroups
+// of all names, so it is not parallel. The nodes have three sizes, because Volcano chooses randomly between equal scores.
 func TestE2EShadowVolcano(t *testing.T) {
 	w := newWorld(t)
 	w.queue("a", 1)

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Volumes beside a real volume controller: it binds, the scheduler chooses, and no pod is bound before its claims.
+// Volumes with a real volume controller: it binds volumes, the scheduler chooses nodes, and no pod is bound before its claims.
 
-// localClass makes a storage class of this world whose volumes wait for their first consumer, made by a provisioner; "": by nobody.
+// localClass creates a storage class of this world whose volumes wait for their first consumer. An empty provisioner means none.
 func (w *world) localClass(provisioner string) {
 	w.t.Helper()
 	w.Apply(fmt.Sprintf(`
@@ -30,7 +30,7 @@ volumeBindingMode: WaitForFirstConsumer
 	})
 }
 
-// volume makes a volume of this world that only one node reaches.
+// volume creates a volume of this world that only one node can use.
 func (w *world) volume(name, node string) {
 	w.t.Helper()
 	w.Apply(fmt.Sprintf(`
@@ -50,7 +50,7 @@ spec:
 	w.forgetLater(func(ctx context.Context) error {
 		return w.Kube.CoreV1().PersistentVolumes().Delete(ctx, w.Name+"-"+name, metav1.DeleteOptions{})
 	})
-	// A gang that waits for it may bind it before it is looked at here.
+	// A waiting gang may bind it before this check.
 	w.Wait("volume is Available or Bound", func() error {
 		v, err := w.Kube.CoreV1().PersistentVolumes().Get(w.Context, w.Name+"-"+name, metav1.GetOptions{})
 		if err == nil && v.Status.Phase != corev1.VolumeAvailable && v.Status.Phase != corev1.VolumeBound {
@@ -80,7 +80,7 @@ spec: {storageClassName: "${world}-local", accessModes: [ReadWriteOnce], resourc
 `, name))
 }
 
-// claimants is a gang of pods with a claim each, of the same names.
+// claimants creates a gang of pods with a claim each. Pods and claims have the same names.
 func (w *world) claimants(gang string, claims ...string) {
 	w.t.Helper()
 	w.Apply(fmt.Sprintf(`
@@ -104,7 +104,7 @@ spec:
 	}
 }
 
-// bound waits until each pod is on its node, and its claim, of the same name, is bound to its volume ("": to any).
+// bound waits until each pod is on its node, and its claim, which has the same name, is bound to its volume; "" means any volume.
 func (w *world) bound(nodes, volumes map[string]string) {
 	w.t.Helper()
 	w.Wait("pods are bound, with their claims", func() error {
@@ -165,7 +165,7 @@ func TestE2EVolumesLocal(t *testing.T) {
 	w.bound(on, nil)
 }
 
-// A gang of which one pod has no volume binds none, neither pods nor volumes; it does when there is one.
+// TestE2EVolumesOfAGangThatWaits checks a gang in which one pod has no volume: no pods and no volumes are bound until the volume exists.
 func TestE2EVolumesOfAGangThatWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -197,7 +197,7 @@ func TestE2EVolumesOfAGangThatWaits(t *testing.T) {
 	w.Kubectl("wait", "pod/c1", "pod/c2", "--for=jsonpath={.status.phase}=Running")
 }
 
-// A volume is made for the node that was chosen: the test is the one who makes it.
+// TestE2EVolumesProvisioned checks that a volume is created for the chosen node. The test acts as the provisioner.
 func TestE2EVolumesProvisioned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -34,19 +34,18 @@ const (
 	fileProxyKey   = "front-proxy.key"
 )
 
-// contextName is what the cluster, the user and the context are called in kubeconfigs of ours.
+// contextName is the name of the cluster, the user and the context in our kubeconfigs.
 const contextName = "celsius-playground"
 
-// identity is by what the API server is known and who may use it: its certificate, the key
-// that signs service account tokens, the administrator's token. It is kept with the data, or
-// nothing that was handed out would be good after a second start.
+// identity contains the API server's certificate, the key that signs service account tokens, and the administrator's token. It is stored
+// with the data, so that these credentials are still valid after a second start.
 type identity struct {
 	dir   string
 	cert  []byte
 	token string
 }
 
-// loadIdentity reads the identity from the folder, and makes what is missing there.
+// loadIdentity reads the identity from the folder, and creates what is missing.
 func loadIdentity(dir string) (*identity, error) {
 	x := &identity{dir: dir}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -62,7 +61,7 @@ func loadIdentity(dir string) (*identity, error) {
 
 func (x *identity) path(name string) string { return filepath.Join(x.dir, name) }
 
-// read gives the file's content; nil where there is no file.
+// read returns the file's content, or nil if the file does not exist.
 func (x *identity) read(name string) ([]byte, error) {
 	text, err := os.ReadFile(x.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +79,7 @@ func (x *identity) makeCert() (err error) {
 	if err != nil {
 		return fmt.Errorf("certificate: %w", err)
 	}
-	// The key first: a certificate without one would never be made again.
+	// The key is written first: a certificate without a key would never be created again.
 	if err := os.WriteFile(x.path(fileCertKey), key, 0o600); err != nil {
 		return err
 	}
@@ -110,15 +109,15 @@ func (x *identity) makeToken() error {
 		return nil
 	}
 	random := make([]byte, 16)
-	_, _ = rand.Read(random) // never fails
+	_, _ = rand.Read(random) // it never fails
 	x.token = hex.EncodeToString(random)
 	return os.WriteFile(x.path(fileTokens), []byte(x.token+`,admin,admin,"system:masters"`+"\n"), 0o600)
 }
 
-// proxyName is the API server's where it asks others in a user's stead.
+// proxyName is the name of the API server when it calls other servers on behalf of a user.
 const proxyName = "front-proxy"
 
-// makeProxy makes that by which APIs behind the API server know that it is the one that asks: an authority that signs one certificate.
+// makeProxy creates an authority that signs one certificate. With it, APIs behind the API server recognize the API server.
 func (x *identity) makeProxy() error {
 	if text, err := x.read(fileProxyCA); text != nil || err != nil {
 		return err
@@ -148,7 +147,7 @@ func (x *identity) makeProxy() error {
 	}{
 		{fileProxyKey, pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}},
 		{fileProxy, pem.Block{Type: "CERTIFICATE", Bytes: der}},
-		{fileProxyCA, pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}}, // the last: without it all are made again
+		{fileProxyCA, pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}}, // the last file: without it, all are created again
 	} {
 		if err := os.WriteFile(x.path(file.name), pem.EncodeToMemory(&file.block), 0o600); err != nil {
 			return err
@@ -157,8 +156,7 @@ func (x *identity) makeProxy() error {
 	return nil
 }
 
-// restConfig is the administrator's way to the API server. Its limits are so high that the
-// server is the bottleneck.
+// restConfig returns the administrator's client configuration. Its limits are so high that the server is the bottleneck.
 func (x *identity) restConfig(address string) *rest.Config {
 	return &rest.Config{
 		Host:            address,
@@ -169,7 +167,7 @@ func (x *identity) restConfig(address string) *rest.Config {
 	}
 }
 
-// mayWriteKubeconfig refuses a file that is there already and was not written by a playground.
+// mayWriteKubeconfig returns an error for an existing file that a playground did not write.
 func mayWriteKubeconfig(path string) error {
 	old, err := clientcmd.LoadFromFile(path)
 	switch {
@@ -182,7 +180,7 @@ func mayWriteKubeconfig(path string) error {
 	return nil
 }
 
-// writeKubeconfig writes the administrator's kubeconfig, if it may.
+// writeKubeconfig writes the administrator's kubeconfig, if that is permitted.
 func (x *identity) writeKubeconfig(path, address string) error {
 	if err := mayWriteKubeconfig(path); err != nil {
 		return err
@@ -198,7 +196,7 @@ func (x *identity) writeKubeconfig(path, address string) error {
 	return nil
 }
 
-// isOurs says whether a kubeconfig holds nothing but a playground. An empty one does.
+// isOurs reports whether a kubeconfig contains only a playground. This is true for an empty one.
 func isOurs(config *clientcmdapi.Config) bool {
 	foreign := func(names []string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return name != contextName })

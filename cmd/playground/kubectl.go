@@ -12,8 +12,8 @@ import (
 	kubectl "k8s.io/kubectl/pkg/cmd"
 )
 
-// runKubectl is kubectl, for the playground that runs: the one that was started last, or the
-// one of --kubeconfig. $KUBECONFIG is not looked at, so no other cluster is touched by chance.
+// runKubectl runs kubectl for the running playground: the one that was started last, or the one of --kubeconfig. It ignores $KUBECONFIG, so
+// that no other cluster is changed by mistake.
 func runKubectl(args []string, in io.Reader, out, errs io.Writer) int {
 	if !namesCluster(args) {
 		path, err := runningKubeconfig()
@@ -21,12 +21,11 @@ func runKubectl(args []string, in io.Reader, out, errs io.Writer) int {
 			say(errs, "playground: %v", err)
 			return exitFailed
 		}
-		// kubectl remembers by address which kinds are served, and another playground may
-		// have had this one's.
+		// kubectl caches the served kinds by address, and another playground may have had the same address.
 		cache := filepath.Join(filepath.Dir(path), "kubectl-cache")
 		args = append([]string{"--kubeconfig", path, "--cache-dir", cache}, args...)
 	}
-	// A mistake that kubectl itself finds ends the process here, with its words and its code.
+	// For a mistake that kubectl itself finds, kubectl ends the process here, with its own message and exit code.
 	if err := newKubectl(args, genericiooptions.IOStreams{In: in, Out: out, ErrOut: errs}).Execute(); err != nil {
 		say(errs, "error: %v", err)
 		return exitFailed
@@ -34,7 +33,7 @@ func runKubectl(args []string, in io.Reader, out, errs io.Writer) int {
 	return exitOK
 }
 
-// namesCluster says whether the arguments say which cluster is meant, or need none.
+// namesCluster reports whether the arguments name a cluster, or need none.
 func namesCluster(args []string) bool {
 	if len(args) == 0 || slices.Contains([]string{"help", "--help", "-h", "kustomize", "completion", "options"}, args[0]) {
 		return true
@@ -45,7 +44,7 @@ func namesCluster(args []string) bool {
 	})
 }
 
-// newKubectl is the command with its arguments.
+// newKubectl returns the kubectl command with its arguments.
 func newKubectl(args []string, streams genericiooptions.IOStreams) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams)
 	command := kubectl.NewKubectlCommand(kubectl.KubectlOptions{ConfigFlags: flags, IOStreams: streams})

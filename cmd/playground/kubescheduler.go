@@ -10,15 +10,15 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
-// kubeSchedulerConfig is the configuration of kube-scheduler: the default, except that it has no leader election and that its client has
-// the same limits as ours.
+// kubeSchedulerConfig is the configuration of kube-scheduler. It is the default, except that leader election is off and the client has the
+// same limits as ours.
 const kubeSchedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %q, qps: 2000, burst: 4000}
 `
 
-// newKubeSchedulerCommand makes the command that bench-live starts beside itself, with KUBECONFIG set.
+// newKubeSchedulerCommand creates the command that bench-live starts as a process, with KUBECONFIG set.
 func newKubeSchedulerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    bench.KubeScheduler,
@@ -39,7 +39,7 @@ func newKubeSchedulerCommand() *cobra.Command {
 				return fmt.Errorf("configuration: %w", err)
 			}
 			kube := app.NewSchedulerCommand()
-			// It serves nothing, and of its log only what says that it begins is more than the default.
+			// It serves nothing. Its log has the default level, except the line that reports the start.
 			kube.SetArgs([]string{"--config", file.Name(), "--secure-port", "0", "--vmodule", "server=3"})
 			return kube.ExecuteContext(c.Context())
 		},

@@ -19,12 +19,12 @@ import (
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
 )
 
-// stages are the lives of nodes and pods, one step a file.
+// stages contains the steps in the lives of nodes and pods, one file for each step.
 //
 //go:embed stages/*.yaml
 var stages embed.FS
 
-// readStages gives the stages by the kind that they are for.
+// readStages returns the stages by the kind that they apply to.
 func readStages() (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	files, err := fs.Glob(stages, "stages/*.yaml")
 	if err != nil {
@@ -45,8 +45,8 @@ func readStages() (map[internalversion.StageResourceRef][]*internalversion.Stage
 	return out, nil
 }
 
-// carefulClient deletes a pod only if it is being deleted: KWOK names the pod only, which may have been followed by another of
-// that name. The patches of the stages have the pod's UID in them for the same reason, as a kubelet's do.
+// carefulClient deletes a pod only if its deletion was requested. KWOK identifies the pod only by name, and another pod may have the same
+// name by then. For the same reason the patches of the stages contain the pod's UID, as a kubelet's do.
 type carefulClient struct{ kubernetes.Interface }
 
 type carefulCore struct{ corev1client.CoreV1Interface }
@@ -76,7 +76,7 @@ func (p carefulPods) Delete(ctx context.Context, name string, o metav1.DeleteOpt
 	return p.PodInterface.Delete(ctx, name, o)
 }
 
-// startKWOK starts the kubelet of all nodes, which runs no container.
+// startKWOK starts KWOK as the kubelet of all nodes. It runs no containers.
 func (c *controlPlane) startKWOK(ctx context.Context, o controlPlaneOptions) error {
 	lives, err := readStages()
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"syscall"
 )
 
-// lock keeps a second playground off the same data.
+// lock prevents a second playground on the same data.
 type lock struct {
 	file  *os.File
-	stale int // the process that held the lock and ended without giving it back; 0: none
+	stale int // the process that held the lock and ended without releasing it; 0: none
 }
 
-// lockDir takes the lock of the folder. The operating system gives the lock back when the
-// process ends, however it ends; the number in the file is for people.
+// lockDir locks the folder. The operating system releases the lock when the process ends in any way. The number in the file is for people.
 func lockDir(dir string) (*lock, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -41,7 +40,7 @@ func lockDir(dir string) (*lock, error) {
 	return l, l.write(strconv.Itoa(os.Getpid()) + "\n")
 }
 
-// release gives the lock back. An empty file says that it was given back in order.
+// release releases the lock. An empty file states that it was released in the regular way.
 func (l *lock) release() error {
 	return errors.Join(l.write(""), l.file.Close())
 }
@@ -56,7 +55,7 @@ func (l *lock) write(text string) error {
 	return nil
 }
 
-// lockedBy gives the process that holds the folder's lock, or 0.
+// lockedBy returns the process that holds the folder's lock, or 0.
 func lockedBy(dir string) int {
 	file, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {
@@ -74,7 +73,7 @@ func lockedBy(dir string) int {
 	return pid
 }
 
-// plainError is what went wrong without the call and the path, which the message names already.
+// plainError returns the cause without the call and the path, because the message already contains them.
 func plainError(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err

@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// openLog opens the file that everything that runs here logs to.
+// openLog opens the file to which everything in this process logs.
 func openLog(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "playground.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -26,8 +26,8 @@ func openLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// logTo sends the log of every part to w, whatever library it logs with. These are globals
-// of the libraries: it is called once, before anything starts.
+// logTo sends the log of every part to w, whatever library it uses. It changes global variables of the libraries. Therefore it is called
+// once, before anything starts.
 func logTo(w io.Writer) {
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(w)))
 	klog.SetLogger(logger)
@@ -37,8 +37,8 @@ func logTo(w io.Writer) {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 }
 
-// stderrTo sends to the log what libraries write to standard error by themselves: the client
-// of etcd does, whatever it is told. Where the process crashes, crash gets to know as well.
+// stderrTo redirects standard error to the log, because some libraries always write to standard error: for example, the client of etcd. If
+// the process crashes, crash also receives the message.
 func stderrTo(log *os.File, crash io.Writer) error {
 	if file, ok := crash.(*os.File); ok && int(file.Fd()) != unix.Stderr {
 		if err := debug.SetCrashOutput(file, debug.CrashOptions{}); err != nil {
@@ -51,9 +51,8 @@ func stderrTo(log *os.File, crash io.Writer) error {
 	return nil
 }
 
-// failInstead has a part that wants to end the process tell fail instead, and ends only its
-// goroutine: kube-apiserver and kube-controller-manager end the process, through klog, where
-// they cannot go on.
+// failInstead replaces the exit of a part with a call of fail, and ends only the part's goroutine. kube-apiserver and
+// kube-controller-manager exit the process through klog if they cannot continue.
 func failInstead(fail func(error)) {
 	klog.OsExit = func(code int) {
 		fail(fmt.Errorf("a part of Kubernetes gave up (exit code %d); the end of the log says why", code))

@@ -33,8 +33,8 @@ func main() {
 	os.Exit(program())
 }
 
-// program runs with the streams of the process. Our own errors go to a copy of its standard
-// error, because up sends what libraries write there to the log.
+// program runs with the streams of the process. Its own errors go to a copy of standard error, because up redirects the output of libraries
+// on standard error to the log.
 func program() int {
 	errs := os.Stderr
 	if fd, err := unix.Dup(unix.Stderr); err == nil {
@@ -43,9 +43,9 @@ func program() int {
 	return run(os.Args[1:], os.Stdin, os.Stdout, errs)
 }
 
-// run is the whole program: arguments and streams in, exit code out.
+// run is the whole program: it takes arguments and streams, and returns the exit code.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
-	// kubectl reads its own arguments: none of them is for us.
+	// kubectl reads its own arguments; none of them belongs to this program.
 	if len(args) > 0 && args[0] == "kubectl" {
 		return runKubectl(args[1:], in, out, errs)
 	}
@@ -137,7 +137,7 @@ otherwise: see docs/playground.md.`,
 	return c
 }
 
-// up runs the playground until ctx ends, and says on out what it does.
+// up runs the playground until ctx ends, and reports its progress on out.
 func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 	begin := time.Now()
 	if err := o.check(); err != nil {
@@ -157,7 +157,7 @@ func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 	}
 	served := false
 	defer func() {
-		if !served { // afterwards it is kube-apiserver's, which panics where somebody else closes it
+		if !served { // afterwards it belongs to kube-apiserver, which panics if another part closes it
 			_ = listener.Close()
 		}
 	}()
@@ -203,7 +203,7 @@ func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 	}
 }
 
-// check refuses values that cannot be meant.
+// check rejects invalid values.
 func (o *options) check() error {
 	switch {
 	case o.only != "" && o.only != "control-plane":
@@ -221,13 +221,13 @@ func (o *options) check() error {
 	return nil
 }
 
-// furnish puts into the bare control plane what the command line asks for.
+// furnish creates in the bare control plane what the command line requests.
 func (o *options) furnish(ctx context.Context, cluster *controlPlane, data *dataDir, shapes []shape, policy policyChoice) error {
 	client, err := kubernetes.NewForConfig(cluster.config)
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	// Data that is used again has its nodes, and those that were deleted stay deleted.
+	// Reused data contains its nodes, and deleted nodes stay deleted.
 	if data.fresh || o.nodesGiven || len(o.nodeShapes) > 0 {
 		if _, err := createNodes(ctx, client, "node-", shapes); err != nil {
 			return err
@@ -255,12 +255,12 @@ func (o *options) furnish(ctx context.Context, cluster *controlPlane, data *data
 	return cluster.awaitProduct(ctx, policy)
 }
 
-// startDashboard serves the page of celsius dashboard, and says where; "": nowhere.
+// startDashboard serves the page of celsius dashboard, and returns its address; "" means that it is not served.
 func (o *options) startDashboard(ctx context.Context, c *controlPlane) (url string, err error) {
 	if o.dashboard == "0" || o.only != "" {
 		return "", nil
 	}
-	trial, _ := try.Folder("") // where make web has not made it, it is not served
+	trial, _ := try.Folder("") // it is not served if make web has not created it
 	ready := make(chan string, 1)
 	c.parts.start(ctx, "dashboard", func(ctx context.Context) error {
 		return dashboard.Run(ctx, c.clientConfig("dashboard"), dashboard.Options{
@@ -277,7 +277,7 @@ func (o *options) startDashboard(ctx context.Context, c *controlPlane) (url stri
 	}
 }
 
-// tell says that all is ready, and what to try.
+// tell reports that everything is ready, and what to try.
 func (o *options) tell(out io.Writer, data *dataDir, page string, took time.Duration) {
 	celsius := "Celsius serves scheduler names celsius and volcano."
 	if o.only != "" {
@@ -310,10 +310,10 @@ Log:   %s
 Ctrl-C ends it.`, took.Seconds(), celsius, shellQuote(kubeconfig), data.dir, kept, data.log.Name())
 }
 
-// say writes a line to a stream. If that fails there is nobody left to be told.
+// say writes a line to a stream. It ignores errors, because there is no other stream to report them.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 
-// shellQuote quotes a path where a shell would otherwise not take it as one word.
+// shellQuote quotes a path if a shell would otherwise not read it as one word.
 func shellQuote(path string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+", r)

@@ -21,8 +21,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// runAsProgram, in the environment, makes of the test binary the playground itself: a test
-// starts it as a process, with kubectl or with flags, and nothing has to be linked twice.
+// runAsProgram is an environment variable that turns the test binary into the playground. A test starts it as a process, with kubectl or
+// with flags. Thus nothing is linked twice.
 const runAsProgram = "CELSIUS_PLAYGROUND_RUN"
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// bed is the one control plane of a test binary. It starts when the first test asks for it,
-// so tests that do without, and go test -list, cost nothing.
+// bed is the only control plane of a test binary. It starts when the first test needs it. Therefore tests without it, and go test -list,
+// are not slowed down.
 type bed struct {
 	once   sync.Once
 	err    error
@@ -49,12 +49,12 @@ type bed struct {
 	kube   kubernetes.Interface
 
 	mu     sync.Mutex
-	worlds int // how many there were; they are numbered from 1
+	worlds int // number of worlds so far; they are numbered from 1
 }
 
 var theBed bed
 
-// get gives the control plane, started.
+// get returns the running control plane.
 func (b *bed) get(t testing.TB) *bed {
 	t.Helper()
 	b.once.Do(func() { b.err = b.start() })
@@ -97,7 +97,7 @@ func (b *bed) start() (err error) {
 	return b.startWebhook()
 }
 
-// stop ends the control plane. Where a test failed, the log is kept and named.
+// stop ends the control plane. If a test failed, it keeps the log and prints its path.
 func (b *bed) stop(clean bool) error {
 	if b.dir == "" {
 		return nil

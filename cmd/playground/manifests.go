@@ -27,14 +27,14 @@ import (
 	"github.com/celsius-scheduler/celsius/deploy"
 )
 
-// fieldManager is under what name the playground applies objects.
+// fieldManager is the field manager with which the playground applies objects.
 const fieldManager = "celsius-playground"
 
-// systemNamespace is where the product keeps leases and what else it has to remember.
+// systemNamespace is the namespace in which the product stores Leases and other data.
 const systemNamespace = "celsius-system"
 
-// applyManifests brings our CRDs, what guards them and the product's namespace into the
-// cluster, and waits until the CRDs are served.
+// applyManifests creates our CRDs, the policies that guard them and the product's namespace in the cluster. It waits until the CRDs are
+// served.
 func applyManifests(ctx context.Context, cfg *rest.Config) error {
 	client, err := apiextensions.NewForConfig(cfg)
 	if err != nil {
@@ -69,7 +69,7 @@ func applyManifests(ctx context.Context, cfg *rest.Config) error {
 	return applyGuard(ctx, cfg)
 }
 
-// applyGuard applies the admission policies that are the API server's own.
+// applyGuard applies the admission policies that the API server evaluates itself.
 func applyGuard(ctx context.Context, cfg *rest.Config) error {
 	c, err := client.New(cfg, client.Options{})
 	if err != nil {
@@ -123,7 +123,7 @@ func applyCRD(ctx context.Context, client apiextensions.Interface, file string) 
 	return crd.Name, crd.Spec.Group + "/" + crd.Spec.Versions[0].Name, err
 }
 
-// awaitServed waits until the kind can be used and found.
+// awaitServed waits until the kind can be used and discovered.
 func awaitServed(ctx context.Context, client apiextensions.Interface, name, groupVersion string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// stopWithin is how long one part may take to stop before the next is stopped all the same.
+// stopWithin is how long one part may take to stop. After it, the next part is stopped anyway.
 const stopWithin = 10 * time.Second
 
-// parts are what runs in this process: started in one order, stopped in the opposite one.
+// parts are the parts that run in this process. They are started in one order, and stopped in the opposite order.
 type parts struct {
 	mu       sync.Mutex
 	running  []*part
 	stopping bool
-	failed   chan error // the first failure; nothing after it
+	failed   chan error // the first failure only
 }
 
-// part is one of them.
+// part is one running part.
 type part struct {
 	name   string
 	cancel context.CancelFunc
@@ -29,8 +29,7 @@ type part struct {
 
 func newParts() *parts { return &parts{failed: make(chan error, 1)} }
 
-// start runs the part beside the others until stop. A part that ends before that, with an
-// error or without, has failed.
+// start runs a part in the background until stop. A part that ends earlier, with an error or without, has failed.
 func (p *parts) start(ctx context.Context, name string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	x := &part{name: name, cancel: cancel, done: make(chan struct{})}
@@ -50,7 +49,7 @@ func (p *parts) start(ctx context.Context, name string, run func(context.Context
 	}()
 }
 
-// fail reports that a part cannot go on. While all stop, nothing is a failure any more.
+// fail reports that a part cannot continue. While all parts stop, it ignores failures.
 func (p *parts) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,8 +62,7 @@ func (p *parts) fail(err error) {
 	}
 }
 
-// stop ends all parts, the last that was started first. The error names those that did not
-// end in time.
+// stop ends all parts, in the opposite order of their start. The error names the parts that did not end in time.
 func (p *parts) stop() error {
 	p.mu.Lock()
 	p.stopping = true

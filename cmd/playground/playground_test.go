@@ -14,14 +14,14 @@ import (
 	"testing"
 )
 
-// playground is the command, running as a process of its own with a home of its own.
+// playground is the command in a separate process with its own home folder.
 type playground struct {
 	t    *testing.T
 	home string
 }
 
-// up starts the playground with these flags, waits until it says that it is ready, and gives
-// how to end it: with a signal, after which it gives what was printed, and the exit code.
+// up starts the playground with these flags, and waits until it reports that it is ready. The returned function ends it with a signal, and
+// returns the output and the exit code.
 func (p playground) up(args ...string) (end func(os.Signal) (string, int)) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), waitAtMost)
@@ -35,7 +35,7 @@ func (p playground) up(args ...string) (end func(os.Signal) (string, int)) {
 	}
 	exited := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // the exit code says it
+		_ = cmd.Wait() // the exit code contains the result
 		_ = write.Close()
 		close(exited)
 	}()
@@ -52,7 +52,7 @@ func (p playground) up(args ...string) (end func(os.Signal) (string, int)) {
 		}
 	}()
 	p.t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended already, unless the test failed
+		_ = cmd.Process.Kill() // it has already ended, unless the test failed
 		<-exited
 	})
 	select {
@@ -72,7 +72,7 @@ func (p playground) up(args ...string) (end func(os.Signal) (string, int)) {
 	}
 }
 
-// run runs the playground to its end.
+// run runs the playground until it ends.
 func (p playground) run(args ...string) ran {
 	p.t.Helper()
 	cmd := playgroundCommand(p.t.Context(), args...)
@@ -80,7 +80,7 @@ func (p playground) run(args ...string) ran {
 	return runCommand(p.t, cmd)
 }
 
-// kubectl runs `playground kubectl`, which has to find the playground by itself.
+// kubectl runs `playground kubectl`, which must find the playground by itself.
 func (p playground) kubectl(args ...string) string {
 	p.t.Helper()
 	r := p.run(append([]string{"kubectl"}, args...)...)
@@ -90,8 +90,8 @@ func (p playground) kubectl(args ...string) string {
 	return r.Out
 }
 
-// TestPlayground goes the way of a user: starts it, uses it, ends it, starts it again on the
-// same data, kills it, and starts it a third time.
+// TestPlayground does what a user does: it starts the playground, uses it, ends it, starts it again on the same data, kills it, and starts
+// it a third time.
 func TestPlayground(t *testing.T) {
 	p := playground{t, t.TempDir()}
 	dir, kubeconfig := filepath.Join(p.home, "data"), filepath.Join(p.home, "my kubeconfig")
@@ -139,7 +139,7 @@ func TestPlayground(t *testing.T) {
 	}
 }
 
-// checkReady shows that ready means that a user finds all at work, and nothing of how that was found out.
+// checkReady checks that everything works when the playground reports that it is ready, and that no test objects remain.
 func (p playground) checkReady() {
 	p.t.Helper()
 	if got := p.kubectl("get", "nodes", "-o",
@@ -154,7 +154,7 @@ func (p playground) checkReady() {
 	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
 		p.t.Errorf("there are pods already: %s", got)
 	}
-	// The control plane tells of its own start when something in it was late, of a Service's address for one.
+	// The control plane reports events of its own start if a part was late, for example about the address of a Service.
 	workload := regexp.MustCompile(`^(Pod|PodGroup|Job|Queue|SchedulingPolicy|Node) `)
 	for event := range strings.Lines(p.kubectl("get", "events", "-A", "-o",
 		`jsonpath={range .items[*]}{.involvedObject.kind} {.involvedObject.name}: {.reportingComponent}: {.message}{"\n"}{end}`)) {
@@ -164,7 +164,7 @@ func (p playground) checkReady() {
 	}
 }
 
-// checkKept shows that what was there before it was started again is there, and nothing that was not.
+// checkKept checks that after a restart exactly the earlier objects exist.
 func (p playground) checkKept(token string) {
 	p.t.Helper()
 	p.kubectl("get", "configmap", "kept")
@@ -177,7 +177,7 @@ func (p playground) checkKept(token string) {
 	}
 }
 
-// TestPlaygroundRefuses shows what a user reads who asks for what cannot be.
+// TestPlaygroundRefuses checks the messages for invalid requests.
 func TestPlaygroundRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// policyChoice is what --policy asks for.
+// policyChoice is the meaning of --policy.
 type policyChoice struct {
-	name   string // of the policy to serve; "": the scheduler's default
-	object []byte // to apply first, as JSON; nil: the policy is there or comes later
+	name   string // name of the policy to serve; "": the scheduler's default
+	object []byte // policy to apply first, as JSON; nil: the policy exists or is created later
 }
 
-// readPolicy reads --policy: a file where it looks like one or is one, else a name.
+// readPolicy reads --policy: a file if the argument is or looks like a file, otherwise a name.
 func readPolicy(arg string) (policyChoice, error) {
 	if arg == "" {
 		return policyChoice{}, nil
@@ -52,7 +52,7 @@ func readPolicy(arg string) (policyChoice, error) {
 	return policyChoice{name: head.Name, object: object}, nil
 }
 
-// apply brings the policy of the file into the cluster.
+// apply creates the policy of the file in the cluster.
 func (p policyChoice) apply(ctx context.Context, cfg *rest.Config) error {
 	if p.object == nil {
 		return nil
@@ -72,7 +72,7 @@ func (p policyChoice) apply(ctx context.Context, cfg *rest.Config) error {
 	return nil
 }
 
-// yamlMessage leaves out the names of the functions that the error went through.
+// yamlMessage removes the names of the functions that the error passed through.
 func yamlMessage(err error) string {
 	text := err.Error()
 	if at := strings.LastIndex(text, "yaml: "); at >= 0 {

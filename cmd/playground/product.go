@@ -21,8 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// startProduct starts the parts of Celsius beside the control plane, and brings the chosen
-// policy into the cluster.
+// startProduct starts the parts of Celsius after the control plane, and creates the chosen policy in the cluster.
 func startProduct(ctx context.Context, c *controlPlane, policy policyChoice) error {
 	if err := c.startWebhook(ctx, nil); err != nil {
 		return err
@@ -41,19 +40,18 @@ func startProduct(ctx context.Context, c *controlPlane, policy policyChoice) err
 	return nil
 }
 
-// clientConfig is the administrator's for one part of the product, by its own name.
+// clientConfig returns the administrator's configuration for one part of the product, with its own user agent.
 func (c *controlPlane) clientConfig(part string) *rest.Config {
 	cfg := rest.CopyConfig(c.config)
 	cfg.UserAgent = "celsius-" + part
 	return cfg
 }
 
-// webhookConfiguration is the name under which the webhook registers itself: its own, so that the manifests of deploy can be applied
-// beside it, which reach theirs as a Service.
+// webhookConfiguration is the name under which the webhook registers itself. It differs from the name in the manifests of deploy, whose
+// webhook is reached through a Service, so that both can be applied.
 const webhookConfiguration = "celsius-playground"
 
-// startWebhook starts admission for the jobs of these schedulers, nil for the default ones,
-// and waits until the API server asks it.
+// startWebhook starts admission for the jobs of these schedulers (nil: the default ones), and waits until the API server calls it.
 func (c *controlPlane) startWebhook(ctx context.Context, schedulers []string) error {
 	c.parts.start(ctx, "webhook", func(ctx context.Context) error {
 		return webhook.Run(ctx, c.clientConfig("webhook"), webhook.Options{
@@ -83,7 +81,7 @@ func (c *controlPlane) startWebhook(ctx context.Context, schedulers []string) er
 	})
 }
 
-// refusedJob is one that the schema takes and admission refuses: two tasks of one name.
+// refusedJob returns a Job that the schema accepts and admission refuses: two of its tasks have the same name.
 func refusedJob() *unstructured.Unstructured {
 	task := map[string]any{
 		"name":     "same",
@@ -98,8 +96,7 @@ func refusedJob() *unstructured.Unstructured {
 	}}
 }
 
-// forgetWebhook removes what the webhook of a playground that was killed registered: nobody
-// answers there, and every Job would be refused.
+// forgetWebhook removes the registration of a killed playground's webhook. That webhook does not answer, and every Job would be refused.
 func forgetWebhook(ctx context.Context, client kubernetes.Interface) error {
 	admission := client.AdmissionregistrationV1()
 	validating, err := admission.ValidatingWebhookConfigurations().Get(ctx, webhookConfiguration, metav1.GetOptions{})

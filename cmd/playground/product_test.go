@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller"
 )
 
-// startWebhook starts the one webhook of the test binary. It looks at the jobs of all worlds.
+// startWebhook starts the only webhook of the test binary. It serves the jobs of all worlds.
 func (b *bed) startWebhook() error {
 	names := []string{"celsius", "volcano"}
 	for i := range maxWorlds {
@@ -16,8 +16,8 @@ func (b *bed) startWebhook() error {
 	return b.plane.startWebhook(context.Background(), names)
 }
 
-// StartScheduler runs a scheduler in this process, for the world's scheduler name, policy and
-// nodes; change alters its options. It ends with the test. A scheduler that ends by itself fails the test.
+// StartScheduler runs a scheduler in this process, for the world's scheduler name, policy and nodes. change modifies its options. It ends
+// with the test. A scheduler that ends by itself fails the test.
 func (w *world) StartScheduler(change ...func(*live.Options)) {
 	w.t.Helper()
 	o := live.Options{SchedulerNames: []string{w.SchedulerName}, Policy: w.Policy, NodeSelector: w.NodeSelector}
@@ -27,8 +27,8 @@ func (w *world) StartScheduler(change ...func(*live.Options)) {
 	w.run("scheduler", func(ctx context.Context) error { return live.Run(ctx, w.Config, o) })
 }
 
-// StartControllers runs the controllers in this process, for the world's scheduler name; change
-// alters their options. They end as StartScheduler's scheduler does.
+// StartControllers runs the controllers in this process, for the world's scheduler name. change modifies their options. They end in the
+// same way as the scheduler of StartScheduler.
 func (w *world) StartControllers(change ...func(*controller.Options)) {
 	w.t.Helper()
 	o := controller.Options{SchedulerNames: []string{w.SchedulerName}}

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// quietFor is for how long nothing may change, neither what is waited for nor the world, before a test gives up.
+	// quietFor is how long neither the awaited state nor the world may change before a test gives up.
 	quietFor = time.Minute
-	// waitAtMost is for how long a test waits where something changes all the time, and for what it cannot see into.
+	// waitAtMost is how long a test waits if something changes all the time, or if it cannot see the progress.
 	waitAtMost = 20 * time.Minute
-	// pollEvery is the time between two looks. pollCounts is how much of it counts at most: where a look comes late, whoever is waited for is
-	// late, too.
+	// pollEvery is the time between two checks. pollCounts is the maximum time that is counted for one interval. If a check is late, the
+	// awaited program is probably late, too.
 	pollEvery  = 25 * time.Millisecond
 	pollCounts = 10 * pollEvery
 )
 
-// patience ends when nothing has changed for long. How fast a machine is does not matter to it.
+// patience ends when nothing has changed for a long time. It does not depend on the speed of the machine.
 type patience struct {
 	began, looked time.Time
 	quiet         time.Duration
@@ -40,7 +40,7 @@ type patience struct {
 
 func newPatience(now time.Time) *patience { return &patience{began: now, looked: now} }
 
-// over says whether to give up, given what is waited for as it is now. Before it says so it asks for what else may have changed.
+// over reports whether to give up, given the present awaited state. Before it does so, it calls changes for other progress.
 func (p *patience) over(now time.Time, state string, changes func() string) bool {
 	step := min(now.Sub(p.looked), pollCounts)
 	p.looked = now
@@ -59,8 +59,8 @@ func (p *patience) over(now time.Time, state string, changes func() string) bool
 	return was == p.changes
 }
 
-// Wait asks until there is no error. The test fails with the last error when nothing has changed for
-// quietFor: neither the error, nor anything in the world. cond must not fail the test itself.
+// Wait calls cond until it returns no error. The test fails with the last error when nothing has changed for quietFor: neither the error,
+// nor anything in the world. cond must not fail the test itself.
 func (w *world) Wait(what string, cond func() error) {
 	w.t.Helper()
 	tick := time.NewTicker(pollEvery)
@@ -82,7 +82,7 @@ func (w *world) Wait(what string, cond func() error) {
 	}
 }
 
-// changes differs from what it was before when anything in the world has changed.
+// changes returns a text that changes with anything in the world.
 func (w *world) changes() string {
 	var out []string
 	for _, kind := range []struct {
@@ -112,7 +112,7 @@ func (w *world) changes() string {
 	return strings.Join(out, " ")
 }
 
-// kubectlWait runs a command of kubectl that waits, for as long as Wait does.
+// kubectlWait runs a kubectl command that waits, with the time limit of Wait.
 func (w *world) kubectlWait(args ...string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.Context)
@@ -149,10 +149,10 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(0, 0)
 	for name, c := range map[string]struct {
-		every   time.Duration          // between two looks
-		state   func(look int) string  // of what is waited for
-		changes func(asked int) string // of the world
-		want    time.Duration          // when it is over
+		every   time.Duration          // between two checks
+		state   func(look int) string  // the awaited state
+		changes func(asked int) string // changes of the world
+		want    time.Duration          // when it gives up
 	}{
 		"nothing changes": {pollEvery, func(int) string { return "" }, func(int) string { return "" }, quietFor},
 		"only at first":   {pollEvery, func(int) string { return "" }, func(int) string { return "x" }, 2 * quietFor},

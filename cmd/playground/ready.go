@@ -19,8 +19,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
 
-// awaitProduct waits until a user finds all at work: the queues root and default are open, the scheduler has said of the policy whether it
-// serves, and a pod is decided on from its creation to a node, or to the reason for which there is none.
+// awaitProduct waits until all parts work. The queues root and default are open, and the scheduler has stated whether it serves the policy.
+// A test pod has also been handled, up to its node or to the reason why it has none.
 func (c *controlPlane) awaitProduct(ctx context.Context, policy policyChoice) error {
 	client, err := dynamic.NewForConfig(c.config)
 	if err != nil {
@@ -59,8 +59,8 @@ func read(ctx context.Context, client dynamic.Interface, of schema.GroupVersionR
 	return nil
 }
 
-// queueIsOpen is nil when the controllers have opened a queue that is there; one that its owner
-// closed, in data that is used again, will do.
+// queueIsOpen returns nil when the controllers have set the state of a queue. A queue that its owner closed, in reused data, is also
+// accepted.
 func queueIsOpen(ctx context.Context, client dynamic.Interface, name string) error {
 	q := &v1beta1.Queue{}
 	if err := read(ctx, client, v1beta1.GroupVersion.WithResource("queues"), name, q); err != nil {
@@ -72,8 +72,8 @@ func queueIsOpen(ctx context.Context, client dynamic.Interface, name string) err
 	return nil
 }
 
-// policyIsTold is nil when the scheduler has said of a policy, as it is now, whether it serves;
-// decides is whether one serves that binds pods. Without a policy the embedded one serves.
+// policyIsTold returns nil when the scheduler has stated for the present generation of a policy whether it serves. decides reports whether
+// a policy that binds pods is served. Without a policy, the embedded one is served.
 func policyIsTold(ctx context.Context, client dynamic.Interface, name string) (decides bool, err error) {
 	p := &policyv1alpha1.SchedulingPolicy{}
 	err = read(ctx, client, policyv1alpha1.GroupVersion.WithResource("schedulingpolicies"), name, p)
@@ -90,7 +90,8 @@ func policyIsTold(ctx context.Context, client dynamic.Interface, name string) (d
 	return p.Spec.Mode != policyv1alpha1.ModePaused && active.Status == metav1.ConditionTrue, nil
 }
 
-// tryPod has a pod that asks for nothing go the whole way, and deletes it again. It is where its events are in nobody's way.
+// tryPod creates a pod without requests, waits for its result, and deletes it. The pod is in a namespace in which its events disturb no
+// user.
 func (c *controlPlane) tryPod(ctx context.Context) error {
 	kube, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *controlPlane) tryPod(ctx context.Context) error {
 	err = c.await(ctx, "a pod to try", func(ctx context.Context, _ kubernetes.Interface) error {
 		made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("make a pod: %w", err) // the namespace may have no service account yet
+			return fmt.Errorf("make a pod: %w", err) // the namespace may not have a service account yet
 		}
 		pod = made
 		return nil
@@ -134,7 +135,7 @@ func (c *controlPlane) tryPod(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	// Its PodGroup goes with it, by the garbage collector.
+	// The garbage collector deletes its PodGroup.
 	return c.await(ctx, "end of the pod that was tried", func(ctx context.Context, _ kubernetes.Interface) error {
 		groups, err := client.Resource(v1beta1.GroupVersion.WithResource("podgroups")).Namespace(metav1.NamespaceSystem).List(ctx,
 			metav1.ListOptions{})

@@ -19,27 +19,26 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// shape is what nodes are like: [COUNTx ]ITEM,ITEM…, where an item is RESOURCE=QUANTITY,
-// label:KEY=VALUE or taint:KEY=VALUE:EFFECT.
+// shape describes nodes: [COUNTx ]ITEM,ITEM…, where an item is RESOURCE=QUANTITY, label:KEY=VALUE or taint:KEY=VALUE:EFFECT.
 type shape struct {
-	count       int // 0: as many as --nodes says
+	count       int // 0: the number of --nodes
 	allocatable corev1.ResourceList
 	labels      map[string]string
 	taints      []corev1.Taint
 }
 
-// defaultShape is of nodes that nobody described; every sample fits on such nodes.
+// defaultShape is the default shape of nodes. Every sample fits on such nodes.
 const defaultShape = "cpu=32,memory=256Gi,nvidia.com/gpu=8"
 
-// fillUp is what a node has of a resource that its shape does not name.
+// fillUp contains the amounts of a node for resources that its shape does not name.
 const fillUp = "cpu=32,memory=256Gi,pods=110"
 
-// shapeForm is told with every mistake in a shape.
+// shapeForm is part of the message for every mistake in a shape.
 const shapeForm = "write it as cpu=32,memory=256Gi or 8x cpu=32,memory=256Gi,nvidia.com/gpu=8,label:zone=a,taint:gpu=yes:NoSchedule"
 
 var countForm = regexp.MustCompile(`^\s*(\d+)\s*x\s+(.*)$`)
 
-// parseShape reads one --node-shape.
+// parseShape parses one --node-shape.
 func parseShape(text string) (shape, error) {
 	s := shape{allocatable: corev1.ResourceList{}, labels: map[string]string{}}
 	items := text
@@ -111,8 +110,8 @@ func (s *shape) addTaint(text string) error {
 	return nil
 }
 
-// parseShapes reads all of --node-shape, and gives those without a count --nodes of nodes.
-// nodesGiven says that --nodes is on the command line.
+// parseShapes parses all values of --node-shape. Shapes without a count get the number of --nodes. nodesGiven states that --nodes is on the
+// command line.
 func parseShapes(texts []string, nodes int, nodesGiven bool) ([]shape, error) {
 	if nodes < 0 {
 		return nil, fmt.Errorf("--nodes %d: give 0 or more", nodes)
@@ -138,7 +137,7 @@ func parseShapes(texts []string, nodes int, nodesGiven bool) ([]shape, error) {
 	return out, nil
 }
 
-// node is one node of the shape.
+// node returns one node of the shape.
 func (s shape) node(name string) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   name,
@@ -153,8 +152,8 @@ func (s shape) node(name string) *corev1.Node {
 	}
 }
 
-// createNodes makes the nodes of all shapes, named by prefix and number. Those that are
-// there already stay as they are. It gives the names of all.
+// createNodes creates the nodes of all shapes, named with a prefix and a number. Existing nodes stay unchanged. It returns the names of all
+// nodes.
 func createNodes(ctx context.Context, client kubernetes.Interface, prefix string, shapes []shape) ([]string, error) {
 	var nodes []*corev1.Node
 	for _, s := range shapes {

@@ -20,7 +20,7 @@ func TestParseShapes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		texts []string
-		nodes int // -1: --nodes is not given, and 5
+		nodes int // -1: --nodes is not given, so the default 5 applies
 		want  []node
 		err   string
 	}{

@@ -11,14 +11,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// simAnnotation on a pod says how its life is simulated; docs/playground.md lists the keys.
+// simAnnotation on a pod defines how its life is simulated; docs/playground.md lists the keys.
 const simAnnotation = manifest.LifeAnnotation
 
-// invalidSim is what a pod whose simAnnotation is wrong waits with.
+// invalidSim is the waiting reason of a pod with an invalid simAnnotation.
 const invalidSim = "InvalidSimulation"
 
-// simulation is what the simAnnotation of one pod asks for. The templates of the stages
-// read it through its methods. The zero value runs until it is deleted.
+// simulation is the content of a pod's simAnnotation. The templates of the stages read it through its methods. The zero value is a pod that
+// runs until its deletion.
 type simulation struct {
 	manifest.Life
 	mistakes []string
@@ -35,10 +35,10 @@ func readSimulation(text string, containers []string) *simulation {
 	return s
 }
 
-// Waits says whether the pod stays Pending.
+// Waits reports whether the pod stays Pending.
 func (s *simulation) Waits() bool { return s.WaitingReason() != "" }
 
-// WaitingReason is why the containers wait, or "".
+// WaitingReason returns why the containers wait, or "".
 func (s *simulation) WaitingReason() string {
 	if len(s.mistakes) > 0 {
 		return invalidSim
@@ -46,7 +46,7 @@ func (s *simulation) WaitingReason() string {
 	return s.Waiting
 }
 
-// PodReason is the reason in the pod's status, or nil where it needs none.
+// PodReason returns the reason in the pod's status, or nil.
 func (s *simulation) PodReason() any {
 	if len(s.mistakes) > 0 {
 		return invalidSim
@@ -54,7 +54,7 @@ func (s *simulation) PodReason() any {
 	return nil
 }
 
-// PodMessage tells what is wrong with the annotation, or is nil.
+// PodMessage returns the mistakes in the annotation, or nil.
 func (s *simulation) PodMessage() any {
 	if len(s.mistakes) > 0 {
 		return strings.Join(s.mistakes, "; ")
@@ -62,19 +62,18 @@ func (s *simulation) PodMessage() any {
 	return nil
 }
 
-// StartsReady says whether the pod is ready as soon as it runs.
+// StartsReady reports whether the pod is ready as soon as it runs.
 func (s *simulation) StartsReady() bool { return !s.Waits() && s.ReadyAfter == 0 }
 
-// Restarts is the restart count of every container.
+// Restarts returns the restart count of every container.
 func (s *simulation) Restarts() int64 { return s.Life.Restarts }
 
-// ReadyAt is when the pod becomes ready if it starts now, or nil where it starts ready or
-// ends before that.
+// ReadyAt returns when the pod becomes ready if it starts now. It returns nil if the pod starts ready or ends before that.
 func (s *simulation) ReadyAt() any {
 	return s.after(s.ReadyAfter, s.ReadyAfter > 0 && (s.Run == nil || s.ReadyAfter < *s.Run))
 }
 
-// EndAt is when the containers end if they start now, or nil where they do not end.
+// EndAt returns when the containers end if they start now, or nil if they do not end.
 func (s *simulation) EndAt() any {
 	if s.Run == nil {
 		return nil
@@ -89,7 +88,7 @@ func (s *simulation) after(d time.Duration, wanted bool) any {
 	return time.Now().Add(d).Format(time.RFC3339Nano)
 }
 
-// TerminateIn is how long the pod takes to go, or nil where it goes at once.
+// TerminateIn returns how long the pod takes to terminate, or nil if it terminates immediately.
 func (s *simulation) TerminateIn() any {
 	if s.Terminate == 0 || len(s.mistakes) > 0 {
 		return nil
@@ -97,10 +96,10 @@ func (s *simulation) TerminateIn() any {
 	return s.Terminate.String()
 }
 
-// ExitCode is what the container ends with.
+// ExitCode returns the exit code of a container.
 func (s *simulation) ExitCode(container string) int64 { return s.ExitCodes[container] }
 
-// EndReason is why the pod is not ready any more when its containers have ended.
+// EndReason returns why the pod is not ready after its containers have ended.
 func (s *simulation) EndReason() string {
 	if s.EndPhase() == corev1.PodFailed {
 		return "PodFailed"
@@ -108,7 +107,7 @@ func (s *simulation) EndReason() string {
 	return "PodCompleted"
 }
 
-// stageFunctions are what the templates of the stages may call beside KWOK's own.
+// stageFunctions returns the functions that the templates of the stages may call in addition to KWOK's own.
 func stageFunctions() map[string]any {
 	return map[string]any{
 		"Sim": func(pod any) (*simulation, error) {
@@ -129,7 +128,7 @@ func stageFunctions() map[string]any {
 			}
 			d, err := time.ParseDuration(p.Annotations[simAnnotation+"-terminate"])
 			if err != nil {
-				d = 0 // somebody wrote over what pod-start noted: the pod goes at once
+				d = 0 // another client overwrote the value of pod-start: the pod terminates immediately
 			}
 			gone := time.Now().Add(d)
 			if at := p.DeletionTimestamp; at != nil && at.Time.Before(gone) {
@@ -140,7 +139,7 @@ func stageFunctions() map[string]any {
 	}
 }
 
-// typedPod makes of what a template sees, a tree of maps, the pod that it was.
+// typedPod converts a tree of maps, which a template gets, into a pod.
 func typedPod(tree any) (*corev1.Pod, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 func TestReadSimulationMistakes(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		want       []string // of each mistake, a part
+		want       []string // a part of each mistake
 	}{
 		{"nothing", "", nil},
 		{"all", "{run: 30s, exitCodes: {main: 137, side: 0}, restarts: 3, readyAfter: 5s, terminate: 20s}", nil},
@@ -61,7 +61,7 @@ func TestReadSimulationMistakes(t *testing.T) {
 	}
 }
 
-// TestReadSimulationAnyText shows that no text is too strange to be read or refused.
+// TestReadSimulationAnyText checks that every text is either read or refused.
 func TestReadSimulationAnyText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(
@@ -78,7 +78,7 @@ func TestReadSimulationAnyText(t *testing.T) {
 	})
 }
 
-// simulated makes and binds a pod of two containers whose life is sim.
+// simulated creates and binds a pod of two containers whose life is sim.
 func (w *world) simulated(name, node, sim string) {
 	w.t.Helper()
 	w.Apply(fmt.Sprintf(`
@@ -94,7 +94,7 @@ spec:
 	bind(w, name, node)
 }
 
-// podLife is what a pod's status tells of it.
+// podLife is the compared part of a pod's status.
 type podLife struct {
 	Phase    corev1.PodPhase
 	Ready    corev1.ConditionStatus
@@ -123,7 +123,7 @@ func lifeOf(pod *corev1.Pod) podLife {
 	return l
 }
 
-// waitLife waits until the pod's status is this.
+// waitLife waits until the pod has this status.
 func (w *world) waitLife(name string, want podLife) *corev1.Pod {
 	w.t.Helper()
 	pod := &corev1.Pod{}
@@ -139,7 +139,7 @@ func (w *world) waitLife(name string, want podLife) *corev1.Pod {
 	return pod
 }
 
-// TestStages shows every key of celsius.dev/sim by one pod.
+// TestStages tests every key of celsius.dev/sim with one pod.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,8 +180,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestWrongSimulation shows that a mistake is told where kubectl shows it, and that the pod
-// starts once it is mended.
+// TestWrongSimulation checks that kubectl shows a mistake, and that the pod starts after its correction.
 func TestWrongSimulation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -201,7 +200,7 @@ func TestWrongSimulation(t *testing.T) {
 	w.waitLife("wrong", podLife{Phase: corev1.PodFailed, Ready: corev1.ConditionFalse, Restarts: []int32{0, 0}, Codes: []int32{1, 0}})
 }
 
-// TestAPodThatFollowsAnother shows that what the kubelet had in mind for a pod does not come to one of the same name that followed it.
+// TestAPodThatFollowsAnother checks that the kubelet's pending actions for a pod do not affect a later pod with the same name.
 func TestAPodThatFollowsAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,8 +228,8 @@ func TestAPodThatFollowsAnother(t *testing.T) {
 	}
 }
 
-// TestTermination shows that a pod that is deleted or evicted goes when its time has come:
-// after terminate, and at the end of its grace period at the latest.
+// TestTermination checks that a deleted or evicted pod disappears at the correct time: after terminate, and at the latest at the end of its
+// grace period.
 func TestTermination(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -248,7 +247,7 @@ func TestTermination(t *testing.T) {
 			"{terminate: 2s}", func(name string) error { return pods.Delete(w.Context, name, grace(300)) }, 2 * time.Second,
 			200 * time.Second,
 		},
-		// Points in time of the API have whole seconds: the grace period may end up to a second early.
+		// Times in the API have whole seconds, so the grace period may end up to a second early.
 		"killed": {
 			"{terminate: 1h}", func(name string) error { return pods.Delete(w.Context, name, grace(3)) }, 2 * time.Second,
 			300 * time.Second,
@@ -273,7 +272,7 @@ func TestTermination(t *testing.T) {
 	}
 }
 
-// TestDeletedWithFinalizer shows that a pod that a finalizer holds ends before it goes.
+// TestDeletedWithFinalizer checks that a pod with a finalizer ends before it is deleted.
 func TestDeletedWithFinalizer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

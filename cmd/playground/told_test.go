@@ -16,17 +16,17 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// told is a pod of a job at one moment, and what it has to be told by then. What that is stands here once more, in Go, so that a plugin
-// that is wrong is not held to itself.
+// told is a pod of a job at one moment, with the values that it must have by then. The requirements are repeated here in Go, so that a
+// wrong plugin is not compared with itself.
 type told struct {
 	witness *witness
 	pod     *corev1.Pod
 	job     *batchv1alpha1.Job
-	version uint64 // of the store: the moment
+	version uint64 // version of the store at that moment
 	lacks   []string
 }
 
-// byPlugin is what the plugins that ship owe a pod.
+// byPlugin returns the checks for what the built-in plugins must add to a pod.
 func (p *told) byPlugin() map[string]func() {
 	return map[string]func(){
 		"env": p.env, "svc": p.svc, "ssh": p.ssh, "tensorflow": p.tensorflow, "mpi": p.mpi, "pytorch": p.pytorch, "ray": p.ray,
@@ -34,7 +34,7 @@ func (p *told) byPlugin() map[string]func() {
 	}
 }
 
-// check lists what the pod lacks of what its job's plugins and volumes owe it.
+// check lists what the pod lacks of the values from its job's plugins and volumes.
 func (p *told) check() []string {
 	for name := range p.job.Spec.Plugins {
 		p.byPlugin()[name]()
@@ -60,7 +60,7 @@ func (p *told) index() int {
 	return n
 }
 
-// replicas is of how many pods a task is; 0: there is no such task.
+// replicas returns the number of pods of a task, or 0 if the task does not exist.
 func (p *told) replicas(task string) int {
 	for i := range p.job.Spec.Tasks {
 		if p.job.Spec.Tasks[i].Name == task {
@@ -70,7 +70,7 @@ func (p *told) replicas(task string) int {
 	return 0
 }
 
-// first is the first of these tasks that the job has.
+// first returns the first of these tasks that the job has.
 func (p *told) first(tasks ...string) string {
 	return tasks[max(0, slices.IndexFunc(tasks, func(task string) bool { return p.replicas(task) > 0 }))]
 }
@@ -82,7 +82,7 @@ func (p *told) hosts(task string) (out []string) {
 	return out
 }
 
-// there is what of the job's there was at that moment; nil: it is lacking.
+// there returns an object of the job as it was at that moment, or nil if it is missing.
 func (p *told) there(kind, name string) client.Object {
 	var found client.Object
 	for _, at := range p.witness.Versions(kind, name) {
@@ -100,7 +100,7 @@ func (p *told) there(kind, name string) client.Object {
 	return found
 }
 
-// variable is what a kubelet would tell a container then.
+// variable returns the value that a kubelet would give to a container at that moment.
 func (p *told) variable(c *corev1.Container, name string) string {
 	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name })
 	if i < 0 {
@@ -116,7 +116,7 @@ func (p *told) variable(c *corev1.Container, name string) string {
 	return ""
 }
 
-// main are the containers that do the work; all are those that come before them as well.
+// main calls check for the containers that do the work. all also includes the init containers.
 func (p *told) main(check func(c *corev1.Container)) {
 	for i := range p.pod.Spec.Containers {
 		check(&p.pod.Spec.Containers[i])
@@ -135,7 +135,7 @@ func (p *told) says(c *corev1.Container, name, want string) {
 	p.is(name+" of container "+c.Name, p.variable(c, name), want)
 }
 
-// mounted is which volume a container has there.
+// mounted returns the volume that a container mounts at a path.
 func (p *told) mounted(c *corev1.Container, path string) corev1.Volume {
 	for _, m := range c.VolumeMounts {
 		for _, v := range p.pod.Spec.Volumes {
@@ -230,7 +230,7 @@ func (p *told) mpi() {
 	})
 }
 
-// rank is the pod's among masters and workers, the masters first.
+// rank returns the pod's rank among masters and workers, with the masters first.
 func (p *told) rank() string {
 	if p.task() == "master" {
 		return strconv.Itoa(p.index())

@@ -26,9 +26,8 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// witness sees every version of every pod and node of a world, in the order in which the API
-// server stored them, from the moment it was made. What must hold at any time is checked
-// afterwards, by replaying what it saw.
+// witness records every version of every pod and node of a world from its creation on. The records are in the order in which the API server
+// stored the versions. Rules that must always be true are checked afterwards, by replaying the recorded versions.
 type witness struct {
 	w     *world
 	pods  *watchtools.RetryWatcher
@@ -36,26 +35,26 @@ type witness struct {
 
 	mu     sync.Mutex
 	seen   []sighting
-	newest map[string]*corev1.Pod // pods that are there, as last seen, by name
-	bound  map[types.UID]bool     // every pod that ever was: whether it has had a node
-	beside map[string][]sighting  // every version of what Beside was told of, by KIND/NAME, in order
+	newest map[string]*corev1.Pod // existing pods in their last seen version, by name
+	bound  map[types.UID]bool     // every pod that ever existed: whether it has had a node
+	beside map[string][]sighting  // every version of the kinds that were given to Beside, by KIND/NAME, in order
 	more   []watch.Interface
 	errors []error
 	ended  sync.WaitGroup
 	limit  corev1.ResourceList // the capability of the only queue of the world; nil: the queue has none
 }
 
-// sighting is one version of a pod or of a node.
+// sighting is one version of a pod, a node or another object.
 type sighting struct {
-	version uint64 // the revision of the store: comparable over kinds
+	version uint64 // the revision of the store: comparable between kinds
 	at      time.Time
 	deleted bool
 	pod     *corev1.Pod
 	node    *corev1.Node
-	beside  client.Object // of another kind
+	beside  client.Object // an object of another kind
 }
 
-// Witness watches from now on. Make it before the first pod and the first node.
+// Witness records from now on. Call it before the first pod and the first node exist.
 func (w *world) Witness() *witness {
 	w.t.Helper()
 	s := &witness{w: w, newest: map[string]*corev1.Pod{}, bound: map[types.UID]bool{}, beside: map[string][]sighting{}}
@@ -80,14 +79,14 @@ func (w *world) Witness() *witness {
 	return s
 }
 
-// nameOf is an object as KIND/NAME.
+// nameOf returns KIND/NAME of an object.
 func nameOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() + "/" + o.GetName() }
 
 // Limit sets the capability of the only queue of the world. Report then checks that bound pods never request more. A pod counts from its
 // binding until it has finished or is deleted.
 func (s *witness) Limit(capability corev1.ResourceList) { s.limit = capability }
 
-// Beside has the witness see all of these kinds in the namespace as well.
+// Beside makes the witness also record all objects of these kinds in the namespace.
 func (s *witness) Beside(lists ...client.ObjectList) {
 	s.w.t.Helper()
 	for _, list := range lists {
@@ -111,14 +110,14 @@ func (s *witness) Beside(lists ...client.ObjectList) {
 	}
 }
 
-// Versions gives all versions of an object that were seen, in order.
+// Versions returns all recorded versions of an object, in order.
 func (s *witness) Versions(kind, name string) []sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.beside[kind+"/"+name])
 }
 
-// Newest is the last version of a pod or of what Beside was told of, by KIND/NAME; nil: it is gone, or was never there.
+// Newest returns the last version of a pod or another recorded object, by KIND/NAME. It returns nil if the object does not exist.
 func (s *witness) Newest(name string) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,7 @@ func (s *witness) Newest(name string) client.Object {
 	return nil
 }
 
-// There lists what is there of pods and of what Beside was told of, as KIND/NAME.
+// There lists the existing pods and other recorded objects, as KIND/NAME.
 func (s *witness) There() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +146,7 @@ func (s *witness) There() []string {
 	return out
 }
 
-// Jobs are those that are there, as last seen.
+// Jobs returns the existing Jobs in their last seen version.
 func (s *witness) Jobs() (out []batchv1alpha1.Job) {
 	for _, name := range s.There() {
 		if job, ok := s.Newest(name).(*batchv1alpha1.Job); ok {
@@ -157,7 +156,7 @@ func (s *witness) Jobs() (out []batchv1alpha1.Job) {
 	return out
 }
 
-// Names lists the objects of a kind that ever were.
+// Names lists all objects of a kind that ever existed.
 func (s *witness) Names(kind string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +232,7 @@ func (s *witness) see(e watch.Event) {
 	s.seen = append(s.seen, at)
 }
 
-// Report waits until the witness has seen what is there now, and replays its history.
+// Report waits until the witness has seen all present objects, and replays its history.
 func (s *witness) Report() *history {
 	s.w.t.Helper()
 	s.w.Wait("the witness has seen all pods", func() error {
@@ -272,7 +271,8 @@ func (s *witness) Report() *history {
 	return h
 }
 
-// inOrder is what was seen of pods and nodes, in the order in which it was stored. The test fails where the witness missed something.
+// inOrder returns the recorded versions of pods and nodes, in the order in which they were stored. The test fails if the witness missed
+// something.
 func (s *witness) inOrder() []sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +284,7 @@ func (s *witness) inOrder() []sighting {
 	return seen
 }
 
-// history is what a witness saw, in order, and what of it must not have been.
+// history is the replay of what a witness recorded, with the violations.
 type history struct {
 	pods    map[string]*podHistory // by UID
 	nodes   map[string]*nodeHistory
@@ -295,21 +295,21 @@ type history struct {
 	held, most map[corev1.ResourceName]int64 // what bound pods request, in thousandths: now, and the maximum so far
 }
 
-// podHistory is that of one pod.
+// podHistory is the history of one pod.
 type podHistory struct {
-	pod     *corev1.Pod // as last seen
+	pod     *corev1.Pod // in its last seen version
 	node    string
 	bound   int       // how often it got a node
 	boundAt time.Time // when that was seen
-	boundIn uint64    // in which version of the store
+	boundIn uint64    // the version of the store in which it was bound
 	deleted bool
 }
 
-// nodeHistory is that of one node.
+// nodeHistory is the history of one node.
 type nodeHistory struct {
 	node    *corev1.Node
 	pods    map[string]*corev1.Pod
-	fullest map[corev1.ResourceName]float64 // the most that was asked of it at any time, as a part of what it has
+	fullest map[corev1.ResourceName]float64 // the maximum fraction of its capacity that was requested at any time
 	closed  time.Time                       // when it was seen deleted or cordoned; zero: it is open
 	why     string
 }
@@ -373,7 +373,7 @@ func (h *history) hold(p *corev1.Pod, sign int64) {
 	}
 }
 
-// index notes which pod has a place in a job. Two at a time must not have the same.
+// index records which pod has a position in a job. Two pods must not have the same position at the same time.
 func (h *history) index(at sighting) {
 	p := at.pod
 	owner := metav1.GetControllerOf(p)
@@ -392,7 +392,7 @@ func (h *history) index(at sighting) {
 	}
 }
 
-// fits checks a node at the moment at which a pod came to it.
+// fits checks a node at the moment at which a pod was bound to it.
 func (h *history) fits(n *nodeHistory, came *corev1.Pod) {
 	asked := map[corev1.ResourceName]int64{corev1.ResourcePods: int64(len(n.pods)) * 1000}
 	for _, p := range n.pods {
@@ -427,8 +427,9 @@ func (h *history) node(at sighting) {
 	}
 }
 
-// boundLate lists the pods that were bound to a node after it was seen deleted or cordoned, later than grace and after so many
-// other bindings, as on a machine under load all takes longer; and tells how many came within.
+// boundLate lists the pods that were bound to a node after it was seen deleted or cordoned. Everything takes longer on a busy machine. So a
+// pod counts only if its binding came more than grace later, and after more than the given number of other bindings. within is the number
+// of the other late bindings.
 func (h *history) boundLate(grace time.Duration, bindings int) (late []string, within int) {
 	between := func(from, to time.Time) (n int) {
 		for _, l := range h.pods {
@@ -455,9 +456,8 @@ func (h *history) boundLate(grace time.Duration, bindings int) (late []string, w
 	return late, within
 }
 
-// Check fails the test for each thing that must never have been: a pod bound twice or moved, a
-// node asked for more than it has, two pods in one place of a job. Of pods that are there,
-// alive, each must be bound; those that are gone may not have been.
+// Check fails the test for each violation: a pod that was bound twice or moved, a node with more requests than capacity, two pods at one
+// position of a job. Each existing pod that has not ended must be bound. Deleted pods need not have been bound.
 func (h *history) Check(w *world) {
 	w.t.Helper()
 	const most = 20
@@ -478,7 +478,7 @@ func (h *history) Check(w *world) {
 	}
 }
 
-// Of tells what was seen of a job's pods, a line a version, in the order in which they were stored.
+// Of returns the recorded versions of a job's pods, one line each, in the order in which they were stored.
 func (s *witness) Of(job types.UID) string {
 	var b strings.Builder
 	for _, at := range s.inOrder() {
@@ -502,7 +502,7 @@ func (s *witness) Of(job types.UID) string {
 	return b.String()
 }
 
-// bound is how many pods were bound.
+// bound returns how many pods were bound.
 func (h *history) bound() int {
 	n := 0
 	for _, l := range h.pods {
@@ -511,7 +511,7 @@ func (h *history) bound() int {
 	return n
 }
 
-// fullest is the most that was asked of any node at any time, as a part of what it has.
+// fullest returns the maximum fraction of its capacity that was requested of any node at any time.
 func (h *history) fullest(name corev1.ResourceName) float64 {
 	most := 0.0
 	for _, n := range h.nodes {
@@ -520,7 +520,7 @@ func (h *history) fullest(name corev1.ResourceName) float64 {
 	return most
 }
 
-// waitsFor is what a pod says about why it is not bound.
+// waitsFor returns the text of a pod about why it is not bound.
 func waitsFor(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
@@ -530,7 +530,7 @@ func waitsFor(p *corev1.Pod) string {
 	return "it has no condition PodScheduled"
 }
 
-// Count gives how many of the pods that are there, as last seen, fit.
+// Count returns how many existing pods, in their last seen version, fulfill a condition.
 func (s *witness) Count(fits func(*corev1.Pod) bool) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -543,7 +543,7 @@ func (s *witness) Count(fits func(*corev1.Pod) bool) int {
 	return n
 }
 
-// Bindings is how many pods have been bound.
+// Bindings returns how many pods have been bound.
 func (s *witness) Bindings() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -556,14 +556,14 @@ func (s *witness) Bindings() int {
 	return n
 }
 
-// Sightings is how often anything of a pod or node has changed.
+// Sightings returns how often a pod or node has changed.
 func (s *witness) Sightings() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.seen)
 }
 
-// AllBound waits until there have been n pods, and each has been bound.
+// AllBound waits until n pods have existed, and each has been bound.
 func (s *witness) AllBound(n int) {
 	s.w.t.Helper()
 	s.w.Wait(fmt.Sprintf("%d pods are bound", n), func() error {

@@ -35,12 +35,11 @@ import (
 // worldLabel is on every node of a world, with the world's name.
 const worldLabel = "celsius.dev/world"
 
-// maxWorlds is how many worlds a test binary can have: the webhook is told their scheduler
-// names when it starts.
+// maxWorlds is the maximum number of worlds of a test binary: the webhook gets their scheduler names at its start.
 const maxWorlds = 500
 
-// world is one test's own part of the one cluster of the test binary: nothing in it is seen
-// by another test, so tests run in parallel. A test opens with
+// world is one test's own part of the test binary's cluster. Other tests do not see its objects, so tests run in parallel. A test begins
+// with
 //
 //	w := newWorld(t)
 //	w.Nodes(3, "cpu=8,memory=32Gi")
@@ -49,12 +48,11 @@ const maxWorlds = 500
 //	w.Apply(`…`)
 //	w.Wait("job is Running", func() error { … })
 //
-// and has nothing to clean up. The cluster is a real API server with kube-controller-manager,
-// and KWOK nodes: pods run until they are deleted, or as their celsius.dev/sim says. The
-// webhook is one for all worlds.
+// and needs no cleanup. The cluster is a real API server with kube-controller-manager, and KWOK nodes. Pods run until their deletion, or as
+// their celsius.dev/sim defines. All worlds share one webhook.
 //
-// In the YAML given to Apply, and in the arguments of Kubectl and Process, these stand for the
-// world's own names; what is not in this list stays as it is:
+// In the YAML for Apply, and in the arguments of Kubectl and Process, these placeholders stand for the world's own names. Other text stays
+// unchanged:
 //
 //	${world}      name of the world, value of the label celsius.dev/world on its nodes
 //	${namespace}  the namespace
@@ -67,27 +65,27 @@ type world struct {
 
 	// Name is unique in the test binary.
 	Name string
-	// Namespace is there, with its service account.
+	// Namespace exists, with its service account.
 	Namespace string
-	// SchedulerName is served by StartScheduler and StartControllers.
+	// SchedulerName is the name that StartScheduler and StartControllers serve.
 	SchedulerName string
 	// Policy is the name of the SchedulingPolicy that StartScheduler serves.
 	Policy string
 	// NodeSelector selects the nodes of this world.
 	NodeSelector string
-	// Kubeconfig is a file; its context is in Namespace.
+	// Kubeconfig is a file whose context uses Namespace.
 	Kubeconfig string
-	// Config is the administrator's.
+	// Config is the administrator's client configuration.
 	Config *rest.Config
-	// Client knows Kubernetes' kinds and ours. It does not cache.
+	// Client supports Kubernetes' kinds and ours. It does not cache.
 	Client client.WithWatch
-	// Kube is the client of Kubernetes' own kinds, for subresources and the like.
+	// Kube is the client for Kubernetes' own kinds, for subresources and similar requests.
 	Kube kubernetes.Interface
 	// Context ends when the test ends.
 	Context context.Context
 }
 
-// newWorld makes a world. The first call of a test binary starts the cluster.
+// newWorld creates a world. The first call of a test binary starts the cluster.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	b := theBed.get(t)
@@ -124,8 +122,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// In is the same world for a subtest, which then fails by itself. What is started through it
-// ends with the subtest.
+// In returns the same world for a subtest, which then fails by itself. Everything that is started through it ends with the subtest.
 func (w *world) In(t testing.TB) *world {
 	in := *w
 	in.t, in.Context = t, t.Context()
@@ -146,8 +143,8 @@ func (w *world) writeKubeconfig(plane *controlPlane) {
 	}
 }
 
-// clear takes the world out of the cluster. Pods go first and at once: on a node that is
-// gone nobody would end them. Hundreds of them take longer than the API server gives one request, on a slow machine.
+// clear removes the world from the cluster. It deletes pods first and without a grace period, because nothing ends them on a deleted node.
+// On a slow machine, hundreds of pods take longer than the API server's limit for one request.
 func (w *world) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 	defer cancel()
@@ -164,7 +161,7 @@ func (w *world) clear() {
 	)
 	queues := &schedulingv1beta1.QueueList{}
 	err = errors.Join(err, w.Client.List(ctx, queues))
-	depth := func(q schedulingv1beta1.Queue) (n int) { // those with queues below them cannot be deleted
+	depth := func(q schedulingv1beta1.Queue) (n int) { // queues with children cannot be deleted
 		for ok := true; ok; n++ {
 			at := slices.IndexFunc(queues.Items, func(above schedulingv1beta1.Queue) bool { return above.Name == q.Spec.Parent })
 			if ok = at >= 0 && n < len(queues.Items); ok {
@@ -175,7 +172,7 @@ func (w *world) clear() {
 	}
 	slices.SortFunc(queues.Items, func(a, b schedulingv1beta1.Queue) int { return depth(b) - depth(a) })
 	for i := range queues.Items {
-		if q := &queues.Items[i]; strings.HasPrefix(q.Name, w.Queue("")) { // nobody counts its pods any more
+		if q := &queues.Items[i]; strings.HasPrefix(q.Name, w.Queue("")) { // no controller counts its pods any more
 			uncounted := client.RawPatch(types.MergePatchType, []byte(`{"status":{"allocated":null}}`))
 			err = errors.Join(err, w.Client.Status().Patch(ctx, q, uncounted), w.Client.Delete(ctx, q))
 		}
@@ -185,13 +182,12 @@ func (w *world) clear() {
 	}
 }
 
-// Queue gives the name in the cluster of the queue that this test calls name. It makes no
-// queue: apply one.
+// Queue returns the name in the cluster of the queue that this test calls name. It does not create the queue.
 func (w *world) Queue(name string) string { return w.Name + "-" + name }
 
 var placeholder = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// Expand puts in the world's own names; see world.
+// Expand inserts the world's own names; see world.
 func (w *world) Expand(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		key := found[2 : len(found)-1]
@@ -206,8 +202,7 @@ func (w *world) Expand(text string) string {
 	})
 }
 
-// Nodes makes n Ready nodes of the shape (as --node-shape, without a count), and gives their
-// names. A second call makes further ones.
+// Nodes creates n Ready nodes of the shape (as in --node-shape, without a count), and returns their names. Each call creates further nodes.
 func (w *world) Nodes(n int, text string) []string {
 	w.t.Helper()
 	s, err := parseShape(text)
@@ -244,8 +239,8 @@ func (w *world) Nodes(n int, text string) []string {
 	return names
 }
 
-// Apply applies every document of the YAML, after Expand, as kubectl apply --server-side
-// does. Objects that name no namespace are put into the world's.
+// Apply applies every document of the YAML, after Expand, in the same way as kubectl apply --server-side. Objects without a namespace get
+// the world's namespace.
 func (w *world) Apply(yaml string) {
 	w.t.Helper()
 	if err := w.TryApply(yaml); err != nil {
@@ -253,7 +248,7 @@ func (w *world) Apply(yaml string) {
 	}
 }
 
-// TryApply is Apply for what the API server may refuse. It stops at the first refusal.
+// TryApply is Apply for objects that the API server may refuse. It stops at the first refusal.
 func (w *world) TryApply(yaml string) error {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(w.Expand(yaml)), 4096)
 	for {
@@ -282,7 +277,7 @@ func (w *world) TryApply(yaml string) error {
 	}
 }
 
-// Get reads the object of that name, from the world's namespace where its kind has one.
+// Get reads the object with that name. For namespaced kinds it uses the world's namespace.
 func (w *world) Get(name string, into client.Object) error {
 	key := client.ObjectKey{Name: name}
 	if namespaced, err := w.Client.IsObjectNamespaced(into); err != nil {
@@ -293,7 +288,7 @@ func (w *world) Get(name string, into client.Object) error {
 	return w.Client.Get(w.Context, key, into)
 }
 
-// Pods gives the pods of the world's namespace that match the label selector; "" is all.
+// Pods returns the pods of the world's namespace that match the label selector; "" selects all.
 func (w *world) Pods(selector string) []corev1.Pod {
 	w.t.Helper()
 	pods, err := w.Kube.CoreV1().Pods(w.Namespace).List(w.Context, metav1.ListOptions{LabelSelector: selector})
@@ -303,8 +298,8 @@ func (w *world) Pods(selector string) []corev1.Pod {
 	return pods.Items
 }
 
-// Kubectl runs kubectl in the world's namespace, with its arguments after Expand, and gives
-// what it printed on both streams. The test fails where kubectl fails. What waits does so as Wait does, and prints nothing.
+// Kubectl runs kubectl in the world's namespace, with its arguments after Expand, and returns the output of both streams. The test fails if
+// kubectl fails. Commands that wait have the time limit of Wait, and return no output.
 func (w *world) Kubectl(args ...string) string {
 	w.t.Helper()
 	if args[0] == "wait" || args[0] == "rollout" {
@@ -318,13 +313,13 @@ func (w *world) Kubectl(args ...string) string {
 	return r.Out + r.Err
 }
 
-// ran is what a command left.
+// ran is the result of a command.
 type ran struct {
 	Out, Err string
 	Code     int
 }
 
-// TryKubectl is Kubectl with a standard input (after Expand) for -f -, and with what came of it.
+// TryKubectl is Kubectl with a standard input (after Expand) for -f -. It returns the result.
 func (w *world) TryKubectl(stdin string, args ...string) ran {
 	w.t.Helper()
 	full := []string{"kubectl", "--kubeconfig", w.Kubeconfig}
@@ -336,7 +331,7 @@ func (w *world) TryKubectl(stdin string, args ...string) ran {
 	return runCommand(w.t, cmd)
 }
 
-// playgroundCommand is the playground with these arguments, as a process.
+// playgroundCommand returns the playground with these arguments, as a process.
 func playgroundCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), runAsProgram+"=1")
@@ -355,7 +350,7 @@ func runCommand(t testing.TB, cmd *exec.Cmd) ran {
 	return ran{Out: out.String(), Err: errs.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// gone is nil when the object is no longer there.
+// gone returns nil if the object no longer exists.
 func (w *world) gone(name string, object client.Object) error {
 	err := w.Get(name, object)
 	switch {
@@ -367,8 +362,7 @@ func (w *world) gone(name string, object client.Object) error {
 	return fmt.Errorf("%T %s is still there", object, name)
 }
 
-// process is a part of the product that runs as a process of its own, so that it can be
-// killed.
+// process is a part of the product in a separate process, so that it can be killed.
 type process struct {
 	w    *world
 	cmd  *exec.Cmd
@@ -377,7 +371,7 @@ type process struct {
 	err  error
 }
 
-// celsius is the built binary: once in a test binary, when the first test wants it.
+// celsius is the binary, which is built once per test binary, when the first test needs it.
 var celsius struct {
 	once sync.Once
 	path string
@@ -401,8 +395,8 @@ func celsiusBinary(t testing.TB) string {
 	return celsius.path
 }
 
-// Process starts `celsius VERB ARGS…` with --kubeconfig added and the arguments after Expand.
-// It is killed at the end of the test. Nothing waits until it is ready: wait for its deeds.
+// Process starts `celsius VERB ARGS…` with --kubeconfig added and the arguments after Expand. It is killed at the end of the test. Process
+// does not wait until it is ready: wait for its effects instead.
 func (w *world) Process(verb string, args ...string) *process {
 	w.t.Helper()
 	full := []string{verb, "--kubeconfig", w.Kubeconfig}
@@ -431,17 +425,16 @@ func (w *world) Process(verb string, args ...string) *process {
 	return p
 }
 
-// startLine is a line that controllers print when they start: twenty of them, for each process that a test killed, would
-// leave no room for what failed.
+// startLine is a line that controllers print when they start. Twenty such lines for each killed process would hide the cause of a failure.
 var startLine = regexp.MustCompile(`(?m)^.*\] "Starting (EventSource|Controller|workers)".*\n`)
 
-// Kill ends the process with SIGKILL, and waits until it is gone.
+// Kill ends the process with SIGKILL, and waits until it has ended.
 func (p *process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended by itself
 	<-p.done
 }
 
-// Signal sends the process a signal, if it is there still.
+// Signal sends a signal to the process, if it still exists.
 func (p *process) Signal(s os.Signal) {
 	p.w.t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -449,7 +442,7 @@ func (p *process) Signal(s os.Signal) {
 	}
 }
 
-// Stop ends the process with SIGTERM, waits until it is gone, and gives its exit code.
+// Stop ends the process with SIGTERM, waits until it has ended, and returns its exit code.
 func (p *process) Stop() int {
 	p.w.t.Helper()
 	p.Signal(syscall.SIGTERM)
@@ -457,10 +450,10 @@ func (p *process) Stop() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Exited is closed when the process has ended, however it came.
+// Exited is closed when the process has ended in any way.
 func (p *process) Exited() <-chan struct{} { return p.done }
 
-// Log is what the process has printed so far.
+// Log returns the output of the process so far.
 func (p *process) Log() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
@@ -469,7 +462,7 @@ func (p *process) Log() string {
 	return string(text)
 }
 
-// PeakMemory is how much memory, in bytes, the process had at most so far.
+// PeakMemory returns the maximum memory of the process so far, in bytes.
 func (p *process) PeakMemory() int {
 	kib := 0
 	p.w.t.Helper()

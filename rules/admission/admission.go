@@ -1,10 +1,10 @@
-// Package admission holds the rules of admission that ship with Celsius, as YAML: what is filled in and what is refused,
-// one file a kind.
+// Package admission contains the built-in rules of admission as YAML: what is filled in and what is refused. There is one file for each
+// kind.
 package admission
 
 import "embed"
 
-// FS has KIND.yaml, in lower case.
+// FS contains KIND.yaml, with the kind in lower case.
 //
 //go:embed *.yaml
 var FS embed.FS

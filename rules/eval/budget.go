@@ -12,40 +12,40 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Budget is what evaluations of an expression may use at run time. It counts, and asks no clock: the same evaluation uses the same
-// each time.
+// Budget limits what an evaluation of an expression may use at run time. It counts and reads no clock, so that the same evaluation always
+// uses the same amount.
 type Budget struct {
-	// Steps are of the size of CEL's units of cost: a simple operation, an element or ten characters gone through.
+	// Steps has the same unit as CEL's costs: a simple operation, or the traversal of one element or of ten characters.
 	Steps int64
-	// Bytes are those of the strings, lists and maps that are made, whether they are still in use or not.
+	// Bytes counts the memory of all created strings, lists and maps, even if they are no longer in use.
 	Bytes int64
 }
 
-// EvaluationBudget is what one evaluation may use.
+// EvaluationBudget returns the budget of one evaluation.
 func EvaluationBudget() Budget { return Budget{Steps: rules.CostLimit, Bytes: 4 << 20} }
 
-// RoundSteps is how many steps the evaluations of one row may take together between two calls of Meter.Begin.
+// RoundSteps is the maximum number of steps for all evaluations of one row between two calls of Meter.Begin.
 const RoundSteps = 10_000_000
 
-// Meter counts what the evaluations of a row's expressions use. It has one owner; goroutines that evaluate at once have one each.
+// Meter counts what the evaluations of a row's expressions use. Only one goroutine may use it.
 type Meter struct {
 	each  Budget
 	round int64
-	left  Budget // of the evaluation under way
-	rest  int64  // steps of the round
+	left  Budget // of the present evaluation
+	rest  int64  // remaining steps of the round
 	dry   bool
 }
 
-// NewMeter gives a meter at the beginning of a round.
+// NewMeter returns a meter at the beginning of a round.
 func NewMeter(each Budget, round int64) *Meter { return &Meter{each: each, round: round, rest: round} }
 
-// Begin starts a round, such as a cycle.
+// Begin starts a round, for example a cycle.
 func (m *Meter) Begin() { m.rest, m.dry = m.round, false }
 
-// Dry says that an evaluation of this round ended, or was refused, because the round's steps are used up.
+// Dry reports whether an evaluation of this round ended or was refused because the steps of the round are used up.
 func (m *Meter) Dry() bool { return m.dry }
 
-// exceeded is what an evaluation panics with that is over its budget, so that no loop goes on.
+// exceeded is the value of the panic that ends an evaluation over its budget, so that no loop continues.
 type exceeded struct{ err ref.Val }
 
 func (m *Meter) evaluate(steps int64) {
@@ -67,7 +67,7 @@ func (m *Meter) steps(n int64) {
 	}
 }
 
-// bytes counts what was made. To make it takes steps, too.
+// bytes counts created memory. Creating it also takes steps.
 func (m *Meter) bytes(n int64) {
 	m.left.Bytes -= n
 	m.steps(n / boxBytes)
@@ -76,23 +76,23 @@ func (m *Meter) bytes(n int64) {
 	}
 }
 
-// end ends the evaluation with an error that says which bound it is over.
+// end ends the evaluation with an error that names the exceeded limit.
 func end(bound string, most int64) {
 	panic(&exceeded{rules.OverBudget(bound, most)}) //nolint:forbidigo // an error as a value would be absorbed by || and by the loops of macros, which then go on; whoever began the evaluation recovers
 }
 
-// Purse is an Activation that has meters for the expressions that need one. nil: the expression gets one for this evaluation.
+// Purse is an Activation that provides meters for expressions. If the meter is nil, the expression gets a meter for this evaluation.
 type Purse interface {
 	Meter(e *Expr) *Meter
 }
 
-// metered is Roots beside the meter of the evaluation.
+// metered is Roots with the meter of the evaluation.
 type metered struct {
 	rules.Roots
 	meter *Meter
 }
 
-// within gives the roots for an evaluation that is counted.
+// within returns the roots for an evaluation with a meter.
 func (e *Expr) within(vars cel.Activation, r rules.Roots) *metered {
 	m := &metered{Roots: r}
 	if p, ok := vars.(Purse); ok {
@@ -104,7 +104,7 @@ func (e *Expr) within(vars cel.Activation, r rules.Roots) *metered {
 	return m
 }
 
-// meterOf is the meter of an evaluation that is counted.
+// meterOf returns the meter of an evaluation.
 func meterOf(r rules.Roots) *Meter {
 	switch r := r.(type) {
 	case *loop:
@@ -115,7 +115,7 @@ func meterOf(r rules.Roots) *Meter {
 	return NewMeter(EvaluationBudget(), RoundSteps)
 }
 
-// stepsOf is how many steps a part takes without the turns of its loops, which count for themselves.
+// stepsOf returns how many steps parts take, without the iterations of their loops, which are counted separately.
 func (k *kerneler) stepsOf(parts ...ast.Expr) int64 {
 	sum := int64(0)
 	for _, e := range parts {
@@ -150,14 +150,14 @@ func (k *kerneler) stepsIn(e ast.Expr) int64 {
 	}
 }
 
-// Sizes of what lies in memory, about.
+// Approximate sizes in memory, in bytes.
 const (
 	boxBytes   = 16
 	valueBytes = 32
 )
 
-// growthOf says how what a call goes through grows with its arguments, 0: it takes as long whatever they are, or does with what its
-// declaration says that it costs.
+// growthOf states how the work of a call grows with its arguments. 0 means that the work is constant, or that the declared cost is
+// sufficient.
 func (k *kerneler) growthOf(e ast.Expr, name string) rules.Growth {
 	if g := rules.Walkers()[name]; g != 0 {
 		return g
@@ -171,7 +171,8 @@ func (k *kerneler) growthOf(e ast.Expr, name string) rules.Growth {
 	return rules.Linear
 }
 
-// counted is a call of a library's function or of an operator that is counted: what it goes through before, what it made after it.
+// counted returns a call of a library function or an operator with a meter. It counts the traversal before the call, and the created memory
+// after it.
 func (c *invocation) counted(args func(rules.Roots) ([]ref.Val, ref.Val), goesThrough rules.Growth) func(rules.Roots) ref.Val {
 	search := rules.Searchers()[c.Name]
 	return func(r rules.Roots) ref.Val {
@@ -191,7 +192,7 @@ func (c *invocation) counted(args func(rules.Roots) ([]ref.Val, ref.Val), goesTh
 	}
 }
 
-// goThrough counts what a function goes through.
+// goThrough counts the elements that a function traverses.
 func (m *Meter) goThrough(g rules.Growth, values []ref.Val) {
 	if g == 0 {
 		return
@@ -199,7 +200,7 @@ func (m *Meter) goThrough(g rules.Growth, values []ref.Val) {
 	m.steps(g.OfValues(values, m.left.Steps))
 }
 
-// actualCost tells cel-go what the functions of libraries took that go through their arguments.
+// actualCost tells cel-go the actual cost of library functions that traverse their arguments.
 type actualCost struct {
 	walkers   map[string]rules.Growth
 	searchers map[string]func(args []ref.Val) int64
@@ -220,9 +221,9 @@ func (c actualCost) CallCost(function, overload string, args []ref.Val, result r
 	return &steps
 }
 
-// made counts what a function made.
+// made counts the memory that a function created.
 func (m *Meter) made(function string, args []ref.Val, out ref.Val) {
-	if function == operators.Add { // of lists the first is taken as it is
+	if function == operators.Add { // the first list is reused and not copied
 		if l, ok := args[1].(traits.Lister); ok {
 			m.bytes(valueBytes + boxBytes*rules.SizeOf(l))
 			return
@@ -231,7 +232,7 @@ func (m *Meter) made(function string, args []ref.Val, out ref.Val) {
 	m.bytes(bytesOf(out))
 }
 
-// bytesOf is how large a value is, without what lies in it.
+// bytesOf returns the size of a value, without the values in it.
 func bytesOf(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:

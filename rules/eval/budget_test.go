@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// nested puts an expression around itself.
+// nested nests an expression: it puts the text around around start, this number of times.
 func nested(start, around string, times int) string {
 	for range times {
 		start = strings.ReplaceAll(around, "%s", start)
@@ -22,7 +22,8 @@ func nested(start, around string, times int) string {
 	return start
 }
 
-// What doubles again and again is refused before anything of it is computed, however it is written.
+// TestGrowthIsRefused checks that an expression whose value doubles again and again is refused at compile time. This must hold for each way
+// to write it. Nothing of it may be computed before.
 func TestGrowthIsRefused(t *testing.T) {
 	s := testScope(t)
 	for _, expression := range []string{
@@ -45,7 +46,7 @@ func TestGrowthIsRefused(t *testing.T) {
 		nested("s", "{'a': %s}.transformMap(k, v, v + v)['a']", 30) + " == s",
 		nested("s", "(%s).split('').map(c, c + s + s + s + s).join('')", 6) + " == s",
 		"lists.range(1000000000).all(i, i >= 0)",
-		"[" + strings.Repeat("lists.range(100000), ", 100) + "[1]].size() > 3", // constants, which are made at once
+		"[" + strings.Repeat("lists.range(100000), ", 100) + "[1]].size() > 3", // constants, which are computed at compile time
 		"words.all(a, words.all(b, words.all(c, words.all(d, a + b != c + d))))",
 	} {
 		start := time.Now()
@@ -71,8 +72,8 @@ func longList(n int, of func(i int) ref.Val) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, list)
 }
 
-// What is larger than was to be expected when the expression was compiled ends at the budget, as an error of that evaluation, in
-// little time and memory.
+// TestBudgetAtRunTime evaluates expressions over values that are larger than the compiler expected. Each evaluation must end with an error
+// at the budget, and must take little time and memory.
 func TestBudgetAtRunTime(t *testing.T) {
 	s := testScope(t)
 	text := types.String(strings.Repeat("annotation ", 20_000))
@@ -99,7 +100,7 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"lists.range(int(d * 1e9)).size() > 3", words, one + "lists.range"},
 		{"lists.range(int(d * 5e5)).size() > 3", words, bytes},
 		{"s.matches(s + '(a|b)*')", words, steps},
-		{"words.all(a, a != s + 'x' && !a.matches('y'))", words, steps}, // interpreted
+		{"words.all(a, a != s + 'x' && !a.matches('y'))", words, steps}, // is interpreted
 		{"s.find(s) == s", words, steps},
 		{"s.findAll(s) == words", words, steps},
 		{"s.findAll('a.*!|a') == words", words, steps},
@@ -135,14 +136,15 @@ func TestBudgetAtRunTime(t *testing.T) {
 		if got := fmt.Sprint(v); !types.IsError(v) || !strings.Contains(got, test.want) {
 			t.Errorf("%s (cost %d): got %s, want %q", test.expression, e.Cost.Max, got, test.want)
 		}
-		// With the race detector pools of memory give nothing back.
+		// With the race detector, memory pools do not return memory. So the memory is not checked.
 		if made := after.TotalAlloc - before.TotalAlloc; !raced() && made > 256<<20 || took > 5*time.Second {
 			t.Errorf("%s: %d MiB in %v", test.expression, made>>20, took)
 		}
 	}
 }
 
-// All that a row is asked in a round shares the round's steps; what comes when they are used up errs at once, until the next round.
+// TestRoundOfSteps checks that all evaluations of a row in one round share the steps of the round. When the steps are used up, each further
+// evaluation fails at once, until the next round.
 func TestRoundOfSteps(t *testing.T) {
 	s := testScope(t)
 	e, issues := Compile(s, source.NewText("words.all(a, words.all(b, a != b + 'x'))"), rules.Bool())
@@ -167,7 +169,7 @@ func TestRoundOfSteps(t *testing.T) {
 	}
 }
 
-// What is interpreted takes its share of a round, too.
+// TestRoundOfStepsInterpreted checks that interpreted expressions also take their steps from the round.
 func TestRoundOfStepsInterpreted(t *testing.T) {
 	s := testScope(t)
 	e, issues := Compile(s, source.NewText("words.all(a, a.matches('word') && a + 'x' != a)"), rules.Bool())
@@ -192,7 +194,7 @@ func TestRoundOfStepsInterpreted(t *testing.T) {
 	}
 }
 
-// What is small is not counted.
+// TestSmallIsNotMetered checks that the steps of a small expression are not counted.
 func TestSmallIsNotMetered(t *testing.T) {
 	s := testScope(t)
 	for _, expression := range []string{"i + d * 2 >= e", "crate.labels.exists(k, k == s)", "words.exists(w, w == s)"} {
@@ -202,8 +204,9 @@ func TestSmallIsNotMetered(t *testing.T) {
 	}
 }
 
-// What takes a product of two lengths is counted wherever neither is written out, also where the estimate is small: texts may be of any
-// length in a cluster. What goes once through a text is not.
+// TestProductsAreMetered checks calls whose cost is the product of two lengths. Their steps are counted unless the expression contains one
+// of the two as a literal. This also holds if the estimate is small, because texts in a cluster can have any length. A call that goes
+// through a text once is not counted.
 func TestProductsAreMetered(t *testing.T) {
 	s := testScope(t)
 	for expression, metered := range map[string]bool{

@@ -7,14 +7,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// chunk is how many rows are computed at once: a few columns of so many stay in a processor's first cache.
+// chunk is how many rows are computed at once. A few columns of this length fit into the first-level cache of a processor.
 const chunk = 1024
 
-// Batch is the memory that evaluation by column needs, to be used again and again by one owner. The zero Batch is ready.
+// Batch is reusable memory for evaluation by column. One owner may use it at a time. The zero Batch is ready.
 type Batch struct {
 	table   rules.Rows
-	asked   rules.Roots // the table as closures are asked about it: with the meter beside it, where there is one
-	meter   *Meter      // of what is counted, else nil
+	asked   rules.Roots // the table for closures, with the meter if there is one
+	meter   *Meter      // nil if nothing is counted
 	steps   int64
 	epoch   uint64
 	failed  []int32
@@ -28,7 +28,7 @@ type Batch struct {
 	memos   map[any]any
 }
 
-// vectors lends vectors of up to a chunk.
+// vectors lends slices with up to chunk elements.
 type vectors[T any] struct{ free [][]T }
 
 func (v *vectors[T]) take(n int) []T {
@@ -55,7 +55,7 @@ func (b *Batch) begin(e *Expr, t rules.Rows) {
 	}
 }
 
-// fail notes that the column does not tell of a row.
+// fail records that the column has no value for a row.
 func (b *Batch) fail(row int32) {
 	for int(row) >= len(b.marks) {
 		b.marks = append(b.marks, 0)
@@ -72,21 +72,20 @@ func (b *Batch) failAll(rows []int32) {
 	}
 }
 
-// columnOf computes one value a row, out[i] for rows[i], of at most a chunk of rows. Where it fails a row, what it leaves
-// in out says nothing.
+// columnOf computes one value for each of at most chunk rows: out[i] belongs to rows[i]. If a row fails, its element of out has no meaning.
 type columnOf[T any] func(b *Batch, rows []int32, out []T)
 
-// column is a part of an expression by column; of the functions that of its static type is there.
+// column is a part of an expression that is evaluated by column. The functions for its static type are set.
 type column struct {
 	bools   columnOf[bool]
 	ints    columnOf[int64]
 	doubles columnOf[float64]
 	strings columnOf[string]
-	// byRow is the first part that is computed row by row, "" if there is none.
+	// byRow is the text of the first part that is computed row by row, or "".
 	byRow string
 }
 
-// number is the column as doubles, nil where it is neither of ints nor of doubles.
+// number returns the column as doubles, or nil if it contains neither ints nor doubles.
 func (c column) number() columnOf[float64] {
 	if c.doubles != nil || c.ints == nil {
 		return c.doubles
@@ -101,8 +100,8 @@ func (c column) number() columnOf[float64] {
 	}
 }
 
-// HoldsEach computes a bool for each row of the table, out[i] for rows[i]. It gives the rows of which out says nothing,
-// each once, because the expression errs there, or a part of it: Holds tells. The result is the batch's own.
+// HoldsEach computes a bool for each row of the table: out[i] belongs to rows[i]. It returns the rows without a value, each once, because
+// the expression or a part of it fails there. Call Holds to get the error. The batch owns the returned slice.
 func (e *Expr) HoldsEach(b *Batch, t rules.Rows, rows []int32, out []bool) (failed []int32) {
 	b.begin(e, t)
 	if e.column.bools == nil {
@@ -113,7 +112,7 @@ func (e *Expr) HoldsEach(b *Batch, t rules.Rows, rows []int32, out []bool) (fail
 	return b.failed
 }
 
-// NumberEach computes an int or a double for each row, as HoldsEach does a bool.
+// NumberEach computes an int or a double for each row, in the same way as HoldsEach.
 func (e *Expr) NumberEach(b *Batch, t rules.Rows, rows []int32, out []float64) (failed []int32) {
 	b.begin(e, t)
 	f := e.numbers
@@ -125,7 +124,7 @@ func (e *Expr) NumberEach(b *Batch, t rules.Rows, rows []int32, out []float64) (
 	return b.failed
 }
 
-// byChunks computes chunk by chunk. Where a function of ours panics, nothing is known of any row.
+// byChunks computes a column chunk by chunk. If a function panics, all rows fail.
 func byChunks[T any](b *Batch, f columnOf[T], rows []int32, out []T) {
 	defer func() {
 		if recover() != nil {
@@ -149,7 +148,7 @@ func eachRow[T any](b *Batch, rows []int32, out []T, f func(rules.Roots) (T, ref
 	}
 }
 
-// once asks a closure about the row that the table stands for. What is counted begins anew with each.
+// once calls a closure for the current row of the table. Each call starts a new count.
 func once[T any](b *Batch, f func(rules.Roots) (T, ref.Val)) (x T, err ref.Val) {
 	if b.meter == nil {
 		return f(b.table)
@@ -163,7 +162,7 @@ func once[T any](b *Batch, f func(rules.Roots) (T, ref.Val)) (x T, err ref.Val) 
 	return f(b.asked)
 }
 
-// byRows is the column of what has no form of its own.
+// byRows returns a column that calls a closure for each row.
 func byRows[T any](f func(rules.Roots) (T, ref.Val)) columnOf[T] {
 	if f == nil {
 		return nil
@@ -171,7 +170,7 @@ func byRows[T any](f func(rules.Roots) (T, ref.Val)) columnOf[T] {
 	return func(b *Batch, rows []int32, out []T) { eachRow(b, rows, out, f) }
 }
 
-// filled is the column of what does not read the row.
+// filled returns a column for an expression that does not read the row.
 func filled[T any](f func(rules.Roots) (T, ref.Val)) columnOf[T] {
 	if f == nil {
 		return nil
@@ -190,14 +189,14 @@ func filled[T any](f func(rules.Roots) (T, ref.Val)) columnOf[T] {
 	}
 }
 
-// lifted is a part that reads nothing of the row but one thing of which there are few values: it is computed once for each.
+// lifted is a part that reads only one facet of the row. If the facet has few values, the part is computed once for each value.
 type lifted[T any] struct {
 	part      facet
 	of        func(rules.Roots) (T, ref.Val)
-	otherwise columnOf[T] // where the values are not few
+	otherwise columnOf[T] // used if the values are not few
 }
 
-// lift makes a column of it.
+// lift returns the column of a lifted part.
 func lift[T any](part facet, of func(rules.Roots) (T, ref.Val), otherwise columnOf[T]) columnOf[T] {
 	if of == nil || otherwise == nil {
 		return nil
@@ -206,7 +205,7 @@ func lift[T any](part facet, of func(rules.Roots) (T, ref.Val), otherwise column
 	return l.column
 }
 
-// known is what a lifted part is, by the number of the value that it reads.
+// known contains the results of a lifted part, by the number of the value that it reads.
 type known[T any] struct {
 	epoch  []uint64
 	values []T
@@ -243,7 +242,7 @@ func (l *lifted[T]) column(b *Batch, rows []int32, out []T) {
 	}
 }
 
-// pick gives the rows whose flag is as wanted, and their places.
+// pick returns the rows whose flag has the wanted value, and their indexes.
 func (b *Batch) pick(rows []int32, flags []bool, want bool) (picked, places []int32) {
 	picked, places = b.rows.take(len(rows)), b.rows.take(len(rows))
 	n := 0
@@ -262,7 +261,7 @@ func (b *Batch) giveRows(lists ...[]int32) {
 	}
 }
 
-// spread computes a column for some rows, and puts what it gives in their places.
+// spread computes a column for some rows, and stores the results at their indexes.
 func spread[T any](b *Batch, from *vectors[T], f columnOf[T], picked, places []int32, out []T) {
 	if len(picked) == 0 {
 		return
@@ -279,8 +278,8 @@ func spread[T any](b *Batch, from *vectors[T], f columnOf[T], picked, places []i
 	from.give(values)
 }
 
-// junction is && and ||: the second side is computed where the first leaves it open. What errs is failed whatever the
-// other side is, as the closures know CEL's rules for that.
+// junction is && and ||. The second side is computed for rows that the first side does not decide. A row fails if a side fails, whatever
+// the other side is, because the closures implement CEL's rules for errors.
 func junction(x, y columnOf[bool], open bool) columnOf[bool] {
 	return func(b *Batch, rows []int32, out []bool) {
 		x(b, rows, out)
@@ -290,7 +289,7 @@ func junction(x, y columnOf[bool], open bool) columnOf[bool] {
 	}
 }
 
-// choice is ?:, each side computed where it is taken.
+// choice is ?:. Each side is computed only for the rows that select it.
 func choice[T any](of func(*Batch) *vectors[T], when columnOf[bool], yes, no columnOf[T]) columnOf[T] {
 	if yes == nil || no == nil {
 		return nil
@@ -319,7 +318,7 @@ func negation(x columnOf[bool]) columnOf[bool] {
 	}
 }
 
-// absorbed is an argument's value for every row of a column: the first error of its fails them all.
+// absorbed returns the value of an argument that is the same for all rows of a column. If it is an error, all rows fail.
 func absorbed(b *Batch, f func(rules.Roots) ref.Val, rows []int32) (ref.Val, bool) {
 	if b.meter != nil {
 		b.meter.evaluate(b.steps)

@@ -14,27 +14,27 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// columner compiles the checked AST of one expression to columns over the table's rows. Every part has its closure beside it:
-// what does not read the row is asked of that once, what reads one thing of few values once for each, and what has no form
-// of its own row by row.
+// columner compiles the checked syntax tree of an expression to columns over the table's rows. Every part also has a closure. If the part
+// does not read the row, the closure is called once. If it reads one facet with few values, the closure is called once per value. It is
+// called for each row if the part has no column form.
 type columner struct {
 	*kerneler
 	table string
 }
 
-// columnsOf compiles an expression whose closures are there.
+// columnsOf compiles an expression whose closures exist.
 func columnsOf(s *rules.Scope, a *ast.AST, counted bool) (column, error) {
 	c := &columner{&kerneler{scope: s, ast: a, metered: counted}, s.Row()}
 	return c.column(a.Expr())
 }
 
-// facet is a member of the row's object, or one element of it where it is a map.
+// facet is a member of the row's object, or one element of it if the member is a map.
 type facet struct {
 	member *rules.Member
 	key    string
 }
 
-// facets are what an expression reads of the row; beyond says that it reads what is no facet.
+// facets are the facets that an expression reads of the row. beyond states that it also reads something else of the row.
 type facets struct {
 	parts  []facet
 	beyond bool
@@ -50,7 +50,7 @@ func (f *facets) add(part facet) {
 	}
 }
 
-// none says that nothing of the row is read.
+// none reports whether the expression does not read the row.
 func (f *facets) none() bool { return len(f.parts) == 0 && !f.beyond }
 
 func (c *columner) facetsOf(e ast.Expr) *facets {
@@ -59,7 +59,7 @@ func (c *columner) facetsOf(e ast.Expr) *facets {
 	return f
 }
 
-// gather collects what an expression reads of the row. A loop's variable of the root's name counts as the root.
+// gather collects what an expression reads of the row. A loop variable with the root's name counts as the root.
 func (c *columner) gather(e ast.Expr, f *facets) {
 	if part, ok := c.facet(e); ok {
 		f.add(part)
@@ -93,7 +93,7 @@ func (c *columner) gatherAll(list []ast.Expr, f *facets) {
 	}
 }
 
-// gatherMember goes into computed members as well, which may read the row.
+// gatherMember also follows computed members, which may read the row.
 func (c *columner) gatherMember(sel ast.SelectExpr, f *facets) {
 	c.gather(sel.Operand(), f)
 	o := c.scope.ObjectOf(c.typeOf(sel.Operand()))
@@ -113,7 +113,7 @@ func (c *columner) gatherMember(sel ast.SelectExpr, f *facets) {
 	}
 }
 
-// gatherCall knows of a function of the vocabulary what it reads of the row that it is given.
+// gatherCall uses the declared reads if a function of the vocabulary gets the row as an argument.
 func (c *columner) gatherCall(e ast.Expr, f *facets) {
 	args := rules.ArgumentsOf(e.AsCall())
 	o := c.overload(e)
@@ -145,7 +145,8 @@ func (c *columner) gatherCall(e ast.Expr, f *facets) {
 	}
 }
 
-// overload is that of the vocabulary which a call has, nil where it is not of the vocabulary or there are several.
+// overload returns the overload of the vocabulary that a call uses. It returns nil if the call has several overloads or none of the
+// vocabulary.
 func (c *columner) overload(e ast.Expr) *rules.Overload {
 	return c.scope.Overload(c.ast.ReferenceMap()[e.ID()])
 }
@@ -154,7 +155,7 @@ func (c *columner) isRow(e ast.Expr) bool {
 	return e.Kind() == ast.IdentKind && e.AsIdent() == c.table && c.scope.Root(c.table) != nil
 }
 
-// rowMember is the member of the row's object that an expression is.
+// rowMember returns the member of the row's object that an expression reads, or nil.
 func (c *columner) rowMember(e ast.Expr) *rules.Member {
 	if e.Kind() != ast.SelectKind || e.AsSelect().IsTestOnly() || !c.isRow(e.AsSelect().Operand()) {
 		return nil
@@ -162,7 +163,7 @@ func (c *columner) rowMember(e ast.Expr) *rules.Member {
 	return c.scope.ObjectOf(c.typeOf(e.AsSelect().Operand())).Find(e.AsSelect().FieldName())
 }
 
-// facet is the one that an expression is, or asks for: a member, an element of a map by a constant key, or whether that is there.
+// facet returns the facet that an expression reads or tests with has(): a member, or an element of a map with a constant key.
 func (c *columner) facet(e ast.Expr) (facet, bool) {
 	if m := c.rowMember(e); m != nil && m.Type.Kind() != types.MapKind {
 		return facet{member: m}, m.Codes != nil
@@ -225,7 +226,7 @@ func (c column) empty() bool {
 	return c.bools == nil && c.ints == nil && c.doubles == nil && c.strings == nil
 }
 
-// written is a part as its author wrote it.
+// written returns a part in the form that its author wrote.
 func (c *columner) written(e ast.Expr) string {
 	text, err := cel.ExprToString(e, c.ast.SourceInfo())
 	if err != nil {
@@ -234,7 +235,7 @@ func (c *columner) written(e ast.Expr) string {
 	return text
 }
 
-// direct is the column of a member that the vocabulary gives as one.
+// direct returns the column of a member for which the vocabulary provides one.
 func (c *columner) direct(e ast.Expr) (column, bool) {
 	m := c.rowMember(e)
 	if m == nil {
@@ -253,7 +254,7 @@ func given[T any](f func(t rules.Rows, rows []int32, out []T)) columnOf[T] {
 	return func(b *Batch, rows []int32, out []T) { f(b.table, rows, out) }
 }
 
-// partOf is a part of one of the row's members that can be read alone.
+// partOf returns a part of one of the row's members that can be read alone, or nil.
 func (c *columner) partOf(e ast.Expr) *rules.Member {
 	of, by, name := partRead(e)
 	if of == nil {
@@ -265,8 +266,7 @@ func (c *columner) partOf(e ast.Expr) *rules.Member {
 	return nil
 }
 
-// partRead takes an expression apart that reads a field, or an element by a constant key, or by a member function that takes
-// a constant key.
+// partRead takes apart an expression that reads a field, or an element with a constant key, or calls a method with a constant key.
 func partRead(e ast.Expr) (of ast.Expr, by, name string) {
 	if e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() {
 		return e.AsSelect().Operand(), "", e.AsSelect().FieldName()
@@ -288,7 +288,7 @@ func partRead(e ast.Expr) (of ast.Expr, by, name string) {
 	return of, by, name
 }
 
-// parts compiles an operator or a call from the columns of its arguments; none: it has no such form.
+// parts compiles an operator or a call from the columns of its arguments. The result is empty if this is not possible.
 func (c *columner) parts(e ast.Expr) (column, error) {
 	if e.Kind() != ast.CallKind {
 		return column{}, nil
@@ -317,7 +317,7 @@ func (c *columner) parts(e ast.Expr) (column, error) {
 	return out, nil
 }
 
-// native is the column of a call of a function that has one.
+// native returns the column of a call of a function with a native column form.
 func (c *columner) native(e ast.Expr, args []ast.Expr) (column, error) {
 	parts, _, err := c.all(args)
 	if err != nil {
@@ -355,7 +355,7 @@ func (c *columner) native(e ast.Expr, args []ast.Expr) (column, error) {
 	}, nil
 }
 
-// nativeOf gives the native forms of a call whose arguments are compiled, nil if there are none.
+// nativeOf returns the native forms of a call whose arguments are compiled, or nil.
 func (k *kerneler) nativeOf(e ast.Expr, parts []kernel) *rules.Native {
 	o := k.scope.Overload(k.ast.ReferenceMap()[e.ID()])
 	if o == nil || o.Native == nil {
@@ -393,7 +393,7 @@ func called[T any](sources []func(*Batch, []int32) (rules.Source, bool), f func(
 	}
 }
 
-// columnOperator says which calls are made of their arguments' columns.
+// columnOperator reports whether a call is computed from the columns of its arguments.
 func columnOperator(name string) bool {
 	switch name {
 	case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.Equals, operators.NotEquals,
@@ -404,7 +404,7 @@ func columnOperator(name string) bool {
 	return false
 }
 
-// applyColumns gives an operator's column; none where the operands have no columns of its types.
+// applyColumns returns an operator's column. It is empty if the operands have no columns of suitable types.
 func applyColumns(name string, args []column) column {
 	switch name {
 	case operators.LogicalAnd, operators.LogicalOr:

@@ -8,7 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// Where the closures compare and compute unboxed, so do the columns, by the same types in the same order.
+// equalColumns returns the column of == or !=. Columns and closures compare unboxed values of the same types in the same order.
 
 func equalColumns(a, b column, differ bool) column {
 	switch {
@@ -50,7 +50,7 @@ func equalInto[T comparable](x, y []T, out []bool, differ bool) {
 	}
 }
 
-// ordering compares pair by pair; Go has it as CEL: NaN is neither below nor above.
+// ordering compares two vectors element by element. Go and CEL agree: NaN is neither less nor greater.
 func ordering[T cmp.Ordered](name string) func(x, y []T, out []bool) {
 	switch name {
 	case operators.Less:
@@ -79,13 +79,13 @@ func ordering[T cmp.Ordered](name string) func(x, y []T, out []bool) {
 	}
 }
 
-// The vectors of a batch, by type.
+// These functions return the vectors of a batch, by type.
 func boolsOf(b *Batch) *vectors[bool]      { return &b.bools }
 func intsOf(b *Batch) *vectors[int64]      { return &b.ints }
 func doublesOf(b *Batch) *vectors[float64] { return &b.doubles }
 func stringsOf(b *Batch) *vectors[string]  { return &b.strings }
 
-// pairwise computes both sides, then their pairs.
+// pairwise computes both sides, and then combines their elements.
 func pairwise[T, U any](of func(*Batch) *vectors[T], a, c columnOf[T], f func(x, y []T, out []U)) columnOf[U] {
 	return func(b *Batch, rows []int32, out []U) {
 		v := of(b)
@@ -142,7 +142,7 @@ func arithmeticColumn(name string, a, b column) column {
 	return column{doubles: pairwise(doublesOf, x, y, f)}
 }
 
-// checked computes pairs of which some may err.
+// checked combines the elements with a function that may fail.
 func checked[T any](of func(*Batch) *vectors[T], a, c columnOf[T], f func(x, y T) (T, ref.Val)) columnOf[T] {
 	return func(b *Batch, rows []int32, out []T) {
 		v := of(b)
@@ -161,7 +161,7 @@ func checked[T any](of func(*Batch) *vectors[T], a, c columnOf[T], f func(x, y T
 	}
 }
 
-// unaryColumn is negation, and the conversions between int and double.
+// unaryColumn returns the column of a negation, or of a conversion between int and double.
 func unaryColumn(name string, a column) column {
 	switch {
 	case name == operators.Negate && a.doubles != nil:

@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// evaluate compiles and evaluates an expression of testScope, and writes its value with its type: "int 3", "error …".
+// evaluate compiles and evaluates an expression in testScope. It returns the value with its type, for example "int 3" or "error …".
 func evaluate(t *testing.T, s *rules.Scope, roots cel.Activation, expression string) string {
 	t.Helper()
 	e, issues := Compile(s, source.NewText(expression), rules.Anything())
@@ -49,7 +49,7 @@ func written1(v ref.Val) string {
 	return fmt.Sprintf("%s %v", v.Type().TypeName(), v.Value())
 }
 
-// Int and double mix in arithmetic and comparison; what mixes is a double.
+// TestNumbersMix checks that int and double mix in arithmetic and in comparisons. The result of mixed arithmetic is a double.
 func TestNumbersMix(t *testing.T) {
 	s, roots := testScope(t), testRoots(t, map[string]any{"i": int64(7), "j": int64(2), "d": 1.5, "e": -2.0, "u": uint64(3)})
 	for _, test := range [][2]string{
@@ -61,7 +61,7 @@ func TestNumbersMix(t *testing.T) {
 		{"d * i", "double 10.5"},
 		{"i / d", "double 4.666666666666667"},
 		{"d / j", "double 0.75"},
-		{"i / j", "int 3"}, // whole division stays
+		{"i / j", "int 3"}, // the division of two ints stays an int
 		{"-i / j", "int -3"},
 		{"i % j", "int 1"},
 		{"i + j", "int 9"},
@@ -79,7 +79,7 @@ func TestNumbersMix(t *testing.T) {
 		{"d > e && j >= 2.0", "bool true"},
 		{"e < i", "bool true"},
 		{"u < 3.5", "bool true"},
-		{"9007199254740993 == 9007199254740992.0", "bool true"}, // a double has no room for the difference
+		{"9007199254740993 == 9007199254740992.0", "bool true"}, // a double cannot hold the difference
 		{"1.0 / 0", "double +Inf"},
 		{"0 / 0.0 == 0 / 0.0", "bool false"}, // NaN
 		{"(b ? 1 : 2) + 0.5", "double 1.5"},
@@ -119,7 +119,7 @@ func TestNumbersMix(t *testing.T) {
 	}
 }
 
-// Errors are values of CEL's own kind, and && and || pass over them where the other side decides.
+// TestErrors checks that errors are the error values of CEL. The operators && and || ignore an error if the other side decides the result.
 func TestErrors(t *testing.T) {
 	s, roots := testScope(t), testRoots(t, map[string]any{"i": int64(math.MaxInt64), "j": int64(math.MinInt64), "d": 0.0})
 	for _, test := range [][2]string{
@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 		{"i / 0", "error division by zero"},
 		{"i % 0", "error modulus by zero"},
 		{"int(1e30 + d)", "error integer overflow"},
-		{"int(1e30)", "issue integer overflow"}, // what is constant is computed at once
+		{"int(1e30)", "issue integer overflow"}, // a constant is computed at compile time
 		{"depot.labels['none']", "error no such key: none"},
 		{"[1, 2][5]", "error index out of bounds: 5"},
 		{"int(depot.name) == 1", "error type conversion error from 'string' to 'int'"},
@@ -156,7 +156,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Each library is there, with its version's functions.
+// TestLibraries checks that each library is available, with the functions of its version.
 func TestLibraries(t *testing.T) {
 	s, roots := testScope(t), testRoots(t, nil)
 	for _, test := range []struct{ library, expression, want string }{
@@ -209,7 +209,8 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// Each signature that CEL has of an operator that is declared anew is taken still: checked by a sample value of each type.
+// TestRedeclaredOperatorsLoseNothing checks that each operator that the dialect declares again still accepts every signature of CEL. The
+// test uses one sample value of each type.
 func TestRedeclaredOperatorsLoseNothing(t *testing.T) {
 	samples := map[string]string{
 		"int": "1", "uint": "1u", "double": "1.5", "string": "'x'", "bytes": "b'x'", "bool": "true",
@@ -243,7 +244,7 @@ func TestRedeclaredOperatorsLoseNothing(t *testing.T) {
 	}
 }
 
-// numeric writes a random expression of one type, which never mixes int and double.
+// numeric draws a random expression of one type. The expression never mixes int and double.
 func numeric(t *rapid.T, kind string, depth int) string {
 	leaf := map[string][]string{"int": {"i", "j", "0", "1", "-3", "9223372036854775807"}, "double": {"d", "e", "0.0", "-0.5", "1e300"}}[kind]
 	if depth == 0 || rapid.IntRange(0, 4).Draw(t, "leaf") == 0 {
@@ -280,7 +281,7 @@ func truth(t *rapid.T, depth int) string {
 	return "(" + numeric(t, kind, depth-1) + " " + operator + " " + numeric(t, kind, depth-1) + ")"
 }
 
-// Where int and double do not mix, the dialect is CEL: the same values, the same errors.
+// TestPlainExpressionsAreCEL checks that the dialect equals CEL where int and double do not mix: the values and the errors are the same.
 func TestPlainExpressionsAreCEL(t *testing.T) {
 	l := testLanguage(t)
 	roots := map[string]*cel.Type{

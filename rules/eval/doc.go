@@ -2,11 +2,12 @@
 //
 //	rules.Scope --Compile(Text, Kind)--> Expr --Eval, Holds, Number--> value
 //	                                      |
-//	                                      +-- kernels: the expression as Go closures; what has no such form is left to cel-go
-//	                                      +-- columns: the same of many rows of a table at once, in a Batch
-//	                                      +-- Reads, Estimate, Passage, Doubts: what is known of it before it runs
+//	                                      +-- kernels: the expression as Go closures; cel-go evaluates expressions without such a form
+//	                                      +-- columns: the same for many rows of a table at once, in a Batch
+//	                                      +-- Reads, Estimate, Passage, Doubts: what is known about it before it runs
 //
-// All forms give what cel-go gives. What may be expensive is counted by a Meter, and ends with an error when its Budget is used up.
+// All forms give the same results as cel-go. A Meter counts evaluations that may be expensive. They end with an error when their Budget is
+// used up.
 //
 // An Expr is immutable and safe to share.
 package eval

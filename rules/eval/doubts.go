@@ -16,9 +16,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Doubts are what is wrong with an expression though its types are right, or may be. Errors: a literal that a field never is, and a
-// call that fails whatever is there. Warnings: what fails where a map lacks a key that is written out, or a
-// field is 0, and neither the expression nor one of the guards, without which it is not asked, looks first.
+// Doubts returns possible mistakes in an expression whose types are correct. Errors are literals that a field can never equal, and calls
+// that always fail. Warnings are operations that fail if a map lacks a literal key or if a field is 0. There is no warning if the
+// expression, or one of the guards that must be true first, checks this.
 func (e *Expr) Doubts(guards ...*Expr) source.Issues {
 	if e == nil || e.checked == nil {
 		return nil
@@ -36,19 +36,19 @@ func (e *Expr) Doubts(guards ...*Expr) source.Issues {
 	return d.issues
 }
 
-// doubts is one expression under examination.
+// doubts examines one expression.
 type doubts struct {
 	of     *Expr
-	looked map[string]bool // texts of what some part compares, and keys of maps that some part asks for
-	// literals are the parts that are made of literals, and of times of which any will do.
+	looked map[string]bool // texts of parts that are compared, and of map keys that are tested
+	// literals are the parts that consist of literals, and of times whose value does not matter.
 	literals map[int64]bool
-	failed   map[int64]bool // parts in which a failure was reported
-	// meter bounds what is evaluated, of all parts together: what is beyond it is not looked at.
+	failed   map[int64]bool // parts with a reported failure
+	// meter limits the evaluation of all parts together. Parts beyond the limit are not examined.
 	meter  *Meter
 	issues source.Issues
 }
 
-// looks notes what a part of an expression compares, or asks the presence of.
+// looks records what a part of an expression compares, or tests with has() or in.
 func (d *doubts) looks(e *Expr, part ast.Expr) {
 	switch part.Kind() {
 	case ast.SelectKind:
@@ -65,7 +65,7 @@ func (d *doubts) looks(e *Expr, part ast.Expr) {
 				d.looked[textOf(e, arg)] = true
 			}
 		}
-	default: // compares nothing
+	default: // it compares nothing
 	}
 }
 
@@ -98,11 +98,11 @@ func (d *doubts) visit(part ast.Expr) {
 		case operators.Divide, operators.Modulo:
 			d.divisor(part, args[1])
 		}
-	default: // neither fails nor compares
+	default: // it neither fails nor compares
 	}
 }
 
-// word reports a literal that a field of fixed words is compared with, and never is.
+// word reports a comparison of a field that has fixed values with a literal that is not one of them.
 func (d *doubts) word(field, literal ast.Expr) {
 	m := d.member(field)
 	value, isText := textLiteral(literal)
@@ -124,7 +124,7 @@ func textLiteral(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// member is the declared field that a part reads, nil where it is none.
+// member returns the declared field that a part reads, or nil.
 func (d *doubts) member(part ast.Expr) *rules.Member {
 	if part.Kind() != ast.SelectKind || part.AsSelect().IsTestOnly() {
 		return nil
@@ -136,13 +136,13 @@ func (d *doubts) member(part ast.Expr) *rules.Member {
 	return o.Find(part.AsSelect().FieldName())
 }
 
-// isLabels says whether a part is a map of an object's own, of which nobody knows what it holds.
+// isLabels reports whether a part is a map whose keys are not known, for example labels.
 func (d *doubts) isLabels(part ast.Expr) bool {
 	m := d.member(part)
 	return m != nil && m.Type.Kind() == types.MapKind && m.Reads == nil && m.Constant == nil
 }
 
-// missing warns of a key that nobody has looked for.
+// missing warns about a map key that the expression does not check.
 func (d *doubts) missing(part, of ast.Expr, key string) {
 	if d.looked[keyText(d.of, of, key)] {
 		return
@@ -152,7 +152,7 @@ func (d *doubts) missing(part, of ast.Expr, key string) {
 		fmt.Sprintf("write %s[?%s].orValue(…), or look first: %s in %s", field, key, key, field))
 }
 
-// divisor reports a division by what is 0, or may be. Of doubles it gives a value all the same, which most places refuse.
+// divisor reports a division by 0, or by a value that may be 0. With doubles the division has a result, but most callers refuse it.
 func (d *doubts) divisor(division, by ast.Expr) {
 	if by.Kind() == ast.LiteralKind {
 		if x, ok := plainNumber(by.AsLiteral()); ok && x == 0 {
@@ -182,7 +182,7 @@ func plainNumber(v ref.Val) (float64, bool) {
 	return 0, false
 }
 
-// unconverted is what double() or int() is of.
+// unconverted returns the argument of double() or int().
 func unconverted(e ast.Expr) ast.Expr {
 	for e.Kind() == ast.CallKind && slices.Contains([]string{"double", "int"}, e.AsCall().FunctionName()) && len(e.AsCall().Args()) == 1 {
 		e = e.AsCall().Args()[0]
@@ -190,7 +190,7 @@ func unconverted(e ast.Expr) ast.Expr {
 	return e
 }
 
-// measured says whether a part is a number as an object has it: a field, or a part of one, that is neither constant nor computed.
+// measured reports whether a part is a number that an object stores: a field, or a part of one, that is neither constant nor computed.
 func (d *doubts) measured(part ast.Expr) bool {
 	if part.Kind() == ast.CallKind {
 		c := part.AsCall()
@@ -214,7 +214,7 @@ func (d *doubts) measured(part ast.Expr) bool {
 	return false
 }
 
-// failing reports a call of literals, and of times of which any will do, that fails.
+// failing reports a call that always fails, although its arguments are only literals, and times whose value does not matter.
 func (d *doubts) failing(part ast.Expr) {
 	if fails, reason := d.fails(part); fails {
 		d.failed[part.ID()] = true
@@ -224,11 +224,11 @@ func (d *doubts) failing(part ast.Expr) {
 	}
 }
 
-// fails says whether a call fails always; the reason is "" where a part of it was reported.
+// fails reports whether a call always fails. The reason is "" if a part of the call was already reported.
 func (d *doubts) fails(part ast.Expr) (fails bool, reason string) {
 	c := part.AsCall()
 	if slices.Contains([]string{operators.Conditional, operators.LogicalAnd, operators.LogicalOr}, c.FunctionName()) {
-		return false, "" // they may leave a part alone
+		return false, "" // they may not evaluate a part
 	}
 	if slices.ContainsFunc(rules.ArgumentsOf(c), func(arg ast.Expr) bool { return d.failed[arg.ID()] }) {
 		return true, ""
@@ -246,7 +246,7 @@ func (d *doubts) fails(part ast.Expr) (fails bool, reason string) {
 	return true, reason
 }
 
-// literal says whether a part is made of literals, and of times of which any will do. That of its own parts is known.
+// literal reports whether a part consists of literals, and of times whose value does not matter. Its own parts are already known.
 func (d *doubts) literal(part ast.Expr) bool {
 	inside := rules.Children(part)
 	switch part.Kind() {
@@ -263,7 +263,7 @@ func (d *doubts) anyTime(part ast.Expr) bool {
 	return d.of.checked.GetType(part.ID()).Kind() == types.TimestampKind
 }
 
-// evaluated is a part in which every time is at; nil: it is not known.
+// evaluated returns the value of a part if every time in it is at, or nil if that is not known.
 func (d *doubts) evaluated(part ast.Expr, at time.Time) ref.Val {
 	if d.meter.Dry() {
 		return nil
@@ -289,7 +289,7 @@ func (d *doubts) evaluated(part ast.Expr, at time.Time) ref.Val {
 	return e.Eval(purse{cel.NoVars(), d.meter})
 }
 
-// purse is an Activation with one meter for all.
+// purse is an Activation with one meter for all expressions.
 type purse struct {
 	cel.Activation
 	meter *Meter
@@ -308,7 +308,7 @@ func (d *doubts) report(severity source.Severity, at ast.Expr, width int, messag
 	d.issues = append(d.issues, i)
 }
 
-// textOf is a part as it is written, with the same spaces for all.
+// textOf returns the text of a part with uniform spaces.
 func textOf(e *Expr, part ast.Expr) string {
 	text, err := cel.ExprToString(part, e.checked.SourceInfo())
 	if err != nil {
@@ -317,8 +317,8 @@ func textOf(e *Expr, part ast.Expr) string {
 	return text
 }
 
-// keyText stands for the presence of a key in a map.
+// keyText returns a text that identifies the test for a key in a map.
 func keyText(e *Expr, of ast.Expr, key string) string { return key + " in " + textOf(e, of) }
 
-// quoted is a text as CEL writes it back.
+// quoted formats a string in the same way as CEL.
 func quoted(text string) string { return fmt.Sprintf("%q", text) }

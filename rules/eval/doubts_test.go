@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// doubtful is a scope in which a depot's name is one of three words, and windows of the day can be asked.
+// doubtful returns a scope in which the name of a depot is one of three words. The scope has a function about windows of the day.
 func doubtful(t *testing.T) *rules.Scope {
 	v := testVocabulary()
 	for _, m := range v.Objects[0].Members {
@@ -46,7 +46,8 @@ func doubtful(t *testing.T) *rules.Scope {
 	return s
 }
 
-// What is said of an expression whose types are right: nothing, or SEVERITY: MESSAGE (HINT). Places are in engine/session/testdata/issues.
+// TestDoubts checks the issues of expressions that have correct types. want is empty or "SEVERITY: MESSAGE (HINT)". The places of such
+// issues are tested in engine/session/testdata/issues.
 func TestDoubts(t *testing.T) {
 	s := doubtful(t)
 	for _, test := range []struct{ expression, guard, want string }{
@@ -128,8 +129,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// What is made of literals is evaluated to see whether it fails, but no more of it than is small: to check an expression costs little,
-// whatever it says.
+// TestDoubtsCostLittle checks that the check of an expression costs little, whatever the expression says. The check evaluates parts that
+// consist of literals to find out whether they fail, but only small parts.
 func TestDoubtsCostLittle(t *testing.T) {
 	s := doubtful(t)
 	for _, expression := range []string{

@@ -14,43 +14,44 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Expr is a compiled expression: immutable, and its evaluation shares nothing.
+// Expr is a compiled expression. It is immutable, and concurrent evaluations are safe.
 type Expr struct {
 	Text  source.Text
 	Type  *cel.Type
 	Reads *rules.Reads
-	// Ends are those paths among Reads that the value itself may be.
+	// Ends are the paths in Reads that can be the value itself.
 	Ends []rules.Read
-	// Estimate is of one evaluation. What is Metered runs within a budget (Purse).
+	// Estimate is the estimate of one evaluation. A Metered expression runs with a budget (Purse).
 	rules.Estimate
-	steps int64 // that one evaluation takes without its loops' turns; only of what is metered
-	// Passage is how the value changes by nothing but the passing of time.
+	steps int64 // of one evaluation without the iterations of its loops; only if it is metered
+	// Passage describes how the value changes only because time passes.
 	Passage
-	// Part is the text of an expression that is part of another.
+	// Part is the text of the expression if it is a part of another one.
 	Part string
 
-	// Interpreted says what in the expression leaves it to cel-go; "": it is compiled.
+	// Interpreted states which part of the expression requires cel-go. It is "" if the expression is compiled.
 	Interpreted string
 
-	// ByRow says which part of a compiled expression has no form by column; "": it has one, or does not read the table's rows.
+	// ByRow is the first part of a compiled expression without a column form. It is "" if there is none, or if the expression does not read
+	// the table's rows.
 	ByRow string
 
 	program cel.Program
 	compiled
-	scope   *rules.Scope // with checked: what the expression was made of; nil for a part
+	scope   *rules.Scope // scope and checked are the source of the expression; nil for a part
 	checked *ast.AST
 }
 
-// compiled is an expression that is not left to cel-go.
+// compiled contains the forms of an expression that does not require cel-go.
 type compiled struct {
 	kernel  kernel
 	column  column
 	numbers columnOf[float64] // the column as doubles
-	names   []string          // of roots, by number
+	names   []string          // names of roots, indexed by number
 }
 
-// At returns a copy of the expression for an equal text at another place. The NowParts are copies too, because a session finds the budget
-// of an expression and of these parts by pointer.
+// At returns a copy of the expression for an equal text at another position. The NowParts are copies too, because a session finds the
+// budget of an expression and of these parts by pointer.
 func (e *Expr) At(text source.Text) *Expr {
 	at := *e
 	at.Text, at.NowParts = text, slices.Clone(e.NowParts)
@@ -60,8 +61,7 @@ func (e *Expr) At(text source.Text) *Expr {
 	return &at
 }
 
-// Eval computes the value under the roots that vars resolves. A failure is a *types.Err. It is fastest where vars
-// is a Roots.
+// Eval computes the value with the roots that vars resolves. An error is a *types.Err. It is fastest if vars is a Roots.
 func (e *Expr) Eval(vars cel.Activation) (v ref.Val) {
 	switch {
 	case e.kernel.value == nil && e.Metered:
@@ -77,7 +77,7 @@ func (e *Expr) Eval(vars cel.Activation) (v ref.Val) {
 	return e.kernel.value(e.rooted(vars))
 }
 
-// Holds computes a bool; the second result is an error, nil for none.
+// Holds computes a bool. The second result is an error, or nil.
 func (e *Expr) Holds(vars cel.Activation) (x bool, err ref.Val) {
 	if e.kernel.boolean == nil {
 		v := e.Eval(vars)
@@ -95,7 +95,7 @@ func (e *Expr) Holds(vars cel.Activation) (x bool, err ref.Val) {
 	return e.kernel.boolean(e.rooted(vars))
 }
 
-// Number computes an int or a double, as a double; the second result is an error, nil for none.
+// Number computes an int or a double, as a double. The second result is an error, or nil.
 func (e *Expr) Number(vars cel.Activation) (x float64, err ref.Val) {
 	if e.kernel.double == nil && e.kernel.integer == nil {
 		switch v := e.Eval(vars).(type) {
@@ -119,7 +119,7 @@ func (e *Expr) Number(vars cel.Activation) (x float64, err ref.Val) {
 	return float64(i), err
 }
 
-// internal is the error that a panic becomes: of one in a function of ours, as cel-go has it.
+// internal converts a panic in a function into an error, in the same form as cel-go.
 func internal(failure any) ref.Val {
 	if over, ok := failure.(*exceeded); ok {
 		return over.err
@@ -127,7 +127,7 @@ func internal(failure any) ref.Val {
 	return rules.Panic(failure)
 }
 
-// rooted begins an evaluation.
+// rooted prepares the roots of an evaluation.
 func (e *Expr) rooted(vars cel.Activation) rules.Roots {
 	r, ok := vars.(rules.Roots)
 	if !ok {
@@ -141,13 +141,13 @@ func (e *Expr) rooted(vars cel.Activation) rules.Roots {
 	return m
 }
 
-// Interpret is Eval by cel-go alone: what compiled expressions must agree with, and what evaluates the others.
+// Interpret evaluates with cel-go alone. Compiled expressions must agree with it, and other expressions use it.
 func (e *Expr) Interpret(vars cel.Activation) ref.Val {
 	v, _ := e.interpret(vars)
 	return v
 }
 
-// interpret gives the cost, too, where cel-go counts it.
+// interpret also returns the cost, if cel-go counts it.
 func (e *Expr) interpret(vars cel.Activation) (v ref.Val, cost *uint64) {
 	v, details, err := e.program.Eval(vars)
 	if err != nil && (v == nil || !types.IsError(v)) {
@@ -156,7 +156,7 @@ func (e *Expr) interpret(vars cel.Activation) (v ref.Val, cost *uint64) {
 	return v, details.ActualCost()
 }
 
-// interpretWithin is interpret within a budget, of which cel-go keeps the steps.
+// interpretWithin evaluates with a budget whose steps cel-go counts.
 func (e *Expr) interpretWithin(vars cel.Activation) (v ref.Val) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -172,10 +172,10 @@ func (e *Expr) interpretWithin(vars cel.Activation) (v ref.Val) {
 	return v
 }
 
-// Constant says whether nothing but literals and params is read.
+// Constant reports whether the expression reads nothing except literals and params.
 func (e *Expr) Constant() bool { return len(e.Reads.All) == 0 }
 
-// Compile parses, checks and plans text. On any issue of severity Error the Expr is nil.
+// Compile parses, checks and plans text. If an issue has severity Error, the Expr is nil.
 func Compile(s *rules.Scope, text source.Text, want rules.Kind) (*Expr, source.Issues) {
 	checked, issues := s.Check(text, want)
 	if issues != nil {
@@ -183,7 +183,7 @@ func Compile(s *rules.Scope, text source.Text, want rules.Kind) (*Expr, source.I
 	}
 	native := checked.NativeRep()
 	e := &Expr{Text: text, Type: checked.OutputType(), scope: s, checked: native}
-	// What is too expensive is refused before anything of it is computed, constants included.
+	// An expression that is too expensive is refused before any part of it is computed, including constants.
 	var err error
 	if e.Estimate, err = s.Estimate(checked); err != nil {
 		return nil, source.Issues{text.Issue(0, 1, err.Error(), "")}
@@ -212,7 +212,7 @@ func Compile(s *rules.Scope, text source.Text, want rules.Kind) (*Expr, source.I
 	return e, planNow(s, e, native)
 }
 
-// program has cel-go plan an expression; counted: it counts what an evaluation costs, and ends one that is over CostLimit.
+// program lets cel-go plan an expression. If counted, an evaluation counts its cost, and ends when the cost exceeds CostLimit.
 func program(s *rules.Scope, a *ast.AST, counted bool, more ...cel.ProgramOption) (cel.Program, error) {
 	options := append([]cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}, more...)
 	if counted {
@@ -225,7 +225,7 @@ func tooExpensive(text source.Text, cost, limit uint64, why, hint string) source
 	return text.Issue(0, 1, fmt.Sprintf("may cost %s, over the limit of %d%s", costText(cost), limit, why), hint)
 }
 
-// compileKernel compiles an expression as far as that is possible.
+// compileKernel compiles an expression to closures and columns, if possible.
 func (e *Expr) compileKernel(s *rules.Scope, a *ast.AST) {
 	k, err := kernelOf(s, a, e.Metered)
 	if err != nil {
@@ -244,7 +244,7 @@ func (e *Expr) compileKernel(s *rules.Scope, a *ast.AST) {
 	e.column, e.numbers, e.ByRow = columns, columns.number(), columns.byRow
 }
 
-// costText writes a cost estimate; CEL's unknown is the largest number.
+// costText formats a cost estimate. The largest number means that the cost is unknown to CEL.
 func costText(c uint64) string {
 	if c == math.MaxUint64 {
 		return "any amount"
@@ -269,7 +269,7 @@ func planNow(s *rules.Scope, e *Expr, a *ast.AST) source.Issues {
 	return nil
 }
 
-// part is a part of an expression as one of its own.
+// part returns a part of an expression as a separate Expr.
 func (e *Expr) part(s *rules.Scope, a *ast.AST, part ast.Expr) (*Expr, error) {
 	sub := ast.NewCheckedAST(ast.NewAST(part, a.SourceInfo()), a.TypeMap(), a.ReferenceMap())
 	p, err := program(s, sub, e.Metered && e.Interpreted != "")

@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// FuzzBudget: whatever an expression says, to compile it, and to evaluate it over values far larger than were to be expected, takes no
-// more memory and time than the budget lets it.
+// FuzzBudget compiles any expression and evaluates it over values that are far larger than the compiler expects. Neither may take more
+// memory or time than the budget allows.
 func FuzzBudget(f *testing.F) {
 	for _, seed := range []string{
 		"words.all(a, words.all(b, a != b + 'x'))", "words.map(w, words.map(v, [w, v, w + v])).flatten().distinct().size() > 3",
@@ -40,7 +40,7 @@ func FuzzBudget(f *testing.F) {
 	roots := testRoots(f, map[string]any{"words": longList(300, func(int) ref.Val { return text }), "s": text, "i": int64(1000)})
 	f.Fuzz(func(t *testing.T, expression string) {
 		if len(expression) > 1<<9 || !utf8.ValidString(expression) {
-			return // takes only time
+			return // a longer text only takes more time
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -58,7 +58,7 @@ func FuzzBudget(f *testing.F) {
 		}
 		made := after.TotalAlloc - before.TotalAlloc
 		if raced() {
-			made = 0 // the pools that patterns are matched with drop at random what they hold
+			made = 0 // the memory pools of patterns drop their content at random
 		}
 		if made > 512<<20 || took > 20*time.Second {
 			t.Errorf("%s costs %d: %d MiB in %v, gives %.80s", expression, e.Cost.Max, made>>20, took, v)
@@ -66,7 +66,7 @@ func FuzzBudget(f *testing.F) {
 	})
 }
 
-// raced says whether the race detector is on.
+// raced reports whether the race detector is on.
 func raced() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

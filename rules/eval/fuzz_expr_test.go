@@ -14,7 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// inFile writes text into a file as a literal block where it can be one, else in double quotes.
+// inFile writes a text into a YAML file, as a literal block if possible, otherwise in double quotes. It returns the text as it is read from
+// the file, and the lines of the file.
 func inFile(t *testing.T, text string) (source.Text, []string) {
 	t.Helper()
 	quoted, err := json.Marshal(text)
@@ -34,8 +35,8 @@ func inFile(t *testing.T, text string) (source.Text, []string) {
 	return source.Text{}, nil
 }
 
-// FuzzCompile: whatever stands where an expression should, nothing panics, every issue lies inside the text,
-// and what compiles evaluates to a value of the type that it was said to have, or to an error.
+// FuzzCompile compiles any text as an expression. Nothing may panic, and every issue must lie inside the text. An expression that compiles
+// must give a value of its declared type, or an error.
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{
 		"true", "i + d * 2 >= e", "depot.labels[?'zone'].orValue('') == \"east\"", "order.crates.all(c, c.size < depot.free && c.depot == depot)",
@@ -81,7 +82,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// watched fails where an expression gives something else while it is watched, or a condition lies outside of it.
+// watched fails if an expression gives another value while it is watched, or if a condition lies outside of the expression.
 func watched(t *testing.T, e *Expr, roots cel.Activation, size int) {
 	t.Helper()
 	plain := *e
@@ -99,7 +100,7 @@ func watched(t *testing.T, e *Expr, roots cel.Activation, size int) {
 	}
 }
 
-// wellPlaced fails for an issue that says nothing, or lies outside of the file.
+// wellPlaced fails if an issue has no message or lies outside of the file.
 func wellPlaced(t *testing.T, i source.Issue, lines []string) {
 	t.Helper()
 	if i.Message == "" || strings.Contains(i.Message, "!error!") {
@@ -110,7 +111,7 @@ func wellPlaced(t *testing.T, i source.Issue, lines []string) {
 	}
 }
 
-// plain says whether values of the type say themselves that they are of it.
+// plain reports whether a value of the type reports this same type as its own type.
 func plain(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.BytesKind, types.DurationKind,

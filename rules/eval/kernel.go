@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// named makes an Activation one that knows numbers.
+// named adds numbers to an Activation that only knows names.
 type named struct {
 	cel.Activation
 	names []string
@@ -28,21 +28,21 @@ func (n named) Root(number int) any {
 	return v
 }
 
-// kernel is a part of an expression as Go closures. value is always there, and gives errors as *types.Err. Of the typed
-// ones that of the static type is there where that is faster: their second result is an error, nil for none.
+// kernel is a part of an expression as Go closures. value is always set, and returns errors as *types.Err. The closure for the static type
+// is also set if it is faster. Its second result is an error, or nil.
 type kernel struct {
 	value   func(rules.Roots) ref.Val
 	boolean func(rules.Roots) (bool, ref.Val)
 	integer func(rules.Roots) (int64, ref.Val)
 	double  func(rules.Roots) (float64, ref.Val)
 	str     func(rules.Roots) (string, ref.Val)
-	// constant is the value of a part that reads nothing; nil: it reads something.
+	// constant is the value of a part that reads nothing, or nil.
 	constant ref.Val
-	// literal says that the constant is written as such.
+	// literal states that the constant is written as a literal.
 	literal bool
 }
 
-// The kernels of one natural type.
+// These functions return kernels with a closure of one type.
 
 func boolKernel(f func(rules.Roots) (bool, ref.Val)) kernel {
 	return kernel{boolean: f, value: func(r rules.Roots) ref.Val {
@@ -74,7 +74,7 @@ func doubleKernel(f func(rules.Roots) (float64, ref.Val)) kernel {
 	}}
 }
 
-// valueKernel adds the typed functions that the static type allows.
+// valueKernel adds the typed closures that the static type permits.
 func valueKernel(t *cel.Type, f func(rules.Roots) ref.Val) kernel {
 	k := kernel{value: f}
 	switch t.Kind() {
@@ -86,7 +86,7 @@ func valueKernel(t *cel.Type, f func(rules.Roots) ref.Val) kernel {
 		k.double = unboxed(f, func(v ref.Val) (float64, bool) { x, ok := v.(types.Double); return float64(x), ok })
 	case types.StringKind:
 		k.str = unboxed(f, func(v ref.Val) (string, bool) { x, ok := v.(types.String); return string(x), ok })
-	default: // has no typed form
+	default: // it has no typed form
 	}
 	return k
 }
@@ -118,7 +118,7 @@ func constantKernel(t *cel.Type, v ref.Val) kernel {
 	return k
 }
 
-// truth is the kernel as a bool, whatever its static type.
+// truth returns the closure for a bool, whatever the static type is.
 func (k kernel) truth() func(rules.Roots) (bool, ref.Val) {
 	if k.boolean != nil {
 		return k.boolean
@@ -126,7 +126,7 @@ func (k kernel) truth() func(rules.Roots) (bool, ref.Val) {
 	return unboxed(k.value, func(v ref.Val) (bool, bool) { x, ok := v.(types.Bool); return bool(x), ok })
 }
 
-// number is the kernel as a double, where it is an int or a double.
+// number returns the closure for a double if the kernel is an int or a double.
 func (k kernel) number() func(rules.Roots) (float64, ref.Val) {
 	if k.double != nil || k.integer == nil {
 		return k.double
@@ -138,18 +138,18 @@ func (k kernel) number() func(rules.Roots) (float64, ref.Val) {
 	}
 }
 
-// uncompiled says why a part cannot be made a kernel. The whole expression is then left to cel-go.
+// uncompiled states why a part cannot be compiled. Then cel-go evaluates the whole expression.
 type uncompiled struct{ why string }
 
 func (u uncompiled) Error() string { return u.why }
 
-// kerneler compiles the checked AST of one expression.
+// kerneler compiles the checked syntax tree of one expression.
 type kerneler struct {
 	scope *rules.Scope
 	ast   *ast.AST
-	// metered says that what is used is counted.
+	// metered states that the evaluation counts what it uses.
 	metered bool
-	// locals are the variables of the loops around, the innermost last.
+	// locals are the variables of the enclosing loops, the innermost last.
 	locals []loopNames
 }
 
@@ -211,7 +211,7 @@ func (k *kerneler) ident(e ast.Expr) (kernel, error) {
 	}), nil
 }
 
-// root reads a root as its Activation has it.
+// root reads a root in the form that its Activation returns.
 func (k *kerneler) root(name string) (func(rules.Roots) any, error) {
 	number, ok := k.scope.Number(name)
 	if !ok {
@@ -230,7 +230,7 @@ func (k *kerneler) root(name string) (func(rules.Roots) any, error) {
 	return read, nil
 }
 
-// selection reads a field of an object or a map, or says whether it is there.
+// selection reads a field of an object or a map, or tests it with has().
 func (k *kerneler) selection(e ast.Expr) (kernel, error) {
 	sel := e.AsSelect()
 	if r := k.ast.ReferenceMap()[e.ID()]; r != nil {
@@ -268,7 +268,7 @@ func (k *kerneler) selection(e ast.Expr) (kernel, error) {
 	return lookup(k.typeOf(e), of.value, constantKernel(cel.StringType, types.String(sel.FieldName())), sel.IsTestOnly()), nil
 }
 
-// part reads a part of a member that can be read without making the member.
+// part reads a part of a member without creating the whole member, if the member supports this.
 func (k *kerneler) part(e ast.Expr) (out kernel, found bool, err error) {
 	of, by, name := partRead(e)
 	if of == nil || of.Kind() != ast.SelectKind || of.AsSelect().IsTestOnly() {
@@ -293,7 +293,7 @@ func (k *kerneler) part(e ast.Expr) (out kernel, found bool, err error) {
 	return memberKernel(part, object), true, nil
 }
 
-// object gives what members are read from: the Value of a ref.Val, or what a root is as such. An error is a *types.Err.
+// object returns the object from which members are read: the Value of a ref.Val, or the root itself. An error is a *types.Err.
 func (k *kerneler) object(e ast.Expr) (func(rules.Roots) any, error) {
 	if e.Kind() == ast.IdentKind && k.local(e.AsIdent()) == nil {
 		raw, err := k.root(e.AsIdent())
@@ -319,7 +319,7 @@ func (k *kerneler) object(e ast.Expr) (func(rules.Roots) any, error) {
 	return func(r rules.Roots) any { return held(of.value(r)) }, nil
 }
 
-// held is what members are read from; an error stays one.
+// held returns the object from which members are read. An error stays an error.
 func held(v ref.Val) any {
 	if err, ok := v.(*types.Err); ok {
 		return err
@@ -374,7 +374,7 @@ func testKernel(m *rules.Member, object func(rules.Roots) any) kernel {
 	})
 }
 
-// lookup finds an element of a map, a list or an object with an index; test says whether only its being there is asked.
+// lookup finds an element of a map, a list or an object with an index. test states that only its existence is tested.
 func lookup(t *cel.Type, of func(rules.Roots) ref.Val, key kernel, test bool) kernel {
 	if test {
 		return boolKernel(func(r rules.Roots) (bool, ref.Val) {
@@ -398,7 +398,7 @@ func lookup(t *cel.Type, of func(rules.Roots) ref.Val, key kernel, test bool) ke
 	})
 }
 
-// find is CEL's own qualification of a value by an index.
+// find implements CEL's own rules for indexing a value.
 func find(v, key ref.Val) (x ref.Val, found bool, err ref.Val) {
 	for _, operand := range []ref.Val{v, key} {
 		if types.IsError(operand) {
@@ -432,7 +432,7 @@ func findElement(of traits.Lister, key ref.Val) (x ref.Val, found bool, err ref.
 	return of.Get(key), true, nil
 }
 
-// list makes a list; one of constants is made once.
+// list creates a list. A list of constants is created only once.
 func (k *kerneler) list(e ast.Expr) (kernel, error) {
 	l := e.AsList()
 	if len(l.OptionalIndices()) > 0 {
@@ -458,7 +458,7 @@ func (k *kerneler) list(e ast.Expr) (kernel, error) {
 	return k.building(build), nil
 }
 
-// building is the kernel of a literal, of which the bytes are counted.
+// building returns the kernel of a list or map literal, whose bytes are counted.
 func (k *kerneler) building(build func(rules.Roots) ref.Val) kernel {
 	if !k.metered {
 		return kernel{value: build}
@@ -470,7 +470,7 @@ func (k *kerneler) building(build func(rules.Roots) ref.Val) kernel {
 	}}
 }
 
-// mapping makes a map; one of constants is made once.
+// mapping creates a map. A map of constants is created only once.
 func (k *kerneler) mapping(e ast.Expr) (kernel, error) {
 	var exprs []ast.Expr
 	for _, entry := range e.AsMap().Entries() {
@@ -513,7 +513,7 @@ func (k *kerneler) all(list []ast.Expr) (parts []kernel, constant bool, err erro
 	return parts, constant, nil
 }
 
-// call compiles operators, then what is left is a call of the function that the checker found.
+// call compiles operators. All other calls are calls of the function that the checker found.
 func (k *kerneler) call(e ast.Expr) (kernel, error) {
 	if out, found, err := k.part(e); found || err != nil {
 		return out, err
@@ -556,7 +556,7 @@ func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, err
 		return k.optional(e, parts)
 	case "orValue":
 		return orValue(k.typeOf(e), parts), nil
-	case operators.OptSelect, "or", "matches": // cel-go makes a constant regular expression once
+	case operators.OptSelect, "or", "matches": // cel-go compiles a constant regular expression only once
 		return kernel{}, uncompiled{"the function " + name}
 	case operators.Equals, operators.NotEquals:
 		return k.equality(parts[0], parts[1], name == operators.NotEquals), nil
@@ -569,7 +569,7 @@ func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, err
 	return k.function(e, name, parts)
 }
 
-// function calls the implementation of an overload, as the checker chose it. An argument that errs is the result.
+// function calls the overload that the checker chose. If an argument is an error, the error is the result.
 func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, error) {
 	callee, err := k.scope.Callee(name, k.ast.ReferenceMap()[e.ID()])
 	if err != nil {
@@ -600,7 +600,7 @@ func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, er
 	return out, nil
 }
 
-// nativeKernel calls the native form of a function, and its general one where that has no answer.
+// nativeKernel calls the native form of a function, and the general form if the native form returns no result.
 func nativeKernel(n *rules.Native, parts []kernel, general kernel) kernel {
 	out := general
 	switch {
@@ -633,7 +633,7 @@ func natively[T any](
 	}
 }
 
-// invocation is a call of a function of CEL's or of the vocabulary.
+// invocation is a call of a function, either CEL's own or one of the vocabulary.
 type invocation struct{ rules.Callee }
 
 func (c *invocation) unary(a func(rules.Roots) (ref.Val, ref.Val)) func(rules.Roots) ref.Val {
@@ -676,7 +676,7 @@ func (c *invocation) general(args func(rules.Roots) ([]ref.Val, ref.Val)) func(r
 	}
 }
 
-// arguments computes those of a call; the second result is an error, nil for none.
+// arguments computes the arguments of a call. The second result is an error, or nil.
 func (c *invocation) arguments(args func(rules.Roots) ([]ref.Val, ref.Val), r rules.Roots) ([]ref.Val, ref.Val) {
 	values, err := args(r)
 	if err == nil && len(values) > 0 && c.Wrong(values[0]) {
@@ -685,7 +685,7 @@ func (c *invocation) arguments(args func(rules.Roots) ([]ref.Val, ref.Val), r ru
 	return values, err
 }
 
-// strict computes several values; the first that errs is the second result.
+// strict computes several values. The second result is the first error, or nil.
 func strict(parts []kernel) func(rules.Roots) ([]ref.Val, ref.Val) {
 	return func(r rules.Roots) ([]ref.Val, ref.Val) {
 		values := make([]ref.Val, len(parts))

@@ -12,14 +12,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// loop is the variables of one comprehension, around those of its surroundings.
+// loop contains the variables of one comprehension, on top of the enclosing ones.
 type loop struct {
 	rules.Roots
 	accu, iter, iter2 ref.Val
 	meter             *Meter // nil: nothing is counted
 }
 
-// outside leaves so many loops.
+// outside leaves the given number of loops.
 func outside(r rules.Roots, depth int) rules.Roots {
 	for range depth {
 		l, ok := r.(*loop)
@@ -31,7 +31,7 @@ func outside(r rules.Roots, depth int) rules.Roots {
 	return r
 }
 
-// local reads a variable of a loop; nil: there is none of that name.
+// local returns a function that reads a loop variable, or nil if no loop has a variable of that name.
 func (k *kerneler) local(name string) func(rules.Roots) ref.Val {
 	for i, n := range slices.Backward(k.locals) {
 		out := len(k.locals) - 1 - i
@@ -62,8 +62,8 @@ type fold struct {
 	over, start, step, result kernel
 	while                     func(rules.Roots) (bool, ref.Val)
 	two                       bool
-	turn                      int64     // the steps that one takes; 0: they are not counted
-	loops                     sync.Pool // of *loop that are over
+	turn                      int64     // the steps of one iteration; 0: not counted
+	loops                     sync.Pool // of finished *loop values, for reuse
 }
 
 func (k *kerneler) comprehension(e ast.Expr) (kernel, error) {
@@ -89,7 +89,7 @@ func (k *kerneler) comprehension(e ast.Expr) (kernel, error) {
 	if k.metered {
 		f.turn = 1 + k.stepsOf(c.LoopCondition(), c.LoopStep())
 	}
-	// The result sees the accumulator only.
+	// The result can only read the accumulator.
 	k.locals[len(k.locals)-1] = loopNames{accu: c.AccuVar(), iter: " ", iter2: " "}
 	if f.result, err = k.compile(c.Result()); err != nil {
 		return kernel{}, err
@@ -97,7 +97,7 @@ func (k *kerneler) comprehension(e ast.Expr) (kernel, error) {
 	return valueKernel(k.typeOf(e), f.run), nil
 }
 
-// run folds. As in cel-go, a list that is built grows in place, and a condition that errs does not end the loop.
+// run runs the loop. As in cel-go, a list that is built grows in place, and a condition that fails does not end the loop.
 func (f *fold) run(r rules.Roots) ref.Val {
 	over := f.over.value(r)
 	if types.IsError(over) {

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// junctionKernel is && or ||, of which a constant side leaves the other one or decides.
+// junctionKernel compiles && or ||. A constant side either decides the result or is dropped.
 func junctionKernel(a, b kernel, both bool) kernel {
 	for _, side := range [][2]kernel{{a, b}, {b, a}} {
 		if x, ok := side[0].constant.(types.Bool); ok {
@@ -31,7 +31,7 @@ func junctionKernel(a, b kernel, both bool) kernel {
 	return boolKernel(or(a.truth(), b.truth()))
 }
 
-// and is CEL's: false decides, whichever side it is on and whatever the other one is.
+// and implements CEL's &&: false on either side decides the result, whatever the other side is.
 func and(a, b func(rules.Roots) (bool, ref.Val)) func(rules.Roots) (bool, ref.Val) {
 	return func(r rules.Roots) (bool, ref.Val) {
 		x, err := a(r)
@@ -49,7 +49,7 @@ func and(a, b func(rules.Roots) (bool, ref.Val)) func(rules.Roots) (bool, ref.Va
 	}
 }
 
-// or is CEL's: true decides.
+// or implements CEL's ||: true on either side decides the result.
 func or(a, b func(rules.Roots) (bool, ref.Val)) func(rules.Roots) (bool, ref.Val) {
 	return func(r rules.Roots) (bool, ref.Val) {
 		x, err := a(r)
@@ -96,7 +96,7 @@ func conditional(t *cel.Type, parts []kernel) kernel {
 		k.double = either(when, yes.double, no.double)
 	case types.StringKind:
 		k.str = either(when, yes.str, no.str)
-	default: // has no typed form
+	default: // it has no typed form
 	}
 	return k
 }
@@ -153,7 +153,7 @@ func orValue(t *cel.Type, parts []kernel) kernel {
 	})
 }
 
-// equality compares two values; where it is counted, texts and lists are gone through.
+// equality compares two values. If the evaluation is counted, the traversal of texts and lists is counted, too.
 func (k *kerneler) equality(a, b kernel, differ bool) kernel {
 	if !k.metered || a.number() != nil || b.number() != nil || a.boolean != nil {
 		return equals(a, b, differ)
@@ -174,7 +174,7 @@ func (k *kerneler) equality(a, b kernel, differ bool) kernel {
 	})
 }
 
-// equals compares numbers and strings unboxed, everything else as CEL does.
+// equals compares numbers and strings unboxed, and everything else in the same way as CEL.
 func equals(a, b kernel, differ bool) kernel {
 	switch {
 	case a.str != nil && b.str != nil:
@@ -189,7 +189,7 @@ func equals(a, b kernel, differ bool) kernel {
 	return boolKernel(compared(boxed(a), boxed(b), func(x, y ref.Val) bool { return types.Equal(x, y) == types.True != differ }))
 }
 
-// boxed is a kernel's value with errors apart.
+// boxed returns a kernel's value and its error separately.
 func boxed(k kernel) func(rules.Roots) (ref.Val, ref.Val) {
 	return func(r rules.Roots) (ref.Val, ref.Val) {
 		v := k.value(r)
@@ -214,7 +214,7 @@ func compared[T any](a, b func(rules.Roots) (T, ref.Val), holds func(x, y T) boo
 	}
 }
 
-// unboxedOperator compiles arithmetic and order of numbers, and order of strings; false: it is something else.
+// unboxedOperator compiles arithmetic and order of numbers, and order of strings. It returns false for anything else.
 func unboxedOperator(name string, parts []kernel) (kernel, bool) {
 	switch len(parts) {
 	case 1:
@@ -258,7 +258,7 @@ func (o order) compile(a, b kernel) (kernel, bool) {
 	if x == nil || y == nil {
 		return kernel{}, false
 	}
-	return boolKernel(compared(x, y, o.doubles)), true // Go has it as CEL: NaN is neither below nor above
+	return boolKernel(compared(x, y, o.doubles)), true // Go and CEL agree: NaN is neither less nor greater
 }
 
 type order struct {
@@ -312,7 +312,7 @@ func doubles(name string) func(x, y float64) (float64, ref.Val) {
 	return nil
 }
 
-// integers computes what cannot overflow; the rest is CEL's, whose errors are wanted.
+// integers computes operations that do not overflow. CEL computes the rest, to get CEL's errors.
 func integers(name string) func(x, y int64) (int64, ref.Val) {
 	switch name {
 	case operators.Add:
@@ -362,7 +362,7 @@ func boxedInt(v ref.Val) (int64, ref.Val) {
 	return 0, types.MaybeNoSuchOverloadErr(v)
 }
 
-// unary is negation, and the conversions between int and double.
+// unary compiles a negation, or a conversion between int and double.
 func unary(name string, a kernel) (kernel, bool) {
 	switch {
 	case name == operators.Negate && a.double != nil:
@@ -405,8 +405,8 @@ func truncated(x float64) (int64, ref.Val) {
 	return boxedInt(types.Double(x).ConvertToType(types.IntType))
 }
 
-// inConstants looks a string up in a list of constants. As cel-go has it, nothing is in an empty list that is written as such, not
-// even an error.
+// inConstants compiles the search for a string in a list of constants. As in cel-go, `in` with an empty list literal is always false, even
+// for an error.
 func inConstants(a, b kernel) (kernel, bool) {
 	l, ok := b.constant.(traits.Lister)
 	if ok && b.literal && l.Size() == types.IntZero {

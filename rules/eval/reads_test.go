@@ -12,7 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// What an expression reads, each as PATH, and behind it how often that changes where it is not never.
+// TestReads checks what an expression reads. Each entry of want is a path, followed by how often its value changes. Nothing follows if it
+// never changes.
 func TestReads(t *testing.T) {
 	s := testScope(t)
 	for _, test := range []struct{ name, expression, want string }{
@@ -183,7 +184,7 @@ func TestReadsSets(t *testing.T) {
 	if diff := cmp.Diff([]string{"depot.free", "i"}, union.Strings()); diff != "" {
 		t.Error(diff)
 	}
-	// What is read for itself is not only read on the way to a computed field.
+	// The expression order.done reads the field itself. Then the field is not only read on the way to a computed field.
 	union.Add(reads("order.share > 0.1"))
 	union.Add(reads("order.done > 1"))
 	for _, r := range union.All {
@@ -199,7 +200,7 @@ func TestReadsSets(t *testing.T) {
 	}
 }
 
-// The parts of an expression that move with time alone.
+// TestNowParts checks which parts of an expression change with time only.
 func TestNowParts(t *testing.T) {
 	s := testScope(t)
 	for _, test := range []struct {
@@ -211,7 +212,7 @@ func TestNowParts(t *testing.T) {
 		{"now.getHours('UTC') >= 20 || now.getHours('UTC') < 6", `now.getHours("UTC") >= 20 || now.getHours("UTC") < 6`, false},
 		{"(now.getHours('UTC') < 6 || depot.free > 1) && now.getDayOfWeek() != 0", `now.getDayOfWeek() != 0|now.getHours("UTC") < 6`, false},
 		{"now.getHours('UTC') > crate.size", `now.getHours("UTC")`, false},
-		{"now - crate.since > duration('10m')", "now", false}, // the part is now itself: it moves always
+		{"now - crate.since > duration('10m')", "now", false}, // the part is now itself, which always changes
 		{"order.crates.all(c, now - c.since > duration('1h'))", "", true},
 		{"[1, 2].exists(h, now.getHours() == h) || b", "[1, 2].exists(h, now.getHours() == h)", false},
 		{"b ? now.getHours() > 1 : now.getMinutes() > 1", "now.getHours() > 1|now.getMinutes() > 1", false},
@@ -234,7 +235,7 @@ func TestNowParts(t *testing.T) {
 	}
 }
 
-// A part evaluates to its own value.
+// TestNowPartsEvaluate checks that a part can be evaluated alone.
 func TestNowPartsEvaluate(t *testing.T) {
 	e, issues := Compile(testScope(t), source.NewText("crate.size > 1 && now.getFullYear() == 1"), rules.Bool())
 	if issues.Err() != nil || len(e.NowParts) != 1 {
@@ -245,7 +246,7 @@ func TestNowPartsEvaluate(t *testing.T) {
 	}
 }
 
-// Loops inside loops over long lists are refused, with what they would cost; single ones and bounded ones are not.
+// TestCostLimit checks that nested loops over long lists are refused, with their cost. Single loops and bounded loops are accepted.
 func TestCostLimit(t *testing.T) {
 	s := testScope(t)
 	for _, test := range []struct{ expression, want string }{

@@ -14,7 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// rooted is a scope with a function that takes a depot first, which the author does not write. It gives how it was called.
+// rooted returns a scope with a function whose first argument is a depot that the author does not write. The result of the function tells
+// which overload was called, with which arguments.
 func rooted(t *testing.T) *rules.Scope {
 	t.Helper()
 	v := testVocabulary()
@@ -54,7 +55,8 @@ func rooted(t *testing.T) *rules.Scope {
 	return s
 }
 
-// A function may take a root that is not written, and the elements of a list that is written out in place of the list.
+// TestRootOfAFunction checks two features of functions. A function can take a root that the author does not write. A function can also take
+// the elements of a written list as separate arguments.
 func TestRootOfAFunction(t *testing.T) {
 	s := rooted(t)
 	depot := &thing{depotType(), map[string]ref.Val{"name": types.String("north")}}

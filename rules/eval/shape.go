@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Call says that an expression is nothing but the call of that function with these paths, written queue.path; the
-// target of a method is the first. false: it is something else.
+// Call reports that an expression is only the call of a function with paths as arguments, for example queue.path. The receiver of a method
+// is the first path. ok is false for any other expression.
 func (e *Expr) Call() (function string, paths []string, ok bool) {
 	if e.checked == nil || e.checked.Expr().Kind() != ast.CallKind {
 		return "", nil, false
@@ -29,13 +29,13 @@ func (e *Expr) Call() (function string, paths []string, ok bool) {
 	return c.FunctionName(), paths, true
 }
 
-// Comparison is one of two paths by their order.
+// Comparison compares two paths by their order.
 type Comparison struct {
-	Less, More string // what has to be the smaller for it to hold, and what the larger, or the same
+	Less, More string // the comparison is true if Less is smaller than More, or equal to it
 }
 
-// Comparisons are those of paths by their order on which it rests that an expression of true or false holds: it is one, or they are
-// joined by &&, || and ?:.
+// Comparisons returns the comparisons of paths that decide whether a bool expression is true. The expression is one comparison, or joins
+// several with &&, || and ?:.
 func (e *Expr) Comparisons() []Comparison {
 	if e.checked == nil {
 		return nil
@@ -66,7 +66,7 @@ func comparisons(e ast.Expr) (out []Comparison) {
 	return out
 }
 
-// Conjuncts returns the paths that an expression joins by &&, written queue.path. ok is false if it contains anything else.
+// Conjuncts returns the paths that an expression joins with &&, for example queue.path. ok is false if it contains anything else.
 func (e *Expr) Conjuncts() (paths []string, ok bool) {
 	if e.checked == nil {
 		return nil, false
@@ -89,7 +89,7 @@ func conjuncts(e ast.Expr) (paths []string, ok bool) {
 	return paths, true
 }
 
-// pathText is a path of fields as text.
+// pathText returns a path of fields as text.
 func pathText(e ast.Expr) (string, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -102,15 +102,15 @@ func pathText(e ast.Expr) (string, bool) {
 	}
 }
 
-// Each is what a list is mapped by, of the element alone.
+// Each is an expression that maps each element of a list and reads only the element.
 type Each struct {
 	// Over is the path of the list.
 	Over  string
 	value func(rules.Roots) ref.Val
 }
 
-// Each says that an expression is path.map(x, …) where what is made of an element depends on nothing that has another name than
-// the element itself, save params. false: it is something else, not compiled, or counted, which only whole evaluations are.
+// Each returns the Each of an expression path.map(x, …) whose result depends only on the element and params. It returns false for other
+// expressions. It also returns false if the expression is not compiled, or is metered, because a budget applies to whole evaluations.
 func (e *Expr) Each() (*Each, bool) {
 	if e.checked == nil || e.kernel.value == nil || e.Metered || e.checked.Expr().Kind() != ast.ComprehensionKind {
 		return nil, false
@@ -129,7 +129,7 @@ func (e *Expr) Each() (*Each, bool) {
 	return &Each{over, out.value}, true
 }
 
-// Of is what an element is mapped to. A failure is a *types.Err.
+// Of returns the result for one element. An error is a *types.Err.
 func (e *Each) Of(vars rules.Roots, element ref.Val) (v ref.Val) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -139,7 +139,7 @@ func (e *Each) Of(vars rules.Roots, element ref.Val) (v ref.Val) {
 	return e.value(&loop{Roots: vars, iter: element})
 }
 
-// mapBody is what the macro map makes of an element.
+// mapBody returns the expression that the macro map applies to each element.
 func mapBody(c ast.ComprehensionExpr) (of ast.Expr, ok bool) {
 	start, while, step := c.AccuInit(), c.LoopCondition(), c.LoopStep()
 	isAccu := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == c.AccuVar() }
@@ -160,7 +160,7 @@ func mapBody(c ast.ComprehensionExpr) (of ast.Expr, ok bool) {
 	return list.Elements()[0], true
 }
 
-// only says that an expression names nothing but these, and what it binds itself.
+// only reports whether an expression reads only the given names and variables that it defines itself.
 func only(e ast.Expr, names []string) bool {
 	switch e.Kind() {
 	case ast.IdentKind:

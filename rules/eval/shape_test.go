@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// What an expression is said to be made of: a call of paths, a list mapped element by element, or neither.
+// TestShape checks the shape of an expression: a call with paths as arguments, a map over the elements of a list, or neither.
 func TestShape(t *testing.T) {
 	s := testScope(t)
 	for _, test := range []struct{ name, expression, want string }{

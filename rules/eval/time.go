@@ -15,26 +15,26 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Passage is how a value changes by nothing but the passing of time.
+// Passage describes how a value changes only because time passes.
 type Passage struct {
-	// NowParts are the largest parts that read only now; the value of the whole changes with time
-	// only when one of theirs does. NowMoves: it may change at any time.
+	// NowParts are the largest parts that read only now. The whole value changes with time only when the value of one of them changes.
+	// NowMoves states that the value may change at any time.
 	NowParts []*Expr
 	NowMoves bool
-	// ticks are the parts whose values go in steps as time passes; restless: they do not tell of all that does.
+	// ticks are the parts whose values change in steps as time passes. restless states that other parts change with time, too.
 	ticks    []tick
 	restless bool
 }
 
-// Timely says whether the value may change by nothing but the passing of time.
+// Timely reports whether the value may change only because time passes.
 func (p *Passage) Timely() bool { return p.NowMoves || len(p.NowParts) > 0 }
 
-// Moves says whether it may do so in other ways than by its NowParts' values, which can be compared.
+// Moves reports whether the value may also change in ways other than through the values of its NowParts.
 func (p *Passage) Moves() bool { return p.NowMoves || p.restless || len(p.ticks) > 0 }
 
-// Next is the first moment after now at which the value may be another by nothing but the passing of time; false: there is none.
-// It does not tell of NowParts that are no moments and no spans of time, whose values are to be compared, nor of computed members,
-// which have a Next of their own.
+// Next returns the first time after now at which the value may change only because time passes, or false if there is none. It does not
+// cover NowParts that are neither timestamps nor durations: callers compare their values. It also does not cover computed members, which
+// have a Next of their own.
 func (p *Passage) Next(vars cel.Activation, now time.Time) (time.Time, bool) {
 	const always = time.Nanosecond
 	if p.restless {
@@ -49,18 +49,18 @@ func (p *Passage) Next(vars cel.Activation, now time.Time) (time.Time, bool) {
 	return now.Add(first), first < math.MaxInt64
 }
 
-// tick is a part of an expression that goes in steps while time passes: the whole units of a span of time, or
-// which of two moments or spans is the larger.
+// tick is a part of an expression that changes in steps while time passes. It is either the whole units of a duration, or the comparison of
+// two timestamps or durations.
 type tick struct {
 	a, b *Expr // b is nil for units
 	unit time.Duration
-	// rising says that a, or a less b, grows as time passes; else it shrinks.
+	// rising states that a, or a minus b, grows as time passes. Otherwise it shrinks.
 	rising bool
-	// twice says that they move against each other.
+	// twice states that a and b move in opposite directions.
 	twice bool
 }
 
-// in is how long the part stays as it is, at least; false: for ever. What errs stays so while nothing but time moves.
+// in returns the minimum time until the part changes, or false if it never changes. An error stays the same while only time passes.
 func (t *tick) in(vars cel.Activation) (time.Duration, bool) {
 	a, ok := nanoseconds(t.a.Eval(vars))
 	if !ok {
@@ -77,7 +77,7 @@ func (t *tick) in(vars cel.Activation) (time.Duration, bool) {
 		if t.twice {
 			return time.Duration(b/2 - a/2 - 1), b >= a
 		}
-		return time.Duration(b - a), b >= a // at 0: from the next moment on it is larger
+		return time.Duration(b - a), b >= a // at 0: a is larger from the next moment on
 	}
 	rest := a % int64(t.unit)
 	if rest < 0 {
@@ -87,12 +87,12 @@ func (t *tick) in(vars cel.Activation) (time.Duration, bool) {
 	case t.rising && (a >= 0 || rest > 0):
 		return t.unit - time.Duration(rest), true
 	case t.rising:
-		return 0, true // below 0 whole units end just after
+		return 0, true // below 0, a whole unit ends just after this moment
 	}
 	return time.Duration(rest), true
 }
 
-// nanoseconds of a span, or of a moment since 1970. What does not fit is false.
+// nanoseconds returns the length of a duration, or the time of a timestamp since 1970. It returns false if that does not fit.
 func nanoseconds(v ref.Val) (int64, bool) {
 	switch x := v.(type) {
 	case types.Duration:
@@ -117,7 +117,7 @@ func (t *ticker) readsNow(e ast.Expr) bool {
 	return t.scope.ReadsNow(t.ast, e)
 }
 
-// isTime says whether a part is a moment or a span of time.
+// isTime reports whether a part is a timestamp or a duration.
 func (t *ticker) isTime(e ast.Expr) bool {
 	k := t.ast.GetType(e.ID()).Kind()
 	return k == types.TimestampKind || k == types.DurationKind
@@ -127,12 +127,12 @@ func (t *ticker) walk(e ast.Expr) {
 	reads, _ := t.scope.Reads(t.ast, e)
 	switch {
 	case !t.readsNow(e):
-	case reads.Only("now") && !t.isTime(e): // its values are compared
+	case reads.Only("now") && !t.isTime(e): // callers compare its values
 	case t.step(e), t.comparison(e):
 	case e.Kind() == ast.SelectKind:
 		if operand := e.AsSelect().Operand(); t.readsNow(operand) {
 			t.walk(operand)
-		} // else a computed member, which has ticks of its own
+		} // otherwise it is a computed member, which has its own ticks
 	case e.Kind() == ast.CallKind, e.Kind() == ast.ListKind:
 		found := false
 		for _, child := range rules.Children(e) {
@@ -147,7 +147,7 @@ func (t *ticker) walk(e ast.Expr) {
 	}
 }
 
-// units are the functions that give the whole units of a span.
+// units returns the unit of a function that returns the whole units of a duration, or 0.
 func units(function string) time.Duration {
 	switch function {
 	case overloads.TimeGetHours:
@@ -160,7 +160,7 @@ func units(function string) time.Duration {
 	return 0
 }
 
-// step recognizes the whole units of a span that moves with time, also divided by a positive literal.
+// step recognizes the whole units of a duration that changes with time, optionally divided by a positive literal.
 func (t *ticker) step(e ast.Expr) bool {
 	if e.Kind() != ast.CallKind {
 		return false
@@ -189,7 +189,7 @@ func (t *ticker) step(e ast.Expr) bool {
 	return true
 }
 
-// comparison recognizes which of two is larger, one of which moves with time.
+// comparison recognizes a comparison of two values of which at least one changes with time.
 func (t *ticker) comparison(e ast.Expr) bool {
 	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 || e.AsCall().IsMemberFunction() {
 		return false
@@ -209,7 +209,7 @@ func (t *ticker) comparison(e ast.Expr) bool {
 		return false
 	}
 	if left == right {
-		return true // they move alike
+		return true // both change in the same way
 	}
 	a, err := t.of.part(t.scope, t.ast, args[0])
 	if err != nil {
@@ -223,7 +223,8 @@ func (t *ticker) comparison(e ast.Expr) bool {
 	return true
 }
 
-// slope is how a moment or a span moves with time: by 0, by as much, or by as much the other way; false: not known.
+// slope returns how a timestamp or a duration changes with time: 0 for not at all, 1 for the same direction, -1 for the opposite direction.
+// It returns false if that is not known.
 func (t *ticker) slope(e ast.Expr) (int, bool) {
 	if !t.readsNow(e) {
 		return 0, true

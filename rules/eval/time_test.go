@@ -13,14 +13,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// at are the roots at a moment, with a crate that is there since another.
+// at returns the roots at the moment now. The crate exists since the moment since.
 func at(t testing.TB, now, since time.Time) cel.Activation {
 	t.Helper()
 	crate := &thing{crateType(), map[string]ref.Val{"since": types.Timestamp{Time: since}, "size": types.Int(3)}}
 	return testRoots(t, map[string]any{"now": types.Timestamp{Time: now}, "crate": crate})
 }
 
-// How long a value holds while nothing but time passes.
+// TestNext checks how long a value stays valid while only time passes.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	s := testScope(t)
@@ -45,7 +45,7 @@ func TestNext(t *testing.T) {
 		{"now - crate.since > duration('5m')", never},
 		{"now - duration('1m') > now", never},
 		{"now - crate.since == duration('10m')", 2*time.Minute + 40*time.Second},
-		{"now.getHours('Europe/Paris') >= 20 || crate.size > 2", never}, // a part whose values are compared
+		{"now.getHours('Europe/Paris') >= 20 || crate.size > 2", never}, // the values of this part are compared
 		{"now.getHours() >= 20 && now - crate.since > duration('10m')", 2*time.Minute + 40*time.Second},
 		{"string(now - crate.since) == ''", time.Nanosecond},
 		{"[now].exists(n, n > crate.since)", time.Nanosecond},
@@ -65,7 +65,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// Up to Next the value is the same, whatever the moments are.
+// TestNextIsNotTooLate checks that the value does not change before the moment that Next returns, for any moments.
 func TestNextIsNotTooLate(t *testing.T) {
 	t.Parallel()
 	s := testScope(t)

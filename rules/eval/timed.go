@@ -7,30 +7,30 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Stopwatch finds out what evaluations take, one at a time, by a clock of the caller's.
+// Stopwatch measures how long evaluations take, one at a time, with a clock of the caller.
 type Stopwatch struct {
 	now   func() int64
 	stack []running
-	// what it takes itself of each call: within the time that it measures, and outside of it, which is measured of who called.
+	// overhead of each call in nanoseconds: within is part of the call's own time, and outside is part of the caller's time
 	within, outside float64
 }
 
-// running is an evaluation that has begun, with how long others took within it.
+// running is a started evaluation, with the time that nested evaluations took.
 type running struct {
 	of           *Timed
 	start, inner int64
 }
 
-// Timed is what the evaluations of an expression took.
+// Timed contains the measurements of an expression.
 type Timed struct {
-	// Evaluations are those of a column by their rows.
+	// Evaluations is the number of evaluations. A column counts one for each row.
 	Evaluations   int
 	watch         *Stopwatch
-	calls, inside int // of it, and of others within it
+	calls, inside int // number of calls, and of nested calls of others
 	nanos         int64
 }
 
-// NewStopwatch measures by a clock of nanoseconds, and what it takes to do so.
+// NewStopwatch returns a Stopwatch for a clock that returns nanoseconds. It first measures its own overhead.
 func NewStopwatch(now func() int64) *Stopwatch {
 	w := &Stopwatch{now: now}
 	const calls = 20_000
@@ -46,16 +46,16 @@ func NewStopwatch(now func() int64) *Stopwatch {
 	return w
 }
 
-// Nanoseconds is how long the evaluations took, without what others took that they had evaluated.
+// Nanoseconds returns the total time of the evaluations, without the time of nested evaluations of other expressions.
 func (t *Timed) Nanoseconds() float64 {
 	return max(float64(t.nanos)-float64(t.calls)*t.watch.within-float64(t.inside)*t.watch.outside, 0)
 }
 
-// Reset forgets what was measured.
+// Reset clears the measurements.
 func (t *Timed) Reset() { t.Evaluations, t.calls, t.inside, t.nanos = 0, 0, 0, 0 }
 
-// Time has all that evaluates an expression measured from now on. It changes the expression: it is for who compiled it for that, and
-// evaluates one expression at a time.
+// Time measures all evaluations of an expression from now on. It changes the expression. Therefore the caller must own the expression, and
+// must evaluate one expression at a time.
 func (w *Stopwatch) Time(e *Expr) *Timed {
 	t := &Timed{watch: w}
 	if e.kernel.value == nil {
@@ -92,7 +92,7 @@ func timedColumn[T any](t *Timed, f columnOf[T]) columnOf[T] {
 	}
 }
 
-// timedProgram is what cel-go evaluates.
+// timedProgram is the measured program of cel-go.
 type timedProgram struct {
 	cel.Program
 	t *Timed
@@ -104,7 +104,7 @@ func (p *timedProgram) Eval(vars any) (ref.Val, *cel.EvalDetails, error) {
 	return p.Program.Eval(vars)
 }
 
-// turn is one evaluation to be ended.
+// turn is one evaluation that must be ended.
 type turn struct {
 	w     *Stopwatch
 	depth int

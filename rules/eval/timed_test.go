@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// What is evaluated is counted, and gives what it gave; what is interpreted, too.
+// TestTime checks that evaluations are counted and that their results do not change. This also holds for interpreted expressions.
 func TestTime(t *testing.T) {
 	s, roots := testScope(t), testRoots(t, map[string]any{"i": types.Int(3)})
 	clock := int64(0)
@@ -29,7 +29,7 @@ func TestTime(t *testing.T) {
 				t.Errorf("%s gives %s, else %s", text, got, want)
 			}
 		}
-		// Each reading of the clock takes 10: what the stopwatch takes itself is all there is.
+		// Each reading of the clock takes 10. The only time is that of the stopwatch itself, so the result is 0.
 		if timed.Evaluations != 3 || timed.Nanoseconds() != 0 {
 			t.Errorf("%s: %d evaluations, %v ns", text, timed.Evaluations, timed.Nanoseconds())
 		}
@@ -39,7 +39,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// What one evaluates within another is the inner one's.
+// TestTimeWithin checks an evaluation inside another one. Its time belongs to the inner evaluation only.
 func TestTimeWithin(t *testing.T) {
 	clock := int64(0)
 	w := NewStopwatch(func() int64 { clock++; return clock })

@@ -14,25 +14,25 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Told is one evaluation of an expression, or of a part of one, for people.
+// Told describes one evaluation of an expression, or of a part of it, for people.
 type Told struct {
-	// Text is the expression, with what was read behind each field and call: queue.allocated.cpu 48 + 16 <= queue.capability.cpu 60.
+	// Text is the expression with the value after each field and call: queue.allocated.cpu 48 + 16 <= queue.capability.cpu 60.
 	Text string `json:"text"`
-	// Value is what it gave; "": it was not evaluated, as what stands before it had decided.
+	// Value is the result. It is "" if the part was not evaluated, because an earlier part decided the result.
 	Value string `json:"value,omitempty"`
-	// Join is && or || where the expression is Parts, joined by it.
+	// Join is && or || if the expression consists of Parts that it joins.
 	Join  string `json:"join,omitempty"`
 	Parts []Told `json:"parts,omitempty"`
 }
 
-// Tell evaluates an expression by cel-go, as Interpret does, and tells of its parts what they gave. words puts a value into words; false:
-// there are none that would help. It is for single questions: it plans the expression anew.
+// Tell evaluates an expression with cel-go, as Interpret does, and returns the results of its parts. words converts a value to text, or
+// returns false if no text would help. Tell is for single questions, because it plans the expression again.
 func (e *Expr) Tell(vars cel.Activation, words func(ref.Val) (string, bool)) Told {
 	t := &teller{of: e, words: words}
 	if e.checked == nil {
 		return Told{Text: strings.TrimSpace(e.Text.Value), Value: t.told(e.Eval(vars))}
 	}
-	// The budget is that of what is interpreted, whether or not the expression has a compiled form.
+	// The budget is that of an interpreted expression, even if the expression has a compiled form.
 	p, err := e.scope.Program(e.checked, cel.EvalOptions(cel.OptTrackState), cel.CostTracking(actualCost{rules.Walkers(), rules.Searchers()}),
 		cel.CostLimit(rules.CostLimit))
 	if err != nil {
@@ -48,14 +48,14 @@ func (e *Expr) Tell(vars cel.Activation, words func(ref.Val) (string, bool)) Tol
 	return out
 }
 
-// teller tells of one evaluation.
+// teller describes one evaluation.
 type teller struct {
 	of    *Expr
 	words func(ref.Val) (string, bool)
 	state interpreter.EvalState
 }
 
-// tell tells of a part: of conditions that are joined, of each.
+// tell describes a part. If conditions are joined, it describes each of them.
 func (t *teller) tell(part ast.Expr) Told {
 	out := Told{}
 	if v, ok := t.state.Value(part.ID()); ok {
@@ -73,7 +73,7 @@ func (t *teller) tell(part ast.Expr) Told {
 	return out
 }
 
-// joinOf is && or ||; "" of what is no such call.
+// joinOf returns && or || for a call of that operator, and "" for any other part.
 func joinOf(part ast.Expr) string {
 	if part.Kind() != ast.CallKind {
 		return ""
@@ -86,7 +86,7 @@ func joinOf(part ast.Expr) string {
 	return ""
 }
 
-// joined are the parts that a chain of one of both joins.
+// joined returns the parts that a chain of the same operator joins.
 func joined(part ast.Expr, join string, out []ast.Expr) []ast.Expr {
 	if joinOf(part) != join {
 		return append(out, part)
@@ -97,7 +97,7 @@ func joined(part ast.Expr, join string, out []ast.Expr) []ast.Expr {
 	return out
 }
 
-// text writes a part with what it read; valued: and with what it gave, where that is not what its operator says.
+// text formats a part with the values that it read. valued adds its result, unless the operator makes it obvious.
 func (t *teller) text(part ast.Expr, valued bool) string {
 	if part.Kind() == ast.CallKind {
 		call := part.AsCall()
@@ -114,7 +114,7 @@ func (t *teller) text(part ast.Expr, valued bool) string {
 		}
 	}
 	text := t.call(part)
-	// A call is followed by what it gave within another expression, a field always.
+	// The result of a call is shown only within another expression. The value of a field is always shown.
 	if words, ok := t.gave(part); ok && (valued || part.Kind() != ast.CallKind) {
 		if strings.ContainsAny(words, " ,") {
 			words = "{" + words + "}"
@@ -124,7 +124,7 @@ func (t *teller) text(part ast.Expr, valued bool) string {
 	return text
 }
 
-// gave is what a part gave that is not written out, in words; false: there are none.
+// gave returns the result of a part in words. It returns false for literals, and if there are no words.
 func (t *teller) gave(part ast.Expr) (words string, ok bool) {
 	if slices.Contains([]ast.ExprKind{ast.LiteralKind, ast.ListKind, ast.MapKind, ast.StructKind}, part.Kind()) {
 		return "", false
@@ -136,7 +136,7 @@ func (t *teller) gave(part ast.Expr) (words string, ok bool) {
 	return t.words(v)
 }
 
-// call writes a part that is no operator: a call with what was read of its arguments, all else as it was written.
+// call formats a part that is not an operator. A call contains the values of its arguments. Other parts are as their author wrote them.
 func (t *teller) call(part ast.Expr) string {
 	if _, macro := t.of.checked.SourceInfo().GetMacroCall(part.ID()); macro || part.Kind() != ast.CallKind {
 		return textOf(t.of, part)
@@ -160,8 +160,8 @@ func (t *teller) call(part ast.Expr) string {
 	return t.within(target, operators.Index, false) + "." + text
 }
 
-// within is the text of an argument of an operator, in parentheses where that would take it apart. CEL's precedences grow from the tightest
-// on; of equals the left one goes first.
+// within returns the text of an operator's argument, in parentheses if they are needed. In CEL a smaller precedence binds tighter.
+// Operators of equal precedence are evaluated from left to right.
 func (t *teller) within(part ast.Expr, operator string, right bool) string {
 	text := t.text(part, true)
 	if part.Kind() != ast.CallKind {
@@ -174,7 +174,7 @@ func (t *teller) within(part ast.Expr, operator string, right bool) string {
 	return text
 }
 
-// told is what an expression gave, in words.
+// told returns the result of an expression in words.
 func (t *teller) told(v ref.Val) string {
 	if types.IsError(v) {
 		return "error: " + v.(*types.Err).Error()

@@ -12,7 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// What is told of an evaluation: its text with what was read, then what it gave; what is joined a line each.
+// TestTell checks the description of an evaluation: its text with the values that it read, then its result. Joined conditions have one line
+// each.
 func TestTell(t *testing.T) {
 	s, roots := testScope(t), testRoots(t, map[string]any{"i": types.Int(3), "j": types.Int(0)})
 	words := func(v ref.Val) (string, bool) {

@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// A small vocabulary, of which the tests of this package make their languages: depots hold crates, a
-// crate belongs to an order, and every crate has a measure of its own.
+// The tests of this package make their languages from this small vocabulary. Depots hold crates, and each crate belongs to an order. Every
+// crate has its own measure.
 
 // thing is an object of the vocabulary.
 type thing struct {
@@ -37,7 +37,7 @@ func (x *thing) Equal(other ref.Val) ref.Val { return types.Bool(other.Value() =
 func (x *thing) Type() ref.Type              { return x.typ }
 func (x *thing) Value() any                  { return x }
 
-// measure is a value that is read by index, as amounts of resources are.
+// measure is a value that is read by index, like amounts of resources.
 type measure map[string]float64
 
 func (m measure) ConvertToNative(reflect.Type) (any, error) { return nil, fmt.Errorf("no other form") }
@@ -145,7 +145,7 @@ func testLanguage(t testing.TB) *rules.Language {
 
 func companyType() *cel.Type { return cel.ObjectType("Company") }
 
-// testScope knows an object of each type, an object that no vocabulary has, and plain roots.
+// testScope returns a scope with one object of each type, an object that no vocabulary has, and plain roots.
 func testScope(t testing.TB) *rules.Scope {
 	t.Helper()
 	company := &rules.Object{Name: "Company", Type: companyType(), Members: []*rules.Member{
@@ -184,7 +184,7 @@ func testScope(t testing.TB) *rules.Scope {
 	return s
 }
 
-// testRoots gives the roots of testScope values.
+// testRoots returns values for the roots of testScope. The entries of more replace or extend them.
 func testRoots(t testing.TB, more map[string]any) cel.Activation {
 	t.Helper()
 	labels := func(kv ...string) ref.Val {

@@ -17,31 +17,31 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Watched is what the evaluations of an expression came to.
+// Watched contains the outcomes of an expression's evaluations.
 type Watched struct {
 	// Asked is how often the expression was evaluated.
 	Asked int
-	// Conditions are the parts that decide what else of it is evaluated, and what it gives, in the order in which they are written:
-	// operands of && and ||, what stands before ?, and the whole where it is true or false. The next operand of && is evaluated where one was
-	// true, that of || where one was false; so the outcomes of the last operand are those of the whole, and those of a condition before ? are
-	// its two sides. What literals and params alone decide is none.
+	// Conditions are the parts that decide the result and which other parts are evaluated, in the order of the text. They are the operands of
+	// && and ||, the condition before ?, and a whole expression of type bool. The next operand of && is evaluated if the one before it was
+	// true, and the next operand of || if it was false. Therefore the outcomes of the last operand are those of the whole. The outcomes of a
+	// condition before ? state which side was used. Parts that only literals and params decide are not conditions.
 	Conditions []*Condition
 }
 
-// Condition is a part of an expression that is true or false.
+// Condition is a part of an expression of type bool.
 type Condition struct {
 	Text string
-	At   int // where it begins in the expression, in characters
-	// True and False are how often it was.
+	At   int // its start in the expression, in characters
+	// True and False are how often it had that value.
 	True, False int
 }
 
-// watching is the function that notes what a part gave. Nobody can write its name.
+// watching is the name of the function that records the value of a part. No author can write this name.
 const watching = "@watched"
 
-// Watch has the expression evaluated by cel-go alone from now on, and noted what it comes to. It changes the expression, and what it gives
-// back, with each evaluation: it is for who compiled the expression for that, and evaluates it in one place at a time. What it gives is
-// what it gave. An error: it is a part of another expression, or cannot be planned.
+// Watch makes cel-go evaluate the expression from now on, and records the outcomes. Results stay the same. Each evaluation changes the
+// expression and the returned Watched. Therefore the caller must own the expression, and must evaluate it in one place at a time. It
+// returns an error if the expression is a part of another one, or cannot be planned.
 func (e *Expr) Watch() (*Watched, error) {
 	if e.checked == nil {
 		return nil, errors.New("a part of an expression cannot be watched")
@@ -67,13 +67,13 @@ func (e *Expr) Watch() (*Watched, error) {
 type watcher struct {
 	Watched
 	of      *Expr
-	numbers map[int64]int // of conditions, by the part's ID
+	numbers map[int64]int // of conditions, by the ID of the part
 }
 
-// wholeExpression is the number of the whole, which is no condition's.
+// wholeExpression is the number of the whole expression, which no condition has.
 const wholeExpression = -1
 
-// note is told what a part gave, and gives it on.
+// note records the value of a part, and returns it.
 func (w *watcher) note(number, v ref.Val) ref.Val {
 	switch n, _ := number.(types.Int); {
 	case n == wholeExpression:
@@ -86,7 +86,7 @@ func (w *watcher) note(number, v ref.Val) ref.Val {
 	return v
 }
 
-// condition finds the conditions of a part that is true or false.
+// condition finds the conditions in a part of type bool.
 func (w *watcher) condition(part ast.Expr) {
 	if part.Kind() == ast.CallKind {
 		switch name := part.AsCall().FunctionName(); name {
@@ -120,7 +120,7 @@ func (w *watcher) find(part ast.Expr) {
 	}
 }
 
-// written are the parts of a part as its author wrote it: of a macro its target and arguments.
+// written returns the parts of a part in the form that its author wrote: for a macro, its receiver and arguments.
 func (w *watcher) written(part ast.Expr) []ast.Expr {
 	if call, macro := w.of.checked.SourceInfo().GetMacroCall(part.ID()); macro {
 		part = call
@@ -128,7 +128,7 @@ func (w *watcher) written(part ast.Expr) []ast.Expr {
 	return rules.Children(part)
 }
 
-// constant says that a part reads nothing but literals and params.
+// constant reports whether a part reads only literals and params.
 func (w *watcher) constant(part ast.Expr) bool {
 	known := w.of.scope.Roots()
 	local := false
@@ -139,7 +139,7 @@ func (w *watcher) constant(part ast.Expr) bool {
 	return !local && len(reads.All) == 0
 }
 
-// start is where a part begins.
+// start returns the position at which a part begins.
 func (w *watcher) start(part ast.Expr) int {
 	at := -1
 	if r, ok := w.of.checked.SourceInfo().GetOffsetRange(part.ID()); ok {
@@ -148,7 +148,7 @@ func (w *watcher) start(part ast.Expr) int {
 	if call, macro := w.of.checked.SourceInfo().GetMacroCall(part.ID()); macro {
 		part = call
 	}
-	if part.Kind() == ast.CallKind { // CEL has a call stand where its arguments open
+	if part.Kind() == ast.CallKind { // CEL gives the position of the opening parenthesis for a call
 		name := part.AsCall().FunctionName()
 		if before := strings.TrimRight(string([]rune(w.of.Text.Value)[:max(at, 0)]), " "); strings.HasSuffix(before, name) {
 			at = utf8.RuneCountInString(before) - len(name)
@@ -162,7 +162,7 @@ func (w *watcher) start(part ast.Expr) int {
 	return at
 }
 
-// instrumented is the expression with each condition, and the whole, within a call that notes it.
+// instrumented returns the expression in which each condition, and the whole, is the argument of a recording call.
 func (w *watcher) instrumented() *ast.AST {
 	a := w.of.checked
 	i := &instrument{ExprFactory: ast.NewExprFactory(), types: maps.Clone(a.TypeMap()), references: maps.Clone(a.ReferenceMap())}
@@ -184,10 +184,10 @@ type instrument struct {
 	ast.ExprFactory
 	types      map[int64]*types.Type
 	references map[int64]*ast.ReferenceInfo
-	last       int64 // the largest ID
+	last       int64 // the largest ID so far
 }
 
-// wrap puts a part into a call. The call takes the part's place and ID, the part gets another one.
+// wrap wraps a part in a call. The call gets the place and the ID of the part, and the part gets another ID.
 func (i *instrument) wrap(part ast.Expr, number int) {
 	of, id := part.ID(), i.last+1
 	i.last += 2

@@ -11,7 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// What is watched: how often each condition was true and false, and where it begins. Each expression is evaluated with i = 1 to 3.
+// TestWatch evaluates each expression with i = 1 to 3. It checks how often each condition was true and false, and where each condition
+// begins.
 func TestWatch(t *testing.T) {
 	s := testScope(t)
 	for _, test := range []struct{ name, expression, want string }{

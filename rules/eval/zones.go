@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// zoned is a part of a timestamp in a time zone that is written out: CEL's function reads the zone's file in each evaluation. nil: it is
-// not that.
+// zoned returns a native form for a part of a timestamp in a time zone that is a literal, or nil. CEL's own function reads the file of the
+// zone in each evaluation.
 func zoned(function string, parts []kernel) *rules.Native {
 	if len(parts) != 2 {
 		return nil
@@ -32,7 +32,8 @@ func zoned(function string, parts []kernel) *rules.Native {
 	}}
 }
 
-// zonedPart counts as CEL does: months and days of the year, and of the month but for getDate, from 0.
+// zonedPart returns the function for a part of a timestamp. As in CEL, months and days of the year count from 0, and days of the month too,
+// except getDate.
 func zonedPart(function string) func(time.Time) int {
 	switch function {
 	case overloads.TimeGetFullYear:

@@ -11,7 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// TestZonedPartsAreCELs: a part of a timestamp in a time zone that is written out is what cel-go gives, whichever the part and the zone.
+// TestZonedPartsAreCELs reads each part of a timestamp in a time zone that the expression contains as text. The results must equal those of
+// cel-go, for each part and each zone.
 func TestZonedPartsAreCELs(t *testing.T) {
 	s := testScope(t)
 	moments := []time.Time{

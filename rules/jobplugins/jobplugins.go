@@ -1,10 +1,10 @@
-// Package jobplugins holds the job plugins that ship with Celsius, as YAML: what they add to the pods of a Job, and which objects
-// they make beside it, one file a plugin.
+// Package jobplugins contains the built-in job plugins as YAML: what they add to the pods of a Job, and which objects they create in
+// addition. There is one file for each plugin.
 package jobplugins
 
 import "embed"
 
-// FS has NAME.yaml.
+// FS contains NAME.yaml for each plugin.
 //
 //go:embed *.yaml
 var FS embed.FS

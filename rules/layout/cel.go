@@ -9,7 +9,8 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// unparsed is an expression as cel-go writes it; false: it does not parse. Macros are plain calls here, so that nothing is expanded.
+// unparsed returns an expression in the form of cel-go, or false if it does not parse. Macros are parsed as plain calls, so that they are
+// not expanded.
 func unparsed(text string) (string, bool) {
 	p, err := parser.NewParser(parser.EnableOptionalSyntax(true))
 	if err != nil {
@@ -23,8 +24,8 @@ func unparsed(text string) (string, bool) {
 	return out, err == nil
 }
 
-// expression is an expression on one line with the spaces of cel-go, where these are all that differs: literals, parentheses and the rest
-// stay as they were written. One with a comment of CEL's, or that does not parse, is left alone.
+// expression returns an expression on one line with the spaces of cel-go. Literals, parentheses and everything else stay as written. An
+// expression with a CEL comment, or one that does not parse, stays unchanged.
 func expression(text string) string {
 	whole, ok := unparsed(text)
 	pieces, literals, plain := split(text)
@@ -44,7 +45,7 @@ func expression(text string) string {
 	return flat
 }
 
-// mark stands for a literal of text.
+// mark returns the placeholder of a string literal.
 func mark(i int) string { return fmt.Sprintf(`"@%d@"`, i) }
 
 func marked(pieces []string) string {
@@ -58,18 +59,18 @@ func marked(pieces []string) string {
 	return out.String()
 }
 
-// bare is a text without white space.
+// bare returns a text without white space.
 func bare(text string) string { return strings.Join(strings.Fields(text), "") }
 
-// split cuts an expression at its literals of text, quotes and prefix included; plain is false where it has a comment, or bytes, or a
-// literal over several lines, which are left as they are.
+// split cuts an expression at its string literals, including quotes and prefix. plain is false if the expression contains a comment, bytes,
+// or a literal over several lines. Such an expression stays unchanged.
 func split(text string) (pieces, literals []string, plain bool) {
 	start := 0
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case strings.HasPrefix(text[i:], "//"):
 			return nil, nil, false
-		case c == '`': // a name
+		case c == '`': // a quoted name
 			end := strings.IndexByte(text[i+1:], '`')
 			if end < 0 {
 				return nil, nil, false
@@ -96,7 +97,7 @@ func split(text string) (pieces, literals []string, plain bool) {
 	return append(pieces, text[start:]), literals, true
 }
 
-// closing is the offset behind a literal that opens at one.
+// closing returns the offset after a literal that opens at an offset.
 func closing(text string, open int, raw bool) int {
 	quote := text[open : open+1]
 	if strings.HasPrefix(text[open:], strings.Repeat(quote, 3)) {
@@ -113,8 +114,8 @@ func closing(text string, open int, raw bool) int {
 	return -1
 }
 
-// breaks cuts an expression of one line into lines of at most so many characters, where it can: before || and &&, ? and :, the ones that
-// bind least first. Joined by single spaces the lines are the expression.
+// breaks cuts an expression on one line into lines of at most width characters, if possible. It cuts before || and &&, ? and :, at
+// operators with the lowest precedence first. The lines joined with single spaces are the expression.
 func breaks(text string, width int) []string {
 	if utf8.RuneCountInString(text) <= width {
 		return []string{text}
@@ -133,13 +134,13 @@ func breaks(text string, width int) []string {
 		return []string{text}
 	}
 	var out []string
-	from, whole := 0, false // whether the line before is a part that was not cut
+	from, whole := 0, false // whether the previous line is a part that was not cut
 	for _, offset := range append(at, len(text)) {
 		lines := breaks(text[from:offset], width)
 		from = offset + 1 // without the space
 		last := len(out) - 1
 		if whole && len(lines) == 1 && utf8.RuneCountInString(out[last])+1+utf8.RuneCountInString(lines[0]) <= width {
-			out[last] += " " + lines[0] // so that a long chain of short conditions is no column of them
+			out[last] += " " + lines[0] // put several short conditions on one line
 			continue
 		}
 		out, whole = append(out, lines...), len(lines) == 1
@@ -147,7 +148,7 @@ func breaks(text string, width int) []string {
 	return out
 }
 
-// place is the space before an operator; those of lower rank are outside of those of a higher one.
+// place is the space before an operator. Operators of a lower rank enclose those of a higher one.
 type place struct{ offset, rank int }
 
 func places(text string) []place {
@@ -180,7 +181,7 @@ func places(text string) []place {
 	return out
 }
 
-// words cuts a text at its spaces into lines of at most so many characters, where it can.
+// words cuts a text at its spaces into lines of at most width characters, if possible.
 func words(text string, width int) []string {
 	var out []string
 	for word := range strings.SplitSeq(text, " ") {

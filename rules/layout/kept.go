@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// kept says what a file lost as it was written anew: nil, where it says the same with the same comments.
+// kept returns an error that states what a file lost during formatting. It returns nil if content and comments are the same.
 func kept(data, out []byte, before, after []*yaml.Node) error {
 	if len(before) != len(after) {
 		return fmt.Errorf("it has %d documents and would have %d", len(before), len(after))
@@ -27,7 +27,7 @@ func kept(data, out []byte, before, after []*yaml.Node) error {
 	return nil
 }
 
-// same compares what two nodes say.
+// same compares the content of two nodes.
 func same(a, b *yaml.Node) error {
 	switch {
 	case a.Kind != b.Kind || a.Tag != b.Tag || a.Anchor != b.Anchor || len(a.Content) != len(b.Content):
@@ -43,14 +43,14 @@ func same(a, b *yaml.Node) error {
 	return nil
 }
 
-// sameExpression says that a text is the one form of an expression.
+// sameExpression reports whether b is the formatted form of the expression a.
 func sameExpression(a, b string) bool {
 	before, ok := unparsed(a)
 	now, also := unparsed(b)
 	return ok && also && now == before && expression(a) == b
 }
 
-// comments are the comments of a file: those that the nodes have, and those on lines of their own, outside of texts.
+// comments returns the comments of a file: those of the nodes, and those on separate lines outside of strings.
 func comments(data string, docs []*yaml.Node) []string {
 	var out []string
 	add := func(text string) {

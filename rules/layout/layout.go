@@ -11,19 +11,19 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Width is how long a line with an expression, or a mapping on one line, may become.
+// Width is the maximum length of a line with an expression, or of a mapping on one line.
 const Width = 100
 
-// Keys say where the expressions of a file stand.
+// Keys states which values of a file are expressions.
 type Keys struct {
-	// Expressions are the keys whose value is one.
+	// Expressions are the keys whose value is an expression.
 	Expressions []string
-	// Of are the keys of mappings of which all values are.
+	// Of are the keys of mappings whose values are all expressions.
 	Of []string
 }
 
-// Format writes a file of YAML in its one form. An error says what is wrong with the file, or what could not be kept; then nothing of it
-// may be replaced.
+// Format formats a file of YAML. An error states what is wrong with the file, or what formatting would lose. In that case the caller must
+// not replace the file.
 func Format(data []byte, keys Keys) ([]byte, error) {
 	data = []byte(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data)))
 	before, err := source.Nodes(data)
@@ -84,7 +84,7 @@ func (w *writer) document(doc *yaml.Node) {
 	}
 }
 
-// node writes a node, behind a dash that is written where first is false.
+// node writes a node. If first is false, it follows a dash that is already written.
 func (w *writer) node(n *yaml.Node, indent int, first bool) {
 	if len(n.Content) > 0 && !w.flows(n, indent) {
 		w.block(n, indent, first)
@@ -97,7 +97,7 @@ func (w *writer) node(n *yaml.Node, indent int, first bool) {
 	w.line(before, w.flow(n)+lineComment(n))
 }
 
-// block writes a mapping or a list on lines of its own.
+// block writes a mapping or a list on separate lines.
 func (w *writer) block(n *yaml.Node, indent int, first bool) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -111,9 +111,9 @@ func (w *writer) block(n *yaml.Node, indent int, first bool) {
 	w.comment(indent, n.FootComment)
 }
 
-// blank keeps an empty line before a node that has one.
+// blank keeps an empty line before a node.
 func (w *writer) blank(first, head *yaml.Node) {
-	at := first.Line - 2 // of the line before it, from 0
+	at := first.Line - 2 // index of the line before it, from 0
 	if head.HeadComment != "" {
 		at -= strings.Count(head.HeadComment, "\n") + 1
 	}
@@ -122,7 +122,7 @@ func (w *writer) blank(first, head *yaml.Node) {
 	}
 }
 
-// entry writes a key with its value; within: behind a dash that is written.
+// entry writes a key with its value. within states that it follows a dash that is already written.
 func (w *writer) entry(key, value *yaml.Node, indent int, within bool) {
 	if !within {
 		w.blank(key, key)
@@ -151,12 +151,12 @@ func (w *writer) entry(key, value *yaml.Node, indent int, within bool) {
 	w.comment(indent, key.FootComment)
 }
 
-// nested says that a value stands on lines of its own; on is where it would begin.
+// nested reports whether a value is written on separate lines. on is the column at which it would begin.
 func (w *writer) nested(value *yaml.Node, on int) bool {
 	return (value.Kind == yaml.MappingNode || value.Kind == yaml.SequenceNode) && len(value.Content) > 0 && !w.flows(value, on)
 }
 
-// item writes one of a sequence.
+// item writes one item of a sequence.
 func (w *writer) item(n *yaml.Node, indent int, within bool) {
 	first := &yaml.Node{}
 	if n.Kind == yaml.MappingNode && len(n.Content) > 0 && !w.flows(n, indent+2) {
@@ -164,7 +164,7 @@ func (w *writer) item(n *yaml.Node, indent int, within bool) {
 	}
 	if !within {
 		head := strings.Trim(n.HeadComment+"\n"+first.HeadComment, "\n")
-		if len(n.Content) > 0 && !w.flows(n, indent+2) { // that of a mapping that stood on one line
+		if len(n.Content) > 0 && !w.flows(n, indent+2) { // the comment of a mapping that was on one line
 			head = strings.Trim(head+"\n"+n.LineComment, "\n")
 		}
 		w.blank(n, &yaml.Node{HeadComment: head})
@@ -182,7 +182,7 @@ func (w *writer) item(n *yaml.Node, indent int, within bool) {
 	}
 }
 
-// flows says that a mapping or a list stands on one line: its author wrote it so, it fits, and nothing within has a comment.
+// flows reports whether a mapping or a list stays on one line: its author wrote it so, it fits, and nothing in it has a comment.
 func (w *writer) flows(n *yaml.Node, on int) bool {
 	if len(n.Content) == 0 {
 		return true
@@ -190,7 +190,7 @@ func (w *writer) flows(n *yaml.Node, on int) bool {
 	return n.Style&yaml.FlowStyle != 0 && !commented(n) && on+utf8.RuneCountInString(w.flow(n)) <= Width
 }
 
-// commented says that something within a node has a comment.
+// commented reports whether anything in a node has a comment.
 func commented(n *yaml.Node) bool {
 	return slices.ContainsFunc(n.Content, func(c *yaml.Node) bool {
 		return c.HeadComment+c.LineComment+c.FootComment != "" || commented(c)
@@ -223,7 +223,7 @@ func (w *writer) inFlow(n, key *yaml.Node, nested, of bool) string {
 	}
 }
 
-// text is the value of a scalar, an expression in its one form.
+// text returns the value of a scalar. Expressions are formatted.
 func (w *writer) text(key, n *yaml.Node, of bool) string {
 	if n.Tag == "!!str" && (of || slices.Contains(w.keys.Expressions, key.Value)) {
 		return expression(n.Value)
@@ -231,7 +231,7 @@ func (w *writer) text(key, n *yaml.Node, of bool) string {
 	return n.Value
 }
 
-// scalar writes a scalar behind its key, on several lines where it is long or has several.
+// scalar writes a scalar after its key. It uses several lines if the scalar is long or contains line breaks.
 func (w *writer) scalar(key, n *yaml.Node, head string, indent int, comment string) {
 	text := w.text(key, n, w.of)
 	one := quoted(n, text, false)
@@ -261,7 +261,7 @@ func (w *writer) scalar(key, n *yaml.Node, head string, indent int, comment stri
 	}
 }
 
-// folded is a long text on several lines: an expression between its conditions, and what its author folded between its words.
+// folded cuts a long text into lines: an expression between its conditions, and a text that its author folded between its words.
 func (w *writer) folded(key, n *yaml.Node, text string, width int) []string {
 	switch {
 	case w.of || slices.Contains(w.keys.Expressions, key.Value):
@@ -272,18 +272,18 @@ func (w *writer) folded(key, n *yaml.Node, text string, width int) []string {
 	return []string{text}
 }
 
-// foldable says that a text reads the same on several lines that are folded.
+// foldable reports whether folding a text over several lines does not change it.
 func foldable(text string) bool {
 	return text == strings.TrimSpace(text) && !strings.ContainsAny(text, "\n\t") && !strings.Contains(text, "  ")
 }
 
-// literal says that a text can be written line by line.
+// literal reports whether a text can be written in the literal style, line by line.
 func literal(text string) bool {
 	return !strings.HasPrefix(text, " ") && !strings.HasPrefix(text, "\n") && !strings.HasSuffix(text, "\n\n") &&
 		printable(strings.ReplaceAll(text, "\n", ""))
 }
 
-// properties are a node's anchor and tag.
+// properties returns a node's anchor and tag.
 func properties(n *yaml.Node) string {
 	out := ""
 	if n.Anchor != "" {
@@ -302,8 +302,8 @@ func lineComment(n *yaml.Node) string {
 	return "  " + strings.ReplaceAll(n.LineComment, "\n", " ")
 }
 
-// quoted is a scalar without quotes where it reads the same, else in double ones, or in single ones where it has double ones or a
-// backslash.
+// quoted returns a scalar without quotes if it reads the same. Otherwise it uses double quotes, or single quotes if the text contains
+// double quotes or a backslash.
 func quoted(n *yaml.Node, text string, nested bool) string {
 	switch {
 	case n.Tag == "!!null" && text == "" && nested:
@@ -330,7 +330,7 @@ func printable(text string) bool {
 	})
 }
 
-// plainReads says that a text reads the same without quotes.
+// plainReads reports whether a text reads the same without quotes.
 func plainReads(text string, nested bool) bool {
 	whole, entries := "k: "+text, 2
 	if nested {

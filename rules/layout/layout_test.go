@@ -15,7 +15,7 @@ func testKeys() Keys {
 	return Keys{Expressions: []string{"expression", "by", "when"}, Of: []string{"sum"}}
 }
 
-// What becomes of what is written.
+// TestFormat checks the output for each input.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, in, want string }{
@@ -65,7 +65,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// again fails where what is written is written otherwise the next time.
+// again fails if a second formatting changes the output of the first one.
 func again(t interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -80,7 +80,8 @@ func again(t interface {
 	}
 }
 
-// All YAML of the repository that is ours to lay out can be, and is laid out the same the next time.
+// TestFormatWhatShips formats all YAML files of the repository that the formatter is responsible for. A second formatting must not change
+// them.
 func TestFormatWhatShips(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -111,7 +112,7 @@ func TestFormatWhatShips(t *testing.T) {
 	}
 }
 
-// drawExpression draws an expression with the spaces of a careless author.
+// drawExpression draws an expression with irregular spaces, as a careless author writes it.
 func drawExpression(t *rapid.T, depth int) string {
 	spaces := rapid.SampledFrom([]string{"", " ", "  ", "\n  "})
 	leaf := rapid.SampledFrom([]string{
@@ -135,7 +136,8 @@ func drawExpression(t *rapid.T, depth int) string {
 	}
 }
 
-// An expression means the same, is the same the next time, and its lines are its parts.
+// TestExpressions checks that formatting keeps the meaning of an expression. A second formatting must not change it. The lines of a broken
+// expression, joined by spaces, must be the expression.
 func TestExpressions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -164,7 +166,7 @@ func TestExpressions(t *testing.T) {
 	})
 }
 
-// Whatever is written, either nothing of it is lost, or it is told of; what could be written once can be again.
+// FuzzFormat formats any text. Either the output contains everything, or the formatter returns an error. The output can be formatted again.
 func FuzzFormat(f *testing.F) {
 	for _, seed := range []string{
 		"a: 1\n", "# c\na:\n- b: 'x' # d\n", "- - a\n  - b\n-\n  - c\n", "a: >\n  x\n  y\n\n  z\n", "a: |+\n  x\n\n", "{a: [b, {c: d}]}\n",
@@ -176,7 +178,7 @@ func FuzzFormat(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<11 {
-			return // takes only time
+			return // a longer text only takes more time
 		}
 		if once, err := Format([]byte(text), testKeys()); err == nil {
 			if _, err := Format(once, testKeys()); err != nil {

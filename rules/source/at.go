@@ -4,24 +4,24 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Spot is a place inside a scalar of a document.
+// Spot is a position inside a scalar of a document.
 type Spot struct {
-	// Value is the scalar; of a key its path is that of the field.
+	// Value is the scalar. For a key, its path is that of the field.
 	Value Value
-	// Key says that the scalar is the key of a field.
+	// Key states that the scalar is the key of a field.
 	Key bool
-	// Offset is the place in the scalar's text, in characters.
+	// Offset is the position in the scalar's text, in characters.
 	Offset int
-	// Around are the mappings and lists that hold the scalar, from the root on.
+	// Around are the mappings and lists that contain the scalar, from the root on.
 	Around []Value
 }
 
-// Text is the scalar's text, whatever it stands for.
+// Text returns the scalar's text, whatever its type is.
 func (s Spot) Text() Text {
 	return Text{Value: s.Value.node.Value, doc: s.Value.doc, node: s.Value.node, path: s.Value.path}
 }
 
-// At finds the scalar in which, or at whose end, a line and column from 1 lie; false: there is none.
+// At returns the scalar that contains, or ends at, a line and column, which count from 1. It returns false if there is none.
 func (d *Document) At(line, column int) (Spot, bool) {
 	s := d.source
 	if line < 1 || line > len(s.lines) {
@@ -31,14 +31,14 @@ func (d *Document) At(line, column int) (Spot, bool) {
 	return f.below(d.Root)
 }
 
-// finder is the work of one At.
+// finder is the state of one At.
 type finder struct {
 	doc    *Document
 	at     int
 	around []Value
 }
 
-// below looks in what begins last before the place, as nothing that begins later holds it.
+// below searches the last value that begins before the position, because no later value can contain it.
 func (f *finder) below(v Value) (Spot, bool) {
 	if v.at.Kind == yaml.AliasNode {
 		return Spot{}, false

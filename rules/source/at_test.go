@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestAt finds what stands at a cursor, which is written ¦.
+// TestAt finds the value at a cursor. The cursor is written as ¦.
 func TestAt(t *testing.T) {
 	for _, c := range []struct {
 		text, path string
 		key        bool
-		before     string // of the scalar's text, what stands before the cursor
+		before     string // the part of the scalar's text before the cursor
 	}{
 		{"a: b¦c", "a", false, "b"},
 		{"a: bc¦", "a", false, "bc"},

@@ -5,7 +5,8 @@ import (
 	"path"
 )
 
-// ReadFolder has the files *.yaml and *.yml of a folder read, in the order of their names. Issues: the folder, or a file, cannot be read.
+// ReadFolder calls read for the files *.yaml and *.yml of a folder, in the order of their names. It returns issues if the folder or a file
+// cannot be read.
 func ReadFolder(folder fs.FS, read func(name string, data []byte)) (issues Issues) {
 	entries, err := fs.ReadDir(folder, ".")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// excerpt says whether an issue has the part of a line around its place, or all of a short line.
+// excerpt reports whether an issue contains the part of a line around its place. For a short line, this is the whole line.
 func excerpt(line string, i Issue) bool {
 	runes, part := []rune(line), []rune(i.Source)
 	end := i.Skipped + len(part)
@@ -56,7 +56,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// walk visits all texts below v, each once however many aliases name it, and asks each value for everything.
+// walk visits all texts below v, and asks each value for every type. A text with several aliases is visited only once.
 func walk(v Value, issues *Issues, visit func(Text)) {
 	for _, f := range v.Fields([]string{"known"}, issues) {
 		_ = f.Key.String(issues)

@@ -1,16 +1,16 @@
 package source
 
-// MostHints is how many wrong names of one text are compared with all known names. There can be thousands of both.
+// MostHints is the maximum number of wrong names of one text that are compared with all known names. There can be thousands of both.
 const MostHints = 100
 
-// Hints suggests known names for the wrong names of one text. The zero value is ready for use. It compares each wrong name once, and
-// MostHints of them at most. The known names of a kind are those of the first comparison.
+// Hints suggests known names for the wrong names of one text. The zero value is ready for use. It compares each wrong name once, and at
+// most MostHints of them. The known names of a kind are those of the first comparison.
 type Hints struct {
 	known map[string][]string
 	hints map[[2]string]string
 }
 
-// DidYouMean suggests the nearest of the names of a kind, which are in order. It returns "" if no name is near, or after too many wrong
+// DidYouMean suggests the nearest of the names of a kind, which are sorted. It returns "" if no name is near, or after too many wrong
 // names.
 func (h *Hints) DidYouMean(kind, word string, names func() []string) (hint string) {
 	if h.hints == nil {

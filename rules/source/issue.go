@@ -9,17 +9,17 @@ import (
 	"unicode"
 )
 
-// Severity says whether an issue stops what is being read.
+// Severity states whether an issue makes the file invalid.
 type Severity uint8
 
 const (
-	// Error refuses the file.
+	// Error makes the file invalid.
 	Error Severity = iota
-	// Warning does not.
+	// Warning does not make the file invalid.
 	Warning
 )
 
-// String gives "error" or "warning".
+// String returns "error" or "warning".
 func (s Severity) String() string {
 	if s == Warning {
 		return "warning"
@@ -27,27 +27,27 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// Issue is one mistake, at its place in the author's own file.
+// Issue is one mistake, with its position in the author's own file.
 type Issue struct {
 	File string
-	// Line and Column count from 1, columns in characters; both are 0 where there is no place.
+	// Line and Column count from 1, columns in characters. Both are 0 if there is no position.
 	Line, Column int
-	// Width is how many characters of the line are meant, at least 1 where there is a place.
+	// Width is how many characters of the line are underlined. It is at least 1 if there is a position.
 	Width int
-	// Path names the field: spec.tiers[0].tables[1].inline.scores[0].expression.
+	// Path is the path of the field: spec.tiers[0].tables[1].inline.scores[0].expression.
 	Path     string
 	Severity Severity
-	// Message says what is wrong.
+	// Message states what is wrong.
 	Message string
-	// Hint says what would be right; it may be empty.
+	// Hint states what would be correct; it may be empty.
 	Hint string
-	// Source is the line at the place, without its end, or of a long line the part around the place.
+	// Source is the line at the position, without its line break. For a long line it is the part around the position.
 	Source string
 	// Skipped is how many characters of the line come before Source.
 	Skipped int
 }
 
-// Error gives the issue as one line, "file:line:column: path: message; hint".
+// Error returns the issue as one line, "file:line:column: path: message; hint".
 func (i Issue) Error() string {
 	var b strings.Builder
 	b.WriteString(i.File)
@@ -81,8 +81,7 @@ func oneLine(text string) string {
 	return Escape(strings.Join(lines, " "))
 }
 
-// Render gives the line of Error, and below it the author's line with carets under the place.
-// Every line ends with a line feed.
+// Render returns the line of Error, and below it the author's line with carets under the position. Every line ends with a line feed.
 func (i Issue) Render() string {
 	var b strings.Builder
 	b.WriteString(i.Error() + "\n")
@@ -93,18 +92,18 @@ func (i Issue) Render() string {
 	before, place, after := i.window()
 	b.WriteString(strings.TrimRight(" "+number+" | "+show(before+place+after), " \t") + "\n")
 	fmt.Fprintf(&b, " %s | %s^", strings.Repeat(" ", len(number)), blank(before))
-	// A place may lie behind the end of its line, where there is nothing to underline.
+	// A position may be after the end of its line, where there is nothing to underline.
 	fmt.Fprintf(&b, "%s\n", strings.Repeat("~", max(cells(place), 1)-1))
 	return b.String()
 }
 
-// The most characters of a line that are shown before the place, and from it on.
+// The maximum number of characters of a line that are shown before the position, and from it on.
 const (
 	windowBefore = 80
 	windowAfter  = 120
 )
 
-// window cuts the source line in three at the place, leaving out what is far from it.
+// window cuts the source line at the position into three parts, and omits what is far from it.
 func (i Issue) window() (before, place, after string) {
 	line := []rune(i.Source)
 	start := min(max(i.Column-1-i.Skipped, 0), len(line))
@@ -121,7 +120,7 @@ func (i Issue) window() (before, place, after string) {
 	return head + string(line[from:start]), string(line[start:end]), string(line[end:to]) + tail
 }
 
-// show makes visible what a terminal would hide or obey.
+// show replaces characters that a terminal would hide or interpret.
 func show(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) {
@@ -131,7 +130,7 @@ func show(line string) string {
 	}, line)
 }
 
-// blank gives white space as wide as line; tabs stay, whatever their width.
+// blank returns white space that is as wide as line. Tabs stay, whatever their width.
 func blank(line string) string {
 	var b strings.Builder
 	for _, r := range show(line) {
@@ -152,8 +151,8 @@ func cells(text string) int {
 	return n
 }
 
-// runeCells is how many cells of a terminal a character takes: combining marks none, the wide and
-// fullwidth blocks of Unicode's East Asian Width two.
+// runeCells returns how many cells of a terminal a character takes. Combining marks take none. The wide and fullwidth blocks of Unicode's
+// East Asian Width take two.
 func runeCells(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0
@@ -180,17 +179,17 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// Issues are the mistakes found, in the order found until Sort.
+// Issues are mistakes, in the order in which they were found until Sort is called.
 type Issues []Issue
 
-// MostShown is the most issues that one text for people shows. A generated file can have one mistake in each of its objects.
+// MostShown is the maximum number of issues in one text for people. A generated file can have one mistake in each of its objects.
 const MostShown = 1000
 
-// Error renders the issues, as Shown does, each with the author's line.
+// Error formats the issues in the same way as Shown, each with the author's line.
 func (is Issues) Error() string { return is.Shown(Issue.Render) }
 
-// Shown writes at most MostShown issues, and then how many more there are. If there are more, it leaves out warnings before errors. It does
-// not change the order of the issues. The text does not end with a line feed.
+// Shown formats at most MostShown issues, and then how many more there are. If there are more, it omits warnings before errors. It does not
+// change the order of the issues. The text does not end with a line feed.
 func (is Issues) Shown(write func(Issue) string) string {
 	errs := min(len(is.Errors()), MostShown)
 	places := map[Severity]int{Error: errs, Warning: MostShown - errs}
@@ -216,7 +215,7 @@ func (is Issues) Shown(write func(Issue) string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Err gives the issues as an error, nil where none has severity Error.
+// Err returns the issues as an error, or nil if none has severity Error.
 func (is Issues) Err() error {
 	if len(is.Errors()) == 0 {
 		return nil
@@ -224,17 +223,17 @@ func (is Issues) Err() error {
 	return is
 }
 
-// Sort orders the issues by file, line and column; what stands at one place keeps its order.
+// Sort sorts the issues by file, line and column. Issues at one position keep their order.
 func (is Issues) Sort() {
 	slices.SortStableFunc(is, func(a, b Issue) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 }
 
-// Errors gives those of severity Error.
+// Errors returns the issues with severity Error.
 func (is Issues) Errors() Issues { return is.of(Error) }
 
-// Warnings gives those of severity Warning.
+// Warnings returns the issues with severity Warning.
 func (is Issues) Warnings() Issues { return is.of(Warning) }
 
 func (is Issues) of(s Severity) Issues {

@@ -63,7 +63,8 @@ func TestLongLinesAreCut(t *testing.T) {
 	}
 }
 
-// An issue keeps only the part of a long line that is shown: thousands of mistakes in one line of several MB must not take gigabytes.
+// TestIssuesKeepNoLongLines checks that an issue keeps only the shown part of a long line. Thousands of mistakes in one line of several MB
+// must not take gigabytes.
 func TestIssuesKeepNoLongLines(t *testing.T) {
 	items := strings.Repeat(`{"name": "worker", "cpu": "500m"}, `, 10_000)
 	docs, issues := Parse("pods.json", []byte(`{"items": [`+items+`"last"]}`))
@@ -117,7 +118,8 @@ func TestIssuesSortAndSplit(t *testing.T) {
 	}
 }
 
-// A text shows at most MostShown issues: errors before warnings, in the order found, and then how many more there are.
+// TestIssuesShownAreBounded checks that a text shows at most MostShown issues: errors before warnings, each in the order found. Then it
+// tells how many more issues exist.
 func TestIssuesShownAreBounded(t *testing.T) {
 	var is Issues
 	for n := range MostShown + 2 {

@@ -17,7 +17,7 @@ import (
 type jsonPart struct {
 	start, end int
 	values     []*yaml.Node
-	texts      []span // of the values
+	texts      []span // the parts of the source with the values
 	comment    string // before the first value
 }
 
@@ -27,15 +27,15 @@ type jsonMistake struct {
 	message, hint string
 }
 
-// notJSON begins the message of a jsonMistake.
+// notJSON is the prefix of the message of a jsonMistake.
 const notJSON = "is not JSON: "
 
 func (m *jsonMistake) issue(s *source) Issue {
 	return s.issue(m.offset, 1, notJSON+m.message, m.hint)
 }
 
-// jsonParts finds the JSON documents of a file, which may be between YAML documents. mistakes has, for each document that begins as JSON
-// does and is not JSON, where this is seen. Such a document is read as YAML.
+// jsonParts finds the JSON documents of a file, which may be between YAML documents. If a document begins like JSON but is not JSON,
+// mistakes contains the place where this becomes clear. Such a document is read as YAML.
 func (s *source) jsonParts() (parts []jsonPart, mistakes []*jsonMistake) {
 	for start := 0; start < len(s.runes); {
 		r := &jsonReader{source: s, pos: s.afterMark(start), line: sort.SearchInts(s.parserLines, start+1) - 1}
@@ -67,8 +67,8 @@ func (s *source) afterMark(offset int) int {
 	return offset
 }
 
-// nextMark returns the offset of the first line behind offset that is the mark of a new document, or the end. It looks only at the lines
-// that editors count, because a string of JSON can contain the characters that end a line for the YAML parser.
+// nextMark returns the offset of the first line after offset that is the mark of a new document, or the end. It checks only the lines that
+// editors count, because a string of JSON can contain the characters that end a line for the YAML parser.
 func (s *source) nextMark(offset int) int {
 	line, _ := s.place(offset)
 	for _, start := range s.lines[line:] {
@@ -85,21 +85,21 @@ func (s *source) afterDirective(offset int) bool {
 	return line > 1 && s.runes[s.lines[line-2]] == '%'
 }
 
-// jsonReader reads JSON into the nodes that the YAML parser would give. It keeps the place of each value.
+// jsonReader reads JSON into the nodes that the YAML parser would return. It stores the position of each value.
 type jsonReader struct {
 	source *source
 	pos    int
 	line   int    // of pos, from 0, as the YAML parser counts lines
-	open   []bool // the brackets that are not closed: true for {, false for [
-	starts []int  // where the first of them are, at most maxDepth+1
+	open   []bool // the open brackets: true for {, false for [
+	starts []int  // positions of the first of them, at most maxDepth+1
 	nodes  []*yaml.Node
 	values []*yaml.Node
-	texts  []span // of values
+	texts  []span // the parts of the source with the values
 
 	comment string // before the first value
 }
 
-// documents reads all values up to the mark of a new document or the end. begins reports whether there is an object or a list.
+// documents reads all values up to the mark of a new document or the end. begins reports whether an object or a list begins.
 func (r *jsonReader) documents() (begins bool, mistake *jsonMistake) {
 	r.comments()
 	for {
@@ -136,7 +136,7 @@ func (r *jsonReader) comments() {
 	r.comment = strings.Join(lines, "\n")
 }
 
-// peek returns the next character, 0 at the end.
+// peek returns the next character, or 0 at the end.
 func (r *jsonReader) peek() rune {
 	if r.pos >= len(r.source.runes) {
 		return 0
@@ -152,7 +152,7 @@ func (r *jsonReader) white() {
 
 func isJSONSpace(c rune) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// wrong returns the mistake at the current place.
+// wrong returns the mistake at the present position.
 func (r *jsonReader) wrong(message, hint string) *jsonMistake {
 	if n := len(r.open); r.pos >= len(r.source.runes) && n > 0 {
 		return &jsonMistake{r.pos, fmt.Sprintf("the closing %c is missing%s", closing(r.open[n-1]), r.opening()), ""}
@@ -160,7 +160,7 @@ func (r *jsonReader) wrong(message, hint string) *jsonMistake {
 	return &jsonMistake{r.pos, message, hint}
 }
 
-// opening names the line of the bracket that was opened last.
+// opening returns a phrase with the line of the bracket that was opened last.
 func (r *jsonReader) opening() string {
 	if n := len(r.open); n <= len(r.starts) {
 		line, _ := r.source.place(r.starts[n-1])
@@ -169,8 +169,8 @@ func (r *jsonReader) opening() string {
 	return ""
 }
 
-// value reads a value and all values in it. It does not call itself, so that the depth of a file cannot exhaust the stack. It keeps no
-// nodes of what is nested too deep: Parse refuses it.
+// value reads a value and all values in it. It is not recursive, so that deep nesting in a file cannot exhaust the stack. It stores no
+// nodes for values that are nested too deep, because Parse refuses them.
 func (r *jsonReader) value() *jsonMistake {
 	for {
 		opened, mistake := r.begin()
@@ -205,7 +205,7 @@ func (r *jsonReader) begin() (opened bool, mistake *jsonMistake) {
 	}
 }
 
-// afterValue closes what ends behind a value, and goes to the next value. more reports whether there is one.
+// afterValue closes the objects and lists that end after a value, and goes to the next value. more reports whether there is one.
 func (r *jsonReader) afterValue() (more bool, mistake *jsonMistake) {
 	for len(r.open) > 0 {
 		inObject := r.open[len(r.open)-1]
@@ -230,7 +230,7 @@ func closing(ofObject bool) rune {
 	return ']'
 }
 
-// key reads the key of a field and the colon behind it, if an object is open.
+// key reads the key of a field and the colon after it, if an object is open.
 func (r *jsonReader) key() *jsonMistake {
 	if !r.open[len(r.open)-1] {
 		return nil
@@ -271,7 +271,7 @@ func (r *jsonReader) pop() {
 	}
 }
 
-// add gives a node its place, and appends it to what is open.
+// add sets the position of a node, and appends it to the open object or list.
 func (r *jsonReader) add(n *yaml.Node, start int) {
 	if len(r.open) > maxDepth {
 		return
@@ -311,10 +311,10 @@ func (r *jsonReader) word() *jsonMistake {
 	return nil
 }
 
-// jsonNumber matches the numbers of JSON. Its group is what a whole number does not have.
+// jsonNumber matches the numbers of JSON. Its group is empty for whole numbers.
 var jsonNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)((?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)$`)
 
-// numberTag returns the tag of a number of JSON, "" for any other text.
+// numberTag returns the tag of a JSON number, or "" for any other text.
 func numberTag(word string) string {
 	parts := jsonNumber.FindStringSubmatch(word)
 	if parts == nil {
@@ -385,10 +385,10 @@ func jsonRune(runes []rune) (c rune, size int, problem string) {
 	return utf8.RuneError, jsonUnitSize, ""
 }
 
-// jsonUnitSize is how many characters the escape of a unit of UTF-16 has.
+// jsonUnitSize is the length of the escape of a UTF-16 unit, in characters.
 const jsonUnitSize = len(`\u0000`)
 
-// jsonUnit reads the escape of a unit of UTF-16.
+// jsonUnit reads the escape of a UTF-16 unit.
 func jsonUnit(runes []rune) (c rune, ok bool) {
 	if len(runes) < jsonUnitSize || runes[0] != '\\' || runes[1] != 'u' {
 		return 0, false

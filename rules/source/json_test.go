@@ -241,7 +241,7 @@ func FuzzJSON(f *testing.F) {
 		want, err := plainJSON(data)
 		if s, notUTF8 := newSource("", data); err == nil && len(want) > 0 && notUTF8 < 0 {
 			sameAsPlain(t, data, want)
-		} else if err != nil && len(s.runes) > 0 { // and what is no JSON is not read as JSON
+		} else if err != nil && len(s.runes) > 0 { // text that is not JSON must not be read as JSON
 			if parts, _ := s.jsonParts(); len(parts) == 1 && parts[0].start == 0 && parts[0].end == len(s.runes) &&
 				!bytes.Contains(data, []byte("#")) && !bytes.HasPrefix(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("---")) &&
 				notUTF8 < 0 && !tooDeepForGo(parts[0].values) {

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Nearest gives the word of among that the author most likely meant by word, "" if none is near.
-// A word that differs in case only wins; otherwise the one with the fewest edits (a letter put in,
-// left out, replaced, or two neighbours swapped), of which at most a third of word's length, and
-// always one, is allowed. Of equally near words one with the same letters goes first, then one of
-// the same length, then the first in the alphabet. A word that means the opposite is never given: who
-// writes disableJobOrder does not mean enableJobOrder.
+// Nearest returns the word of among that the author most likely meant by word, or "" if none is near. A word that differs only in case
+// wins. Otherwise the word with the fewest edits wins. An edit inserts, removes or replaces a letter, or swaps two neighbors. At most a
+// third of the word's length in edits is allowed, but always at least one. If several words are equally near, a word with the same letters
+// wins. Then a word of the same length wins, and then the first in alphabetical order. A word with the opposite meaning is never returned:
+// an author who writes disableJobOrder does not mean enableJobOrder.
 func Nearest(word string, among []string) string {
 	w := []rune(strings.ToLower(word))
 	best, most, d := nearness{}, max(1, len(w)/3), distances{}
@@ -22,7 +21,7 @@ func Nearest(word string, among []string) string {
 			continue
 		}
 		away := d.edits(w, c, most)
-		// A word of which no letter is left was not meant, nor was the opposite.
+		// A word without any common letter was not meant, and neither was the opposite.
 		if away > most || away >= max(len(w), len(c)) && away > 0 {
 			continue
 		}
@@ -34,10 +33,10 @@ func Nearest(word string, among []string) string {
 	return best.word
 }
 
-// longestWord bounds the words that are compared letter by letter, which takes time that grows with the square of their length.
+// longestWord is the maximum length of words that are compared letter by letter. The time for this grows with the square of their length.
 const longestWord = 100
 
-// Suggest words what would be right in the place of a word that is not among those that are known.
+// Suggest returns a hint for a word that is not among the known words.
 func Suggest(word string, among []string) string {
 	if len(among) == 0 {
 		return "there are none"
@@ -49,12 +48,12 @@ func Suggest(word string, among []string) string {
 	return all
 }
 
-// nearness orders candidates.
+// nearness defines the order of candidates.
 type nearness struct {
 	word    string
 	edits   int
-	differs bool // in letters, whatever their order
-	longer  int  // or shorter
+	differs bool // whether its letters differ, in any order
+	longer  int  // difference in length
 }
 
 func (n nearness) compare(o nearness) int {
@@ -78,8 +77,8 @@ func sameLetters(a, b []rune) bool {
 // distances computes distances between words. It keeps the memory of one computation for the next one.
 type distances struct{ before, last, row []int }
 
-// edits is the Damerau-Levenshtein distance in which no part is edited twice. If the distance is above most, the result is any number above
-// most: the computation ends as soon as this is certain.
+// edits returns the Damerau-Levenshtein distance in which no part is edited twice. If the distance is above most, the result is any number
+// above most: the computation ends as soon as this is certain.
 func (d *distances) edits(a, b []rune, most int) int {
 	if n := len(b) + 1; cap(d.row) < n {
 		d.before, d.last, d.row = make([]int, n), make([]int, n), make([]int, n)
@@ -111,7 +110,7 @@ func (d *distances) edits(a, b []rune, most int) int {
 	return row[len(b)]
 }
 
-// opposites are parts of words of which one means what the other denies.
+// opposites returns pairs of word parts with opposite meanings.
 func opposites() [][2]string {
 	return [][2]string{
 		{"enable", "disable"},
@@ -131,10 +130,10 @@ func opposites() [][2]string {
 	}
 }
 
-// negations are what, put before a word, turns it into its opposite.
+// negations returns the prefixes that turn a word into its opposite.
 func negations() []string { return []string{"un", "in", "non", "not", "no", "anti", "dis", "de"} }
 
-// opposite says whether a word comes nearer to a candidate, which is so many edits away, by turning it into its opposite.
+// opposite reports whether turning a word into its opposite brings it nearer to a candidate. away is the present distance.
 func (d *distances) opposite(word, candidate string, away int) bool {
 	nearer := func(turned string) bool {
 		return turned != word && away > 0 && d.edits([]rune(turned), []rune(candidate), away-1) < away

@@ -13,13 +13,13 @@ func TestNearest(t *testing.T) {
 		among []string
 		want  string
 	}{
-		{"idel", []string{"idle", "ideal"}, "idle"}, // a swap goes before an insertion
+		{"idel", []string{"idle", "ideal"}, "idle"}, // a swap of two letters costs less than an insertion
 		{"IDLE", []string{"idl", "idle"}, "idle"},
 		{"expresion", []string{"expression", "exclusion"}, "expression"},
 		{"weigth", []string{"weight", "height"}, "weight"},
 		{"predicate", []string{"predicates", "preemptable"}, "predicates"},
 		{"cpu", []string{"gpu", "memory"}, "gpu"},
-		{"b", []string{"a"}, ""}, // no letter is left
+		{"b", []string{"a"}, ""}, // no letter stays the same
 		{"by", []string{"on"}, ""},
 		{"foo", []string{"bar", "baz"}, ""},
 		{"lable", []string{"labels", "label", "table"}, "label"},
@@ -28,7 +28,7 @@ func TestNearest(t *testing.T) {
 		{"größe", []string{"grösse", "größen"}, "größen"},
 		{"", []string{"a", ""}, ""},
 		{"x", nil, ""},
-		// What means the opposite is not meant.
+		// A word with the opposite meaning is never proposed.
 		{"disableJobOrder", []string{"enableJobOrder"}, ""},
 		{"disableJobOrdr", []string{"enableJobOrder", "disableJobOrder"}, "disableJobOrder"},
 		{"enabledJobOrder", []string{"enableJobOrder"}, "enableJobOrder"},
@@ -58,7 +58,7 @@ func TestEdits(t *testing.T) {
 		{"abcd", "badc", 2},
 		{"kitten", "sitting", 3},
 		{"日本", "本日", 1},
-		{"ca", "abc", 3}, // no part is edited twice
+		{"ca", "abc", 3}, // no letters are inserted between two swapped letters
 	} {
 		var d distances
 		for most := range 9 {
@@ -70,7 +70,8 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestNearestOfManyLongNames looks for many wrong names among many names that differ in few letters. Without limits, this takes about 40 s.
+// TestNearestOfManyLongNames looks for many wrong names among many names that differ in only a few letters. Without limits, this takes
+// about 40 s.
 func TestNearestOfManyLongNames(t *testing.T) {
 	const most = 10 * time.Second
 	var names []string

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// golden runs a test for each txtar file of a folder: give makes the section want from the archive.
-// With UPDATE=1 the sections are written anew. Only commit such changes if you understand them.
+// golden runs a test for each txtar file of a folder. give computes the section want of an archive. With UPDATE=1, the test writes the
+// sections again. Only commit such changes if you understand them.
 func golden(t *testing.T, folder string, give func(t *testing.T, a *txtar.Archive) string) {
 	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txtar"))
 	if err != nil || len(files) == 0 {
@@ -44,7 +44,8 @@ func golden(t *testing.T, folder string, give func(t *testing.T, a *txtar.Archiv
 	}
 }
 
-// written gives the bytes of an archive's first file as its comment wants them.
+// written returns the content of the first file of an archive. The comment of the archive says which line ends to use, and whether to add a
+// byte order mark.
 func written(a *txtar.Archive) []byte {
 	data := a.Files[0].Data
 	for line := range strings.Lines(string(a.Comment)) {
@@ -87,7 +88,7 @@ func TestPlacesInsideText(t *testing.T) {
 	})
 }
 
-// texts visits the texts below v in the order written.
+// texts visits the texts below v in the order of the file.
 func texts(v Value, visit func(Text)) {
 	var issues Issues
 	switch v.Kind() {

@@ -53,7 +53,7 @@ func ToJSON(data []byte) ([]Raw, error) {
 	return out, nil
 }
 
-// yamlDocuments returns where the documents of a part of the file are, [start, end) in characters. It leaves out those without any text.
+// yamlDocuments returns the positions of the documents in a part of the file, [start, end) in characters. It omits empty ones.
 func (s *source) yamlDocuments(start, end int) (texts []span) {
 	for start < end {
 		next := min(s.nextMark(start), end)
@@ -84,7 +84,7 @@ func (s *source) yamlToJSON(text span) ([]byte, error) {
 	return nil, err //nolint:wrapcheck // the caller names the document
 }
 
-// FirstToJSON is ToJSON for text of one document. It returns null if there is none, and ignores further ones.
+// FirstToJSON returns the JSON of the first document. It returns null if there is none, and ignores further documents.
 func FirstToJSON(data []byte) ([]byte, error) {
 	docs, err := ToJSON(data)
 	if err != nil || len(docs) == 0 {
@@ -93,7 +93,7 @@ func FirstToJSON(data []byte) ([]byte, error) {
 	return docs[0].JSON, nil
 }
 
-// Nodes reads the documents of a file with their comments, for programs that write the file again. A line of a node is one of the file.
+// Nodes reads the documents of a file with their comments, for programs that write the file again. Line numbers of nodes count in the file.
 func Nodes(data []byte) (out []*yaml.Node, err error) {
 	s, _ := newSource("", data)
 	parts, _ := s.jsonParts()
@@ -116,7 +116,7 @@ func Nodes(data []byte) (out []*yaml.Node, err error) {
 	return out, nil
 }
 
-// yamlNodes reads the documents of YAML in a part of the file, [start, end) in characters.
+// yamlNodes reads the YAML documents in a part of the file, [start, end) in characters.
 func (s *source) yamlNodes(start, end int) (out []*yaml.Node, err error) {
 	if start >= end {
 		return nil, nil
@@ -136,7 +136,7 @@ func (s *source) yamlNodes(start, end int) (out []*yaml.Node, err error) {
 	}
 }
 
-// shift adds lines to the place of a node and of all nodes in it.
+// shift adds lines to the position of a node and of all nodes in it.
 func shift(n *yaml.Node, lines int) {
 	n.Line += lines
 	for _, c := range n.Content {
@@ -144,7 +144,7 @@ func shift(n *yaml.Node, lines int) {
 	}
 }
 
-// Parses reports whether a text is JSON or YAML. It is faster than Parse, because it does not look for the places of mistakes.
+// Parses reports whether a text is JSON or YAML. It is faster than Parse, because it does not search for the positions of mistakes.
 func Parses(data []byte) bool {
 	_, err := Nodes(data)
 	return err == nil

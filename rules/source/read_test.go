@@ -12,8 +12,8 @@ func TestToJSON(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		text string
-		want []string // number and JSON of each document
-		err  string   // a part of it
+		want []string // the number and the JSON of each document
+		err  string   // a part of the error message
 	}{
 		"an emoji as two escapes": {`{"a": "\ud83d\ude00"}`, []string{`1 {"a": "\ud83d\ude00"}`}, ""},
 		"tabs":                    {"{\n\t\"a\":\t[\n\t\t1\n\t]\n}\n", []string{"1 {\n\t\"a\":\t[\n\t\t1\n\t]\n}"}, ""},

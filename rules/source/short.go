@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// The most characters of a text for people, and of a word in it. No name, label key or resource name of Kubernetes has more than 317
-// characters, and namespace/name neither.
+// The maximum number of characters of a text for people, and of a word in it. No name, label key or resource name of Kubernetes is longer
+// than 317 characters, and neither is namespace/name.
 const (
 	longestText  = 4000
 	longestShown = 320
 )
 
-// Short returns a text for people in which the middle of a long word, and of a long text, is left out. Messages quote values that users
-// write, and such a value can have any length.
+// Short shortens a text for people: it omits the middle of long words and of a long text. Messages quote values of users, and such a value
+// can have any length.
 func Short(text string) string {
 	return cutMiddle(ShortWords(text), longestText)
 }
@@ -40,8 +40,8 @@ func ShortWords(text string) string {
 	return out.String()
 }
 
-// cutMiddle leaves out the middle of a text that has more than most characters. It keeps three quarters of them at the start, because
-// messages begin with the cause.
+// cutMiddle omits the middle of a text that has more than most characters. It keeps three quarters of them at the start, because messages
+// begin with the cause.
 func cutMiddle(text string, most int) string {
 	if len(text) <= most || utf8.RuneCountInString(text) <= most {
 		return text
@@ -51,8 +51,8 @@ func cutMiddle(text string, most int) string {
 	return string(runes[:most-last-1]) + "…" + string(runes[len(runes)-last:])
 }
 
-// Escape returns a text with control characters as a Go string literal writes them. Users write texts that a terminal could obey, or that
-// look like another text.
+// Escape writes control characters in the form of a Go string literal. Texts of users can contain characters that a terminal would
+// interpret, or that make it look like another text.
 func Escape(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text
@@ -68,8 +68,8 @@ func Escape(text string) string {
 	return out.String()
 }
 
-// Line is Escape for a text that is part of one line, such as a cell of a table. It also escapes line breaks. Otherwise, a text that a user
-// writes could look like other lines of the output.
+// Line is Escape for a text that is part of one line, such as a cell of a table. It also escapes line breaks. Otherwise, a text of a user
+// could look like other lines of the output.
 func Line(text string) string {
 	if !strings.ContainsFunc(text, breaksLine) {
 		return Escape(text)
@@ -132,7 +132,8 @@ func escapedRune(text []byte) (c rune, size int) {
 // visible returns a control character as a Go string literal writes it.
 func visible(c rune) string { return strings.Trim(strconv.QuoteRune(c), "'") }
 
-// isControl reports whether a character moves the cursor, or changes the direction of text; a line feed is left to the layout.
+// isControl reports whether a character moves the cursor, or changes the direction of text. A line feed does not count, because the layout
+// handles it.
 func isControl(c rune) bool {
 	return c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c))
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestShort cuts words and texts in their middle, and leaves everything that Kubernetes permits as a name.
+// TestShort checks that long words and long texts are cut in the middle. Every text that Kubernetes permits as a name stays complete.
 func TestShort(t *testing.T) {
 	name := strings.Repeat("é", longestShown)
 	for _, text := range []string{"", "short", name, "a " + name + "\n\t" + name + " z"} {
@@ -32,7 +32,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestLongValuesAreCut writes issues about values and keys of 100,000 characters: in their message, their hint and their path.
+// TestLongValuesAreCut writes issues about values and keys of 100,000 characters. The message, the hint and the path are cut.
 func TestLongValuesAreCut(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	docs, issues := Parse("f", []byte(fmt.Sprintf("? %s\n: {inner: %s}\n", long, long)))
@@ -56,7 +56,7 @@ func TestLongValuesAreCut(t *testing.T) {
 	}
 }
 
-// TestEscape makes control characters visible, in a text and in the strings of a JSON text, which stays one.
+// TestEscape checks that control characters become visible in a text, and in the strings of a JSON text. The JSON text stays valid.
 func TestEscape(t *testing.T) {
 	for text, want := range map[string]string{
 		"größe\n":                              "größe\n",

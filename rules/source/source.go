@@ -13,17 +13,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// source is the text of one file. An offset counts its characters (code points) from 0; a byte
-// order mark at the start is not one of them.
+// source is the text of one file. An offset counts its characters (code points) from 0. A byte order mark at the start does not count.
 type source struct {
 	file  string
 	runes []rune
-	// lines holds where each line starts as editors count lines, parserLines as the YAML parser
-	// does, to which NEL, LS and PS end a line too.
+	// lines contains the offsets at which lines start, as editors count lines. parserLines contains those of the YAML parser, for which NEL,
+	// LS and PS also end a line.
 	lines, parserLines []int
 }
 
-// newSource decodes data. notUTF8 is the offset of the first character that is not UTF-8, -1 if there is none.
+// newSource decodes data. notUTF8 is the offset of the first character that is not UTF-8, or -1.
 func newSource(file string, data []byte) (s *source, notUTF8 int) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	s, notUTF8 = &source{file: file, runes: make([]rune, 0, len(data)), lines: []int{0}, parserLines: []int{0}}, -1
@@ -78,22 +77,22 @@ func notAllowed(r rune) string {
 	return ""
 }
 
-// isBreak says whether the YAML parser ends a line at r.
+// isBreak reports whether the YAML parser ends a line at r.
 func isBreak(r rune) bool {
 	return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
 }
 
 func isBlank(r rune) bool { return r == ' ' || r == '\t' }
 
-// place gives line and column, from 1, of an offset.
+// place returns the line and column, from 1, of an offset.
 func (s *source) place(offset int) (line, column int) {
 	offset = min(max(offset, 0), len(s.runes))
 	line = sort.SearchInts(s.lines, offset+1)
 	return line, offset - s.lines[line-1] + 1
 }
 
-// lineEnd gives the offset at which the line of offset ends, before its line break. It does not read the line: a file of JSON can be one
-// line with thousands of mistakes.
+// lineEnd returns the offset at which the line of offset ends, before its line break. It does not read the line, because a file of JSON can
+// be one line with thousands of mistakes.
 func (s *source) lineEnd(offset int) int {
 	line, _ := s.place(offset)
 	if line == len(s.lines) {
@@ -106,18 +105,18 @@ func (s *source) lineEnd(offset int) int {
 	return end
 }
 
-// issue makes an error at an offset; what of width goes past the end of the line is cut.
+// issue returns an error at an offset. The width is cut at the end of the line.
 func (s *source) issue(offset, width int, message, hint string) Issue {
 	offset = min(max(offset, 0), len(s.runes))
 	line, column := s.place(offset)
 	start, end := s.lines[line-1], s.lineEnd(offset)
 	if offset > start && offset < len(s.runes) && s.runes[offset] == '\n' && s.runes[offset-1] == '\r' {
-		// Between the two characters of one line break: the place is before both.
+		// The offset is between the two characters of one line break: use the position before both.
 		offset, column, end = offset-1, column-1, offset-1
 	}
 	width = max(1, min(width, end-offset))
 	from, to := start, end
-	if offset-start > windowBefore { // one character more shows that something is left out
+	if offset-start > windowBefore { // one more character shows that something is omitted
 		from = offset - windowBefore - 1
 	}
 	if end-offset > windowAfter {
@@ -129,14 +128,14 @@ func (s *source) issue(offset, width int, message, hint string) Issue {
 	}
 }
 
-// at gives the offset of a line and column that the YAML parser counted, from 1.
+// at returns the offset of a line and column that the YAML parser counted, from 1.
 func (s *source) at(line, column int) int {
 	line = min(max(line, 1), len(s.parserLines))
 	return min(s.parserLines[line-1]+max(column-1, 0), len(s.runes))
 }
 
-// nextDocument gives the first line, counted from 0 as the parser does, that starts behind offset
-// with the mark of a new document, or the number of lines.
+// nextDocument returns the first line after offset that starts with the mark of a new document, or the number of lines. Lines count from 0,
+// as in the parser.
 func (s *source) nextDocument(offset int) int {
 	for i := sort.SearchInts(s.parserLines, offset+1); i < len(s.parserLines); i++ {
 		if s.isMark(s.parserLines[i]) {
@@ -151,27 +150,26 @@ type Document struct {
 	File string
 	// Root is the value of the document; it exists and is not null.
 	Root Value
-	// Index counts the documents of the file that are not empty, from 0.
+	// Index is the number of the document, from 0, among the documents of the file that are not empty.
 	Index int
 
 	source *source
-	// base is how many lines of the source stand before what the parser was given.
+	// base is the number of source lines before the text that the parser received.
 	base int
-	// json says that strings are written as in JSON; shortened, that ParseShallow left something out.
+	// json states that strings are written as in JSON. shortened states that ParseShallow omitted a value.
 	json, shortened bool
 }
 
-// offset gives where a node starts.
+// offset returns the offset at which a node starts.
 func (d *Document) offset(n *yaml.Node) int { return d.source.at(d.base+n.Line, n.Column) }
 
-// Parse reads the YAML or JSON documents of a file; file is only its name, for the issues. All
-// mistakes of form are issues: bad syntax (the documents after it are still read), duplicate keys,
-// merge keys, unknown tags, aliases that contain themselves or grow out of bounds. A document is
-// given where it can be walked, even if it has issues. Empty documents are left out.
+// Parse reads the YAML or JSON documents of a file. file is only its name, for the issues. All mistakes of form are issues: bad syntax (the
+// documents after it are still read), duplicate keys, merge keys, unknown tags, and aliases that contain themselves or expand too much. A
+// document with issues is returned, too, if it can be traversed. Empty documents are omitted.
 func Parse(file string, data []byte) ([]*Document, Issues) { return parse(file, data, false) }
 
 // ParseShallow is Parse for a file with objects of several authors. Parse refuses a document with a value that is nested too deep.
-// ParseShallow leaves out only that value, and the reader of each object must use Value.TooDeep to find out.
+// ParseShallow omits only that value. The reader of each object must call Value.TooDeep to detect this.
 func ParseShallow(file string, data []byte) ([]*Document, Issues) { return parse(file, data, true) }
 
 func parse(file string, data []byte, shallow bool) ([]*Document, Issues) {
@@ -194,7 +192,7 @@ func parse(file string, data []byte, shallow bool) ([]*Document, Issues) {
 	return r.documents, r.issues
 }
 
-// stream collects what Parse gives.
+// stream collects the results of Parse.
 type stream struct {
 	source    *source
 	mistakes  []*jsonMistake
@@ -204,14 +202,14 @@ type stream struct {
 	index     int
 }
 
-// yaml takes the documents of a part of the file, [start, end) in characters. Both are starts of lines, or the end of the file.
+// yaml reads the documents of a part of the file, [start, end) in characters. Both are starts of lines, or the end of the file.
 func (r *stream) yaml(start, end int) {
 	for start < end {
 		start = r.read(start, end)
 	}
 }
 
-// read takes documents from the given offset on up to the first syntax error, and gives the offset to go on from.
+// read reads documents from an offset up to the first syntax error, and returns the offset at which to continue.
 func (r *stream) read(start, end int) (next int) {
 	line := sort.SearchInts(r.source.parserLines, start+1) - 1
 	decoder := yaml.NewDecoder(&runeReader{r.source.runes[start:end]})
@@ -236,7 +234,7 @@ func (r *stream) read(start, end int) (next int) {
 	}
 }
 
-// runeReader reads text without a copy of it: a file with thousands of mistakes is read on from each of them.
+// runeReader reads text without copying it, because a file with thousands of mistakes is read again after each of them.
 type runeReader struct{ runes []rune }
 
 // Read implements io.Reader.
@@ -251,7 +249,7 @@ func (r *runeReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// json returns the issue for a document with a mistake at place, and which ends at end. If the document is JSON up to a later place, its
+// json returns the issue for a document that has a mistake at place and ends at end. If the document is JSON up to a later place, its
 // author wrote JSON, and the mistake of JSON there is the issue.
 func (r *stream) json(place, end int, issue Issue) Issue {
 	for ; len(r.mistakes) > 0 && r.mistakes[0].offset <= end; r.mistakes = r.mistakes[1:] {
@@ -262,7 +260,7 @@ func (r *stream) json(place, end int, issue Issue) Issue {
 	return issue
 }
 
-// document takes a document that is not empty.
+// document processes a document that is not empty.
 func (r *stream) document(root *yaml.Node, base int, isJSON bool) {
 	d := &Document{File: r.source.file, Index: r.index, source: r.source, base: base, json: isJSON}
 	r.index++
@@ -277,7 +275,7 @@ func (r *stream) document(root *yaml.Node, base int, isJSON bool) {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// nextNode reads the next document. The parser is not trusted to answer bad input with an error only.
+// nextNode reads the next document. It recovers from panics, because the parser may panic on bad input.
 func nextNode(decoder *yaml.Decoder) (node *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -289,21 +287,21 @@ func nextNode(decoder *yaml.Decoder) (node *yaml.Node, err error) {
 }
 
 const (
-	// maxDepth is how deep values may be nested, aliases included.
+	// maxDepth is the maximum depth of nested values, including aliases.
 	maxDepth = 100
-	// maxExpansion is how many values the aliases of a document may add to those written.
+	// maxExpansion is the maximum number of values that the aliases of a document may add.
 	maxExpansion = 100_000
 )
 
 func tooDeep() string { return fmt.Sprintf("is nested deeper than %d values", maxDepth) }
 
-// leftOutTag is the tag of what ParseShallow left out. An author cannot write it, because it contains a space.
+// leftOutTag is the tag of values that ParseShallow omitted. An author cannot write it, because it contains a space.
 const leftOutTag = "too deep"
 
-// extent is how large a node is with its aliases expanded.
+// extent is the size of a node with its aliases expanded.
 type extent struct{ size, height int }
 
-// vetting checks what the YAML parser lets pass, once for each node written. seen and open contain only nodes with an anchor.
+// vetting checks mistakes that the YAML parser accepts, once for each written node. seen and open contain only nodes with an anchor.
 type vetting struct {
 	doc     *Document
 	issues  Issues
@@ -312,7 +310,7 @@ type vetting struct {
 	open    map[*yaml.Node]bool
 	added   int
 	shallow bool
-	// unsafe: walking the document might not end, or not soon.
+	// unsafe states that a traversal of the document might not end, or might take too long.
 	unsafe bool
 }
 
@@ -329,7 +327,7 @@ func (c *vetting) refuse(n *yaml.Node, message, hint string) extent {
 	return extent{}
 }
 
-// leaveOut makes n a list without items that Value.TooDeep finds.
+// leaveOut replaces n with an empty list that Value.TooDeep finds.
 func (c *vetting) leaveOut(n *yaml.Node) extent {
 	c.doc.shortened = true
 	*n = yaml.Node{Kind: yaml.SequenceNode, Tag: leftOutTag, Style: yaml.FlowStyle, Line: n.Line, Column: n.Column}
@@ -337,7 +335,7 @@ func (c *vetting) leaveOut(n *yaml.Node) extent {
 	return c.seen[n]
 }
 
-// node checks n and what is below it, and gives its size.
+// node checks n and all nodes below it, and returns its size.
 func (c *vetting) node(n *yaml.Node) extent {
 	switch {
 	case c.unsafe:
@@ -350,7 +348,7 @@ func (c *vetting) node(n *yaml.Node) extent {
 		return c.leaveOut(n)
 	}
 	c.tag(n)
-	if n.Anchor != "" { // an alias can name it
+	if n.Anchor != "" { // an alias can refer to it
 		c.open[n] = true
 	}
 	total := extent{size: 1}
@@ -399,7 +397,7 @@ func (c *vetting) mapping(n *yaml.Node, add func(extent)) {
 	}
 }
 
-// alias checks that an alias names a value of its own document, and does not make it endless.
+// alias checks that an alias refers to a value of its own document, and that the value does not contain the alias.
 func (c *vetting) alias(n *yaml.Node) extent {
 	if c.open[n.Alias] {
 		return c.refuse(n, fmt.Sprintf("the alias *%s stands inside of what it names", n.Value), "write the value out")
@@ -446,7 +444,7 @@ func (c *vetting) tag(n *yaml.Node) {
 
 func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" }
 
-// resolved follows an alias to the value that it names.
+// resolved follows an alias to its value.
 func resolved(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

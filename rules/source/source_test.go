@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestIssuesOfParse parses each section of a file by itself.
+// TestIssuesOfParse parses each section of a file separately.
 func TestIssuesOfParse(t *testing.T) {
 	golden(t, "issues", func(_ *testing.T, a *txtar.Archive) string {
 		var out strings.Builder
@@ -67,7 +67,7 @@ func TestDocumentsAreCounted(t *testing.T) {
 	}
 }
 
-// TestManyMistakesOnOneLine checks that the work for a mistake does not depend on the length of its line. JSON is often one line.
+// TestManyMistakesOnOneLine checks that the work for a mistake does not depend on the length of its line. A JSON file is often one line.
 func TestManyMistakesOnOneLine(t *testing.T) {
 	t.Parallel()
 	s, _ := newSource("a.json", []byte("\n"+strings.Repeat("x", 1000)+"\r\n"+strings.Repeat("x", 1000)))
@@ -76,7 +76,7 @@ func TestManyMistakesOnOneLine(t *testing.T) {
 			t.Errorf("lineEnd(%d) = %d, want %d", offset, got, want)
 		}
 	}
-	// With a search for the end of the line, this takes more time than a test may take.
+	// If the code searched for the end of the line, this loop would take more time than a test may take.
 	s, _ = newSource("a.json", []byte(strings.Repeat("x", 10_000_000)))
 	for offset := range 400_000 {
 		_ = s.issue(offset, 1, "", "")

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ParseStored reads one object as an API server gives it, in JSON. The author's file is gone, so a
-// place in it is worth nothing: see Within.
+// ParseStored reads one object from an API server, in JSON. The author's file is not available. Therefore positions in the document have no
+// use for the author: see Within.
 func ParseStored(data []byte) (*Document, Issues) {
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.UseNumber()
@@ -25,7 +25,7 @@ func ParseStored(data []byte) (*Document, Issues) {
 	dropMetadata(object)
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	enc.SetIndent("", " ") // A field a line keeps the source line short that every issue holds.
+	enc.SetIndent("", " ") // One field per line keeps the source line of each issue short.
 	if err := enc.Encode(object); err != nil {
 		return nil, Issues{{Message: fmt.Sprintf("write the object again: %v", err)}}
 	}
@@ -46,7 +46,7 @@ func dropMetadata(object any) {
 	}
 }
 
-// escaped writes as escapes what stands for itself in a string of JSON and does not in one of YAML.
+// escaped escapes characters that a JSON string can contain but a YAML string cannot.
 func escaped(data []byte) []byte {
 	other := func(r rune) bool { return r == 0x85 || notAllowed(r) != "" }
 	if !bytes.ContainsFunc(data, other) {
@@ -63,9 +63,8 @@ func escaped(data []byte) []byte {
 	return out.Bytes()
 }
 
-// Within gives issues of the document with their places counted inside the text of the field that
-// Path names, where the line and the column of its first character are 1. An issue of a whole field, or
-// of its key, has no place then: its path says where it is.
+// Within returns the issues of the document with positions inside the text of the field Path, whose first character is at line 1, column 1.
+// An issue of a whole field, or of its key, has no position then, because its path is sufficient.
 func (d *Document) Within(issues Issues) Issues {
 	out := make(Issues, 0, len(issues))
 	for _, i := range issues {
@@ -89,7 +88,7 @@ func (d *Document) Within(issues Issues) Issues {
 	return out
 }
 
-// textOffset finds the character of a string field at which an issue was placed.
+// textOffset returns the character of a string field at which an issue is placed.
 func (d *Document) textOffset(i Issue) (int, bool) {
 	v, found := d.Find(i.Path)
 	if !found || i.Line <= 0 || v.node != v.at || v.Kind() != Scalar || v.node.ShortTag() != "!!str" {
@@ -98,7 +97,7 @@ func (d *Document) textOffset(i Issue) (int, bool) {
 	var quiet Issues
 	text := v.Text(&quiet)
 	if line, column := v.Pos(); i.Line < line || i.Line == line && i.Column <= column {
-		return 0, false // It is about the key, or about the value as a whole.
+		return 0, false // the issue applies to the key or to the whole value
 	}
 	n := len([]rune(text.Value))
 	offset := sort.Search(n, func(k int) bool {
@@ -108,8 +107,7 @@ func (d *Document) textOffset(i Issue) (int, bool) {
 	return offset, true
 }
 
-// Placed gives the issue as one line without file and path, for where those stand beside it:
-// "line 1, column 5: message; hint".
+// Placed returns the issue as one line without file and path, for callers that show these separately: "line 1, column 5: message; hint".
 func (i Issue) Placed() string {
 	var b strings.Builder
 	if i.Line > 0 {

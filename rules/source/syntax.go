@@ -13,21 +13,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// syntax finds where a syntax error stands. The YAML parser tells a line only, often that of the
-// enclosing value or one beside it, so the place is searched: the text is cut shorter and shorter,
-// and the last cut that still fails in the same way ends at the place.
+// syntax finds the position of a syntax error. The YAML parser reports only a line, often that of the enclosing value or of a neighbor.
+// Therefore the position is searched: the text is cut shorter and shorter, and the shortest cut that still fails in the same way ends at
+// the position.
 type syntax struct {
 	source *source
 	// start and end are the offsets between which the parser read.
 	start, end int
-	// spent counts the characters parsed for the search.
+	// spent is the number of characters that the search has parsed.
 	spent int
 }
 
-// syntaxBudget bounds the work of one search; past it, the place is where the parser gave up.
+// syntaxBudget limits the work of one search. Above it, the position is where the parser stopped.
 const syntaxBudget = 2_000_000
 
-// explain gives the offset of the error, and the issue for it.
+// explain returns the offset of the error, and its issue.
 func (x *syntax) explain(err error) (offset int, issue Issue) {
 	problem, read, ended := x.try(x.end, "")
 	if problem == "" {
@@ -39,10 +39,10 @@ func (x *syntax) explain(err error) (offset int, issue Issue) {
 	case strings.HasPrefix(problem, unknownAnchor):
 		offset = x.search(read, same)
 	case ended, problem == openQuoteAtDocument:
-		// Something was opened and never closed: it failed from there on.
+		// A bracket or quote was opened and never closed: every cut after it fails.
 		offset = x.search(read, x.failsAnyhow)
 	case strings.HasPrefix(problem, inBrackets):
-		// A text cut inside of brackets fails like one with a comma missing, but only at its end.
+		// A text that is cut inside brackets fails in the same way as one with a missing comma, but only at its end.
 		offset = x.search(read, func(cut int) bool { got, _, cutEnded := x.try(cut, commas); return got == problem && !cutEnded })
 		here, _ := x.source.place(offset)
 		if line, _ := x.source.place(x.search(read, x.failsAnyhow)); line < here {
@@ -58,8 +58,8 @@ func (x *syntax) explain(err error) (offset int, issue Issue) {
 	return offset, x.source.issue(start, width, "is not YAML: "+problem, hint)
 }
 
-// failsAnyhow says whether the text up to cut has any problem. One cut between two single quotes
-// counts as if it had, since they may be one escaped quote.
+// failsAnyhow reports whether the text up to cut has any problem. A cut between two single quotes counts as a problem, because they may be
+// one escaped quote.
 func (x *syntax) failsAnyhow(cut int) bool {
 	if r := x.source.runes; cut < len(r) && r[cut] == '\'' && r[cut-1] == '\'' {
 		return true
@@ -68,8 +68,8 @@ func (x *syntax) failsAnyhow(cut int) bool {
 	return got != ""
 }
 
-// word gives the start and width of what to underline for an error at offset: the word that begins
-// there, or the alias or key that ends there.
+// word returns the start and width of the text to underline for an error at offset: the word that begins there, or the alias or key that
+// ends there.
 func (x *syntax) word(offset int, problem string) (start, width int) {
 	runes := x.source.runes
 	start, width = offset, 1
@@ -90,14 +90,14 @@ func (x *syntax) word(offset int, problem string) (start, width int) {
 	return start, width
 }
 
-// The parser judges a token only when it has seen a few characters and two tokens after it. What
-// follows a cut text gives it those: blanks, or inside of brackets what neither mends nor closes.
+// The parser reports a token only after it has read a few more characters and two more tokens. The padding after a cut text provides these:
+// blanks or, inside brackets, commas that neither correct nor close anything.
 const (
 	spaces = "        "
 	commas = " , , , , ,"
 )
 
-// Problems of the parser that tell how to search.
+// Problems of the parser that determine how to search.
 const (
 	openQuoteAtDocument = "found unexpected document indicator"
 	inBrackets          = "did not find expected ',' or"
@@ -108,8 +108,8 @@ func isText(s *source, offset int) bool {
 	return offset < len(s.runes) && (unicode.IsLetter(s.runes[offset]) || unicode.IsDigit(s.runes[offset]))
 }
 
-// search goes back from a cut that fails as long as the cuts before it fail, first by lines, then by
-// characters, and gives the last character of the shortest one.
+// search goes back from a failing cut while earlier cuts also fail, first by lines, then by characters. It returns the last character of
+// the shortest failing cut.
 func (x *syntax) search(cut int, fails func(cut int) bool) int {
 	lines := x.source.parserLines
 	line := max(sort.SearchInts(lines, cut)-1, 0)
@@ -129,8 +129,8 @@ func (x *syntax) search(cut int, fails func(cut int) bool) int {
 	return max(cut-1, x.start)
 }
 
-// try parses the text up to cut, and padding after it. It gives the parser's problem, "" if it found none or the budget is
-// spent; the offset up to which it read; and whether it had to read to the end to see the problem.
+// try parses the text up to cut, and padding after it. It returns the parser's problem, or "" if there is none or the budget is spent. It
+// also returns the offset up to which the parser read, and whether it had to read to the end to see the problem.
 func (x *syntax) try(cut int, padding string) (problem string, read int, ended bool) {
 	if x.spent += cut - x.start; x.spent > max(syntaxBudget, 2*len(x.source.runes)) {
 		return "", cut, false
@@ -148,7 +148,7 @@ func (x *syntax) try(cut int, padding string) (problem string, read int, ended b
 	}
 }
 
-// slowReader hands out one character at a time, so that how far the parser came can be seen, and then padding.
+// slowReader returns one character at a time, so that the progress of the parser is visible. At the end it returns padding.
 type slowReader struct {
 	text    []rune
 	read    int
@@ -173,14 +173,14 @@ func (r *slowReader) Read(p []byte) (int, error) {
 	}
 }
 
-// problemOf takes the parser's own prefix and line, which is not to be trusted, from its message.
+// problemOf removes the parser's own prefix and line from its message. The line is not reliable.
 func problemOf(err error) string {
 	return parserPrefix.ReplaceAllString(err.Error(), "")
 }
 
 var parserPrefix = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
-// hintFor says what is most often meant where the parser finds a problem.
+// hintFor returns the most likely correction for a problem of the parser.
 func hintFor(problem string) string {
 	for _, known := range [][2]string{
 		{"mapping values are not allowed", `put a text that has ": " in it in quotes; the keys of one mapping start in one column`},

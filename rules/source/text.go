@@ -8,26 +8,26 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Text is a string of the author's, or a part of one, that knows where each of its characters was
-// written. The zero value is an empty text that stands nowhere.
+// Text is a string of the author, or a part of one, that knows where each of its characters is written. The zero value is an empty text
+// without a position.
 type Text struct {
-	// Value is the string as YAML reads it: without quotes, escapes and folding undone.
+	// Value is the string as YAML reads it: without quotes, and with escapes and folding resolved.
 	Value string
 
 	doc  *Document
 	node *yaml.Node
 	path string
-	// from is how many characters of the scalar stand before Value.
+	// from is how many characters of the scalar come before Value.
 	from int
-	// parts are what the text was joined of; nil: it is of one piece.
+	// parts are the texts that were joined, or nil.
 	parts []Text
 }
 
-// NewText gives text that came from no file; its issues have no place.
+// NewText returns a text without a file. Its issues have no position.
 func NewText(value string) Text { return Text{Value: value} }
 
-// Join gives one text made of others. What is told of a part of it is placed where the author wrote that part, and of what is between
-// them at the next that the author wrote.
+// Join joins texts. An issue in a part has the position at which the author wrote that part. An issue between parts that the author wrote
+// has the position of the next such part.
 func Join(parts ...Text) Text {
 	t := Text{parts: parts}
 	for _, p := range parts {
@@ -36,13 +36,13 @@ func Join(parts ...Text) Text {
 	return t
 }
 
-// Joined says whether the text was joined of others, so that it is written in more than one place.
+// Joined reports whether the text was joined, so that it has more than one position.
 func (t Text) Joined() bool { return t.parts != nil }
 
-// Written says whether the author wrote the text; where not, it was left out, or something else stands in its place.
+// Written reports whether the author wrote the text. Otherwise the field is absent or not a string.
 func (t Text) Written() bool { return t.doc != nil || slices.ContainsFunc(t.parts, Text.Written) }
 
-// part finds the part in which an offset is, or the next one that was written, and the offset in it.
+// part returns the part that contains an offset, or the next part that was written, and the offset in it.
 func (t Text) part(offset int) (Text, int) {
 	var found Text
 	for _, p := range t.parts {
@@ -57,11 +57,10 @@ func (t Text) part(offset int) (Text, int) {
 	return found, utf8.RuneCountInString(found.Value)
 }
 
-// Path gives the path of the field that holds the text.
+// Path returns the path of the field that contains the text.
 func (t Text) Path() string { return t.path }
 
-// Slice gives the part from one offset up to another, in characters, with its places; offsets
-// outside of the text are moved to its ends.
+// Slice returns the part between two offsets, in characters, with its positions. Offsets outside the text are moved to its ends.
 func (t Text) Slice(from, to int) Text {
 	runes := []rune(t.Value)
 	to = min(max(to, 0), len(runes))
@@ -73,7 +72,7 @@ func (t Text) Slice(from, to int) Text {
 	return t
 }
 
-// slice is Slice of what was joined.
+// slice is Slice for a joined text.
 func (t Text) slice(from, to int) Text {
 	var parts []Text
 	for _, p := range t.parts {
@@ -86,14 +85,14 @@ func (t Text) slice(from, to int) Text {
 	return Join(parts...)
 }
 
-// Place gives the line and column, from 1, of the character at offset, which counts characters; 0
-// and 0 for text that came from no file. An offset past the end is the place after the last character.
+// Place returns the line and column, from 1, of the character at offset, which counts characters. It returns 0 and 0 for a text without a
+// file. An offset past the end is the position after the last character.
 func (t Text) Place(offset int) (line, col int) {
 	i := t.Issue(offset, 1, "", "")
 	return i.Line, i.Column
 }
 
-// Issue makes an error at a part of the text, given in characters, placed where the author wrote it.
+// Issue returns an error at a part of the text, given in characters, with the author's position.
 func (t Text) Issue(offset, width int, message, hint string) Issue {
 	if t.parts != nil {
 		p, within := t.part(offset)
@@ -108,7 +107,7 @@ func (t Text) Issue(offset, width int, message, hint string) Issue {
 	return i
 }
 
-// span gives the source offsets of a part of the text.
+// span returns the source offsets of a part of the text.
 func (t Text) span(offset, width int) (start, end int) {
 	s := scan(t.doc, t.node)
 	if s.spans == nil {
@@ -122,23 +121,23 @@ func (t Text) span(offset, width int) (start, end int) {
 	return s.spans[offset].start, s.spans[last].end
 }
 
-// span is the part of the source, [start, end), that one character of a scalar was read from.
+// span is the part of the source, [start, end), from which one character of a scalar was read.
 type span struct{ start, end int }
 
-// scalar is a scalar as found again in the source.
+// scalar is a scalar as it was found in the source.
 type scalar struct {
-	// start is the offset of its first character, behind anchor and tag: a quote, an indicator, or text.
+	// start is the offset of its first character, after anchor and tag: a quote, an indicator, or text.
 	start int
-	// end is the offset behind its last one.
+	// end is the offset after its last character.
 	end int
-	// spans has an element for each character of the value; it is nil where the source does not say
-	// what the parser said, so that nothing but start and tail is known.
+	// spans has an element for each character of the value. It is nil if the source does not agree with the parser. Then only start and tail
+	// are known.
 	spans []span
-	// tail is the place behind the last character that is not a line break.
+	// tail is the offset after the last character that is not a line break.
 	tail int
 }
 
-// scan reads a scalar again, since the YAML parser tells only where it starts.
+// scan reads a scalar again, because the YAML parser reports only where it starts.
 func scan(d *Document, n *yaml.Node) scalar {
 	c := &cursor{runes: d.source.runes, pos: d.offset(n), limit: utf8.RuneCountInString(n.Value)}
 	if c.limit > 0 || n.Style&^yaml.TaggedStyle != 0 {
@@ -160,11 +159,11 @@ func scan(d *Document, n *yaml.Node) scalar {
 	return c.scalar(start, n.Value)
 }
 
-// cursor walks over a scalar's source and collects the characters it stands for.
+// cursor reads a scalar's source and collects the characters of its value.
 type cursor struct {
 	runes []rune
 	pos   int
-	// limit is how many characters the parser found; no more are collected.
+	// limit is how many characters the parser found. The cursor collects no more.
 	limit int
 	out   []rune
 	spans []span
@@ -187,7 +186,7 @@ func (c *cursor) scalar(start int, want string) scalar {
 	return s
 }
 
-// peek gives the character k ahead, 0 behind the end (where no YAML text has one).
+// peek returns the character at distance k, or 0 after the end. No YAML text contains 0.
 func (c *cursor) peek(k int) rune {
 	if c.pos+k >= len(c.runes) {
 		return 0
@@ -203,14 +202,14 @@ func (c *cursor) emit(r rune, s span) {
 	}
 }
 
-// emitAll takes over pieces of white space that were held back.
+// emitAll emits white space that was held back.
 func (c *cursor) emitAll(pieces []piece) {
 	for _, p := range pieces {
 		c.emit(p.rune, p.span)
 	}
 }
 
-// piece is a character that is not yet known to count.
+// piece is a character that may or may not belong to the value.
 type piece struct {
 	rune rune
 	span span
@@ -222,7 +221,7 @@ func (c *cursor) take(n int, r rune) piece {
 	return piece{r, span{c.pos - n, c.pos}}
 }
 
-// lineBreak reads a line break. All but LS and PS count as a line feed.
+// lineBreak reads a line break. All line breaks except LS and PS become a line feed.
 func (c *cursor) lineBreak() piece {
 	switch r := c.peek(0); {
 	case r == '\r' && c.peek(1) == '\n':
@@ -234,7 +233,7 @@ func (c *cursor) lineBreak() piece {
 	}
 }
 
-// properties skips anchor and tag, and what may stand between them and the scalar.
+// properties skips anchor and tag, and everything between them and the scalar.
 func (c *cursor) properties() {
 	c.anchor()
 	if c.peek(0) == '!' {
@@ -278,9 +277,8 @@ func (c *cursor) comment() {
 	}
 }
 
-// fold reads blanks and line breaks within a plain or quoted scalar. In a run with a line break the
-// blanks do not count; one break is a space, of more the first does not count. escaped: a break that
-// counts for nothing came before.
+// fold reads blanks and line breaks within a plain or quoted scalar. In a run with a line break the blanks do not count. One break becomes
+// a space. If there are more, the first does not count. escaped states that an escaped break came before, which does not count.
 func (c *cursor) fold(escaped bool) {
 	var blanks, breaks []piece
 	for isBlank(c.peek(0)) || isBreak(c.peek(0)) {
@@ -304,7 +302,7 @@ func (c *cursor) fold(escaped bool) {
 	}
 }
 
-// plain reads a scalar without quotes. The parser's value says where it ends.
+// plain reads a scalar without quotes. The parser's value determines where it ends.
 func (c *cursor) plain() {
 	for !c.full() && c.pos < len(c.runes) {
 		if r := c.peek(0); isBlank(r) || isBreak(r) {
@@ -359,7 +357,7 @@ func (c *cursor) jsonText() {
 	c.pos++
 }
 
-// escape reads a backslash and what belongs to it.
+// escape reads a backslash and the characters that belong to it.
 func (c *cursor) escape() piece {
 	switch r := c.peek(1); r {
 	case 'x':
@@ -406,8 +404,8 @@ func (c *cursor) block(want string, folded bool) {
 	c.lines(c.indent(want), folded)
 }
 
-// indent finds how many spaces stand before each line of a block scalar. The parser's value tells:
-// its first line that is not empty has that many spaces fewer than the source.
+// indent returns how many spaces are before each line of a block scalar. It compares the parser's value with the source: the first line
+// that is not empty has that many spaces fewer in the value.
 func (c *cursor) indent(want string) int {
 	content := strings.TrimLeft(want, "\n")
 	if content == "" {
@@ -427,8 +425,8 @@ func (c *cursor) indent(want string) int {
 	return ahead.pos - start - (len(content) - len(strings.TrimLeft(content, " ")))
 }
 
-// lines reads the lines of a block scalar. A folded break between two lines that start with no blank
-// is a space; or nothing, where empty lines follow, which then count.
+// lines reads the lines of a block scalar. A folded break between two lines that do not start with a blank becomes a space. If empty lines
+// follow, it becomes nothing, and their breaks count.
 func (c *cursor) lines(indent int, folded bool) {
 	var last, empty []piece
 	blankBefore := false
@@ -459,7 +457,7 @@ func (c *cursor) lines(indent int, folded bool) {
 	c.emitAll(empty)
 }
 
-// emptyLines skips up to indent spaces, and collects the breaks of lines with nothing more on them.
+// emptyLines skips up to indent spaces, and collects the breaks of empty lines.
 func (c *cursor) emptyLines(indent int) []piece {
 	var breaks []piece
 	for {
@@ -473,7 +471,7 @@ func (c *cursor) emptyLines(indent int) []piece {
 	}
 }
 
-// column gives how many characters stand before the cursor in its line.
+// column returns how many characters of the line are before the cursor.
 func (c *cursor) column() int {
 	n := 0
 	for n < c.pos && !isBreak(c.runes[c.pos-n-1]) {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// writer puts together a file and remembers where each character of one scalar's value went.
+// writer builds a file and records the place of each character of one scalar value.
 type writer struct {
 	t     *rapid.T
 	eol   string
@@ -22,7 +22,7 @@ func (w *writer) raw(text string) {
 	w.out = append(w.out, []rune(strings.ReplaceAll(text, "\n", w.eol))...)
 }
 
-// char writes source for one character of the value.
+// char writes the source text of one character of the value.
 func (w *writer) char(value rune, written string) {
 	start := len(w.out)
 	w.raw(written)
@@ -39,10 +39,10 @@ func (w *writer) flip(label string) bool { return rapid.Bool().Draw(w.t, label) 
 
 func (w *writer) upTo(n int, label string) int { return rapid.IntRange(0, n).Draw(w.t, label) }
 
-// spaces writes blanks that do not count.
+// spaces writes blanks that do not belong to the value.
 func (w *writer) spaces(most int) { w.raw(strings.Repeat(" ", w.upTo(most, "spaces"))) }
 
-// words gives words without anything that a style needs to escape, some of them not ASCII.
+// word draws a word without characters that a style must escape. Some words are not ASCII.
 func (w *writer) word() string {
 	return rapid.StringMatching(`[a-zé日😀][a-z0-9_.é日本😀ßя]{0,6}`).Draw(w.t, "word")
 }
@@ -146,8 +146,8 @@ func (w *writer) doubleQuoted(indent int) {
 	w.raw(`"`)
 }
 
-// block writes the header of a block scalar, draws its lines, and writes them as literal or folded.
-// parent is the column of the mapping that holds it, from 0.
+// block draws the lines of a block scalar and writes them with a header, as literal or folded. parent is the column of the mapping that
+// holds the scalar, counted from 0.
 func (w *writer) block(parent int, folded bool) {
 	more := 1 + w.upTo(3, "more")
 	lines := []string{}
@@ -191,7 +191,7 @@ func (w *writer) blockLines(lines []string, indent string, folded bool, content 
 	}
 }
 
-// foldedBreak writes the break after line i of a folded scalar: YAML 1.2, section 8.1.3.
+// foldedBreak writes the line break after line i of a folded scalar (YAML 1.2, section 8.1.3).
 func (w *writer) foldedBreak(lines []string, i int) {
 	blank := func(line string) bool { return line[0] == ' ' || line[0] == '\t' }
 	last, next := i, i+1
@@ -211,7 +211,7 @@ func (w *writer) foldedBreak(lines []string, i int) {
 	}
 }
 
-// chomp takes back what the chomping indicator drops from the end of the value.
+// chomp removes from the end of the value what the chomping indicator drops.
 func (w *writer) chomp(chomping string, after int) {
 	keep := len(w.value)
 	switch chomping {
@@ -223,7 +223,7 @@ func (w *writer) chomp(chomping string, after int) {
 	w.value, w.marks, w.ends = w.value[:keep], w.marks[:keep], w.ends[:keep]
 }
 
-// file writes a file around a scalar of the given style, and gives the path of the scalar.
+// file writes a file that contains a scalar of the given style. It returns the path of the scalar.
 func (w *writer) file(style string) (path string) {
 	w.eol = rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(w.t, "eol")
 	if w.flip("document before") {
@@ -319,7 +319,7 @@ func checkPlaces(t *rapid.T, w *writer, data, path string) {
 	}
 }
 
-// What is told of a part of a joined text is told where that part was written.
+// TestJoin checks that an issue in a part of a joined text has the place of that part in the file.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	docs, issues := Parse("x.yaml", []byte("a: äb\nc: \"d\\te\"\n"))
@@ -344,7 +344,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A slice of a joined text keeps its places, and what nobody wrote has none.
+// TestJoinSliced checks that a slice of a joined text keeps its places. Text that comes from no file has no place.
 func TestJoinSliced(t *testing.T) {
 	t.Parallel()
 	docs, _ := Parse("x.yaml", []byte("a: äb\nc: \"d\\te\"\n"))

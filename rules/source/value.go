@@ -12,14 +12,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// On is what a YAML 1.1 reader, as kubectl's, makes of an unquoted key on.
+// On is the string that a YAML 1.1 reader, such as kubectl's, reads for an unquoted key on.
 const On = "true"
 
 // NodeKind is the form of a Value.
 type NodeKind uint8
 
 const (
-	// Null is a value left empty or written null, and the kind of an absent one.
+	// Null is an empty value or null. It is also the kind of an absent value.
 	Null NodeKind = iota
 	// Scalar is a string, a number, true or false.
 	Scalar
@@ -29,12 +29,12 @@ const (
 	List
 )
 
-// Value is a value of a document, with its place and path. The zero Value is absent; so is one that
-// Get did not find, which still knows its path and where its parent stands, for an issue.
+// Value is a value of a document, with its position and path. The zero Value is absent. A field that Get does not find is also absent, but
+// has its path and the position of its parent, for issues.
 type Value struct {
 	doc *Document
-	// node is the value, nil if absent, with aliases followed; at is where it was used: the alias, or
-	// the value itself; the parent's, if absent.
+	// node is the value with aliases resolved, or nil if absent. at is the node where it is used: the alias, or the value itself, or the
+	// parent of an absent value.
 	node, at *yaml.Node
 	path     string
 }
@@ -50,10 +50,10 @@ func (v Value) child(n *yaml.Node, path string) Value {
 	return Value{doc: v.doc, node: resolved(n), at: n, path: path}
 }
 
-// Exists says whether the value was written, null included.
+// Exists reports whether the value was written. A written null exists.
 func (v Value) Exists() bool { return v.node != nil }
 
-// Kind gives the form of the value.
+// Kind returns the form of the value.
 func (v Value) Kind() NodeKind {
 	switch {
 	case v.node == nil || isNull(v.node):
@@ -67,14 +67,14 @@ func (v Value) Kind() NodeKind {
 	}
 }
 
-// Path gives the path of the value in its document, "" for the root.
+// Path returns the path of the value in its document, or "" for the root.
 func (v Value) Path() string { return v.path }
 
-// Document gives the document that holds the value, nil for the zero Value.
+// Document returns the document that contains the value, or nil for the zero Value.
 func (v Value) Document() *Document { return v.doc }
 
-// Pos gives the line and column, from 1, where the value is written; where an alias stands for it,
-// that of the alias; if absent, its parent's; 0 and 0 for the zero Value.
+// Pos returns the line and column, from 1, of the value. For an alias it is the position of the alias, and for an absent value the position
+// of its parent. It is 0 and 0 for the zero Value.
 func (v Value) Pos() (line, col int) {
 	if v.at == nil {
 		return 0, 0
@@ -83,7 +83,7 @@ func (v Value) Pos() (line, col int) {
 	return v.doc.source.place(start)
 }
 
-// extent gives the offsets that an issue about the value underlines.
+// extent returns the offsets that an issue of the value underlines.
 func (v Value) extent() (start, end int) {
 	start = v.doc.offset(v.at)
 	switch {
@@ -98,7 +98,7 @@ func (v Value) extent() (start, end int) {
 	return start, start + 1
 }
 
-// Issuef makes an error at the value's place; hint says what would be right, "" if there is nothing to say.
+// Issuef returns an error at the value's position. hint states what would be correct, or is "".
 func (v Value) Issuef(hint, format string, args ...any) Issue {
 	message, hint := Short(fmt.Sprintf(format, args...)), Short(hint)
 	if v.at == nil {
@@ -114,7 +114,7 @@ func (v Value) wrong(issues *Issues, want, hint string) {
 	*issues = append(*issues, v.Issuef(hint, "must be %s, found %s", want, describe(v.node)))
 }
 
-// describe names a node for a message: the number 3, the string "abc", a list.
+// describe describes a node for a message: the number 3, the string "abc", a list.
 func describe(n *yaml.Node) string {
 	if n.Kind == yaml.MappingNode {
 		return "a mapping"
@@ -137,8 +137,8 @@ func describe(n *yaml.Node) string {
 	return "the string " + strconv.Quote(n.Value)
 }
 
-// scalarOf gives what a scalar stands for: string, int64, float64, bool or nil. A number too large
-// for int64 is a float64; a date is a string.
+// scalarOf returns the value of a scalar: string, int64, float64, bool or nil. A number too large for int64 is a float64; a date is a
+// string.
 func scalarOf(n *yaml.Node) any {
 	switch n.ShortTag() {
 	case "!!null":
@@ -163,9 +163,9 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// Fields gives the fields of a mapping, in the order written. Issues: it is not a mapping; a key is
-// not a string, or not one of known (all are, where known is nil). Such keys are left out, and of
-// keys that stand twice the later ones, which Parse has reported. Null and absent have no fields.
+// Fields returns the fields of a mapping, in the order of the file. It reports a value that is not a mapping, and a key that is not a
+// string. It also reports a key that is not in known (unless known is nil). It omits such keys. It also omits repeated keys after the
+// first, which Parse has reported. Null and absent values have no fields.
 func (v Value) Fields(known []string, issues *Issues) []Field {
 	if v.Kind() == Null {
 		return nil
@@ -179,7 +179,7 @@ func (v Value) Fields(known []string, issues *Issues) []Field {
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		key := resolved(v.node.Content[i])
 		if key.Kind != yaml.ScalarNode || isMerge(key) {
-			continue // Parse has reported it.
+			continue // Parse has reported it
 		}
 		path := v.join(key.Value)
 		f := Field{key.Value, v.child(v.node.Content[i], path), v.child(v.node.Content[i+1], path)}
@@ -213,7 +213,7 @@ func knownHint(name string, known []string) string {
 
 func (v Value) join(key string) string { return strings.TrimPrefix(v.path+pathStep(key), ".") }
 
-// pathStep writes a key as a step of a path: .name, or ["any text"]. A long key is cut, because all values below it have it in their paths.
+// pathStep formats a key as a step of a path: .name, or ["any text"]. A long key is cut, because the paths of all values below contain it.
 func pathStep(key string) string {
 	for i, c := range key {
 		begins := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
@@ -228,7 +228,7 @@ func pathStep(key string) string {
 	return "." + cutMiddle(key, longestShown)
 }
 
-// Get gives a field of a mapping; it is absent if there is none, or v is not a mapping.
+// Get returns a field of a mapping. It is absent if there is no such field, or v is not a mapping.
 func (v Value) Get(name string) Value {
 	path := v.join(name)
 	if v.Kind() == Map {
@@ -242,7 +242,7 @@ func (v Value) Get(name string) Value {
 	return Value{doc: v.doc, at: v.at, path: path}
 }
 
-// Items gives the elements of a list; something else is an issue. Null and absent have none.
+// Items returns the elements of a list, and reports any other value. Null and absent values have no elements.
 func (v Value) Items(issues *Issues) []Value {
 	if v.Kind() == Null {
 		return nil
@@ -258,18 +258,18 @@ func (v Value) Items(issues *Issues) []Value {
 	return out
 }
 
-// scalar gives what the value stands for; ok is false if it is absent.
+// scalar returns the value of a scalar; ok is false if it is absent.
 func (v Value) scalar() (x any, ok bool) {
 	if v.node == nil {
 		return nil, false
 	}
 	if v.node.Kind != yaml.ScalarNode {
-		return v, true // of no type that a caller wants
+		return v, true // of no type that a caller accepts
 	}
 	return scalarOf(v.node), true
 }
 
-// String gives a string. Something else is an issue; absent gives "" and none.
+// String returns a string, and reports any other value. For an absent value it returns "" without an issue.
 func (v Value) String(issues *Issues) string {
 	x, ok := v.scalar()
 	s, isString := x.(string)
@@ -283,7 +283,7 @@ func (v Value) String(issues *Issues) string {
 	return s
 }
 
-// Bool gives true or false. Something else is an issue; absent gives false and none.
+// Bool returns a bool, and reports any other value. For an absent value it returns false without an issue.
 func (v Value) Bool(issues *Issues) bool {
 	x, ok := v.scalar()
 	b, isBool := x.(bool)
@@ -293,7 +293,7 @@ func (v Value) Bool(issues *Issues) bool {
 	return b
 }
 
-// Int gives a whole number. Something else is an issue; absent gives 0 and none.
+// Int returns a whole number, and reports any other value. For an absent value it returns 0 without an issue.
 func (v Value) Int(issues *Issues) int64 {
 	x, ok := v.scalar()
 	n, isInt := x.(int64)
@@ -303,7 +303,7 @@ func (v Value) Int(issues *Issues) int64 {
 	return n
 }
 
-// Float gives a number, whole or not. Something else, infinity and NaN are issues; absent gives 0 and none.
+// Float returns a number, and reports any other value, infinity and NaN. For an absent value it returns 0 without an issue.
 func (v Value) Float(issues *Issues) float64 {
 	x, ok := v.scalar()
 	if n, isInt := x.(int64); isInt {
@@ -317,8 +317,8 @@ func (v Value) Float(issues *Issues) float64 {
 	return f
 }
 
-// Duration gives a duration, written as Go writes it: "90s", "1h30m". Something else is an issue;
-// absent gives 0 and none.
+// Duration returns a duration in Go's format: "90s", "1h30m". It reports any other value. For an absent value it returns 0 without an
+// issue.
 func (v Value) Duration(issues *Issues) time.Duration {
 	x, ok := v.scalar()
 	if !ok {
@@ -333,7 +333,7 @@ func (v Value) Duration(issues *Issues) time.Duration {
 	return d
 }
 
-// Strings gives a list of strings; each element that is none is an issue, and left out.
+// Strings returns a list of strings. It reports and omits elements that are not strings.
 func (v Value) Strings(issues *Issues) []string {
 	var out []string
 	for _, item := range v.Items(issues) {
@@ -345,9 +345,8 @@ func (v Value) Strings(issues *Issues) []string {
 	return out
 }
 
-// Text gives a string with the places of its characters. Numbers, true and false are taken as they
-// are written. Something else is an issue, and gives text with no characters; absent gives the zero
-// Text and no issue.
+// Text returns a string with the positions of its characters. Numbers, true and false are read as they are written. It reports any other
+// value, and returns an empty text. For an absent value it returns the zero Text without an issue.
 func (v Value) Text(issues *Issues) Text {
 	switch {
 	case v.node == nil:
@@ -359,8 +358,8 @@ func (v Value) Text(issues *Issues) Text {
 	return Text{Value: v.node.Value, doc: v.doc, node: v.node, path: v.path}
 }
 
-// Any gives the value as map[string]any, []any, string, int64, float64, bool or nil. Keys that are
-// not strings appear as they are written; of keys that stand twice the first counts.
+// Any returns the value as map[string]any, []any, string, int64, float64, bool or nil. Keys that are not strings become the text that the
+// author wrote. The first of repeated keys counts.
 func (v Value) Any() any {
 	if v.node == nil {
 		return nil
@@ -391,7 +390,7 @@ func plainValue(n *yaml.Node) any {
 	}
 }
 
-// TooDeep returns the issue for the first value in v, or v itself, that ParseShallow left out because it is nested too deep.
+// TooDeep returns the issue for the first value in v, including v, that ParseShallow omitted because it is nested too deep.
 func (v Value) TooDeep() (i Issue, found bool) {
 	if v.doc == nil || !v.doc.shortened || v.node == nil {
 		return Issue{}, false
@@ -399,7 +398,7 @@ func (v Value) TooDeep() (i Issue, found bool) {
 	return v.leftOut(map[*yaml.Node]bool{})
 }
 
-// leftOut is TooDeep for what is not seen yet.
+// leftOut is TooDeep without the values in seen.
 func (v Value) leftOut(seen map[*yaml.Node]bool) (i Issue, found bool) {
 	if v.node.Tag == leftOutTag {
 		return v.Issuef("", "a field %s", tooDeep()), true
@@ -425,8 +424,8 @@ func (v Value) leftOut(seen map[*yaml.Node]bool) (i Issue, found bool) {
 	return Issue{}, false
 }
 
-// Find follows a path such as spec.containers[0].image or metadata.labels["a.b/c"]. It gives the
-// deepest value on it that exists, and whether that is the whole path.
+// Find follows a path such as spec.containers[0].image or metadata.labels["a.b/c"]. It returns the deepest existing value on the path, and
+// whether that is the whole path.
 func (d *Document) Find(path string) (Value, bool) {
 	v := d.Root
 	for path != "" {
@@ -463,7 +462,7 @@ type pathPart struct {
 	isIndex bool
 }
 
-// cutStep takes the first step off a path; ok is false where there is none.
+// cutStep cuts the first step off a path; ok is false if there is none.
 func cutStep(path string) (first pathPart, rest string, ok bool) {
 	if inside, found := strings.CutPrefix(path, "["); found {
 		if quoted, err := strconv.QuotedPrefix(inside); err == nil {

@@ -19,7 +19,7 @@ func parseOne(t *testing.T, data string) *Document {
 	return docs[0]
 }
 
-// errorLines gives the issues one a line, without file name.
+// errorLines returns one line for each issue, without the file name.
 func errorLines(issues Issues) []string {
 	var out []string
 	for _, i := range issues {
@@ -72,7 +72,7 @@ func TestScalarsOfEachType(t *testing.T) {
 	}
 }
 
-// TestTypesTaken asks each value for each type, and lists those that are taken without an issue.
+// TestTypesTaken asks each value for each type. It lists the types that a value accepts without an issue.
 func TestTypesTaken(t *testing.T) {
 	root := parseOne(t, everyType).Root
 	asks := []struct {
@@ -323,7 +323,7 @@ func TestWidthEndsWithTheLine(t *testing.T) {
 	}
 }
 
-// TestScalarThatIsNotFoundAgain makes the source and the parser disagree, which no known file does.
+// TestScalarThatIsNotFoundAgain makes the source and the parser differ. No known file does this.
 func TestScalarThatIsNotFoundAgain(t *testing.T) {
 	text := parseOne(t, "a: &x 'one'\n").Root.Get("a").Text(new(Issues))
 	text.node.Value, text.Value = "two", "two"

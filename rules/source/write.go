@@ -8,14 +8,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Entry is one field of a mapping to be written: its value is a Value (kept in the author's words and
-// order), a string, a bool, a number, a list of strings, or []Entry for a mapping, or [][]Entry for a list of them.
+// Entry is one field of a mapping to write. Its value is a Value (written as the author wrote it), a string, a bool or a number. It can
+// also be a list of strings, []Entry for a mapping, or [][]Entry for a list of mappings.
 type Entry struct {
 	Name  string
 	Value any
 }
 
-// Write gives the YAML of a mapping.
+// Write returns the YAML of a mapping.
 func Write(entries []Entry) ([]byte, error) {
 	node, err := toNode(entries)
 	if err != nil {
@@ -64,7 +64,7 @@ func toNode(v any) (*yaml.Node, error) {
 	return n, nil
 }
 
-// inline copies a node with its aliases written out, so that it can stand in another document.
+// inline copies a node with its aliases expanded, so that it can be used in another document.
 func inline(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
@@ -81,8 +81,8 @@ func inline(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// blockStyle is how a text of several lines is written so that it reads the same. The encoder adds a line to each
-// break that folding would keep, drops empty lines at the start of a literal text, and indents tabs as if they were spaces.
+// blockStyle returns a style in which a text of several lines reads the same. The encoder adds a line to each break that folding would
+// keep. It also drops empty lines at the start of a literal text, and indents tabs as if they were spaces.
 func blockStyle(text string) yaml.Style {
 	if strings.HasPrefix(text, "\n") || strings.HasPrefix(text, " ") || strings.Contains(text, "\t") {
 		return yaml.DoubleQuotedStyle

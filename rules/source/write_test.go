@@ -11,7 +11,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// rewritten writes the fields of a document, and reads what comes out.
+// rewritten writes the fields of a document and reads the result again.
 func rewritten(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -34,7 +34,7 @@ func rewritten(t interface {
 	return out, docs[0]
 }
 
-// What is written reads as it was, and is written the same once more.
+// TestWriteKeepsValues checks that a written document has the same values. A second write must give the same text.
 func TestWriteKeepsValues(t *testing.T) {
 	for _, text := range []string{
 		"a: 1\nb: [x, 'it''s', \"\\u00e9\\n\"]\nc: {d: null, e: ~, f: true, g: 1.50, h: '1'}\n",
@@ -58,7 +58,7 @@ func TestWriteKeepsValues(t *testing.T) {
 	}
 }
 
-// However a string is written down, and whatever it holds, it comes back.
+// TestWriteKeepsStrings checks that any string, in any style, is the same after it is written and read.
 func TestWriteKeepsStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
@@ -84,7 +84,7 @@ func TestWriteKeepsStrings(t *testing.T) {
 	})
 }
 
-// All that Entry can hold.
+// TestWriteEntries writes every kind of value that an Entry can hold.
 func TestWriteEntries(t *testing.T) {
 	out, err := Write([]Entry{
 		{"a", "x"},

@@ -1,3 +1,4 @@
-// Package typed gives objects of an API to the rule language, typed by their OpenAPI schema: so a misspelt field in a row is found when
-// the row is loaded. What rows of such objects share besides is here, too: variables, texts with CEL in them, and paths.
+// Package typed gives the rule language access to API objects, with types from their OpenAPI schema. A misspelled field in a row is
+// therefore found when the row is loaded. The package also contains what rows of such objects share: variables, texts with CEL parts, and
+// paths.
 package typed

@@ -13,24 +13,25 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Loop is one of the lists that a row is asked for each element of.
+// Loop is one list of a row's forEach. The row is evaluated for each element.
 type Loop struct {
 	item, index string
 	in          *eval.Expr
 }
 
-// Names are those of the element and of its place, "" where it has none.
+// Names returns the names of the element and of its index; "" for a missing name.
 func (l Loop) Names() (item, index string) { return l.item, l.index }
 
-// In gives the list.
+// In returns the expression of the list.
 func (l Loop) In() *eval.Expr { return l.in }
 
-// Compile compiles an expression in which extra is known besides what all rows see. nil: it cannot be, which was reported.
+// Compile compiles an expression that may read extra in addition to the variables of all rows. It returns nil after it has reported a
+// mistake.
 type Compile func(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr
 
 const loopPart = "loop"
 
-// Loops are the entries of forEach.
+// Loops returns the keys of an entry of forEach.
 func Loops() rules.Part {
 	return rules.Part{Name: loopPart, Doc: "An entry of forEach.", Keys: []rules.Key{
 		{Name: "item", Value: "name", Doc: "What the row calls the element."},
@@ -39,8 +40,8 @@ func Loops() rules.Part {
 	}}
 }
 
-// ReadLoops reads forEach: each list may read the elements of those before it; extra is what the row sees by it. Names that all rows see
-// are taken. false: a list could not be compiled, so what the row reads has no known type.
+// ReadLoops reads forEach. Each list may read the elements of earlier lists. extra contains the variables that the loops define. taken are
+// the names of other variables. ok is false if a list could not be compiled. Then the elements have no known type.
 func ReadLoops(v source.Value, compile Compile, taken map[string]*cel.Type, issues *source.Issues) (
 	loops []Loop, extra map[string]*cel.Type, ok bool,
 ) {
@@ -73,7 +74,7 @@ func ReadLoops(v source.Value, compile Compile, taken map[string]*cel.Type, issu
 	return loops, extra, true
 }
 
-// Each asks do for each element of the lists: once where there are none.
+// Each calls do for each combination of elements of the lists, or once if there are no lists.
 func Each(loops []Loop, in cel.Activation, do func(in cel.Activation) error) error {
 	if len(loops) == 0 {
 		return do(in)
@@ -103,7 +104,7 @@ func Each(loops []Loop, in cel.Activation, do func(in cel.Activation) error) err
 	return nil
 }
 
-// Keep gives an evaluation within Each that stays as it is when the loop goes on.
+// Keep returns a copy of an evaluation within Each that does not change when the loop continues.
 func Keep(in cel.Activation) cel.Activation {
 	if w, ok := in.(within); ok {
 		w.items = maps.Clone(w.items)
@@ -112,7 +113,7 @@ func Keep(in cel.Activation) cel.Activation {
 	return in
 }
 
-// within is an evaluation at one element of each of its lists.
+// within is an evaluation for one element of each list.
 type within struct {
 	items Roots
 	in    cel.Activation
@@ -126,7 +127,7 @@ func (w within) ResolveName(name string) (any, bool) {
 	return w.in.ResolveName(name)
 }
 
-// Meter implements eval.Purse, where who evaluates has one.
+// Meter implements eval.Purse if the enclosing activation does.
 func (w within) Meter(e *eval.Expr) *eval.Meter {
 	if p, ok := w.in.(eval.Purse); ok {
 		return p.Meter(e)

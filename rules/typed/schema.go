@@ -15,11 +15,11 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// form is what a value in JSON may be.
+// form is the permitted form of a JSON value.
 type form uint8
 
 const (
-	anyForm form = iota // int-or-string, and what has no type
+	anyForm form = iota // int-or-string, and values without a type
 	stringForm
 	intForm
 	numberForm
@@ -29,26 +29,26 @@ const (
 	objectForm
 )
 
-// want is what a person is told that a form is.
+// want describes a form in a message.
 func (f form) want() string {
 	return [...]string{"any value", "a string", "a whole number", "a number", "true or false", "a list", "a map", "a map of its fields"}[f]
 }
 
-// Schema is a type as the rule language sees it, made from an OpenAPI schema.
+// Schema is a type of the rule language that was created from an OpenAPI schema.
 type Schema struct {
 	form form
-	// small: an int of 32 bits.
+	// small marks a 32-bit int.
 	small bool
 	typ   *cel.Type
-	// elem is of what a list or map consists.
+	// elem is the type of the elements of a list or map.
 	elem *Schema
 	// object and fields are set for objects.
 	object *rules.Object
 	fields map[string]*Schema
 }
 
-// FromCRD reads the schema of a kind from its CustomResourceDefinition, in YAML. Types are named by where they stand:
-// Job, Job.spec, Job.spec.tasks[].
+// FromCRD reads the schema of a kind from its CustomResourceDefinition, in YAML. The name of a type is its path: Job, Job.spec,
+// Job.spec.tasks[].
 func FromCRD(data []byte, kind string) (*Schema, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(data, crd); err != nil {
@@ -57,32 +57,32 @@ func FromCRD(data []byte, kind string) (*Schema, error) {
 	return FromSchema(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, kind), nil
 }
 
-// FromSchema makes a type of the schema of a kind, of which only metadata is not told.
+// FromSchema creates a type from the schema of a kind, and adds the fields of metadata, which the schema does not contain.
 func FromSchema(p *apiextensionsv1.JSONSchemaProps, kind string) *Schema {
 	root := p.DeepCopy()
 	root.Properties["metadata"] = metadataSchema()
 	return New(root, kind)
 }
 
-// New makes a type of an OpenAPI schema. It and those below it are named by where they stand.
+// New creates a type from an OpenAPI schema. The names of the type and of nested types are their paths.
 func New(p *apiextensionsv1.JSONSchemaProps, name string) *Schema {
 	return newSchema(p, name, shapes{})
 }
 
-// Type is how the language calls it.
+// Type returns the type in the language.
 func (s *Schema) Type() *cel.Type { return s.typ }
 
-// IsAny says whether any value has it.
+// IsAny reports whether the schema accepts any value.
 func (s *Schema) IsAny() bool { return s.form == anyForm }
 
-// Want says what a value must be, for people.
+// Want describes for people which values the schema accepts.
 func (s *Schema) Want() string { return s.form.want() }
 
-// shapes holds the objects known so far by their fields: what has the same fields is one type, so that a job's and a
-// task's policies can stand in one list.
+// shapes contains the known objects by their fields. Objects with the same fields have one type, so that the policies of a job and of a
+// task can be in one list.
 type shapes map[string]*Schema
 
-// metadataSchema is what a CustomResourceDefinition leaves out of metadata, as far as rules need it.
+// metadataSchema returns the fields of metadata that rules need and a CustomResourceDefinition does not contain.
 func metadataSchema() apiextensionsv1.JSONSchemaProps {
 	text := func(doc string) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "string", Description: doc}
@@ -182,7 +182,7 @@ func (s *Schema) Objects(out map[string]*rules.Object) {
 	}
 }
 
-// At follows a path; nil where the schema has no such field.
+// At returns the schema at a path, or nil if there is no such field.
 func (s *Schema) At(path Path) *Schema {
 	for _, p := range path {
 		switch {
@@ -199,8 +199,7 @@ func (s *Schema) At(path Path) *Schema {
 	return s
 }
 
-// Check reports values of a form that the schema does not have, each with its path. Null is taken for absent, unknown fields are left
-// alone.
+// Check reports values whose form differs from the schema, each with its path. Null counts as absent, and unknown fields are ignored.
 func (s *Schema) Check(path string, value any, report func(path, message string)) {
 	if value == nil || s.form == anyForm {
 		return
@@ -236,7 +235,7 @@ func (s *Schema) Check(path string, value any, report func(path, message string)
 	report(path, fmt.Sprintf("is %s, must be %s", describe(value), want))
 }
 
-// takes says whether a value that is no list and no map has the form.
+// takes reports whether a value that is not a list or a map has the form.
 func (s *Schema) takes(value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -251,7 +250,7 @@ func (s *Schema) takes(value any) bool {
 	return false
 }
 
-// describe names a value for a message.
+// describe describes a value for a message.
 func describe(value any) string {
 	switch v := value.(type) {
 	case string:

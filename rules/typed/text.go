@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Text has {{CEL}} parts.
+// Text is a text with {{CEL}} parts.
 type Text struct{ parts []part }
 
 type part struct {
@@ -20,8 +20,8 @@ type part struct {
 	expr *eval.Expr
 }
 
-// ParseText compiles the {{CEL}} parts of a text. nil: one is never closed, which is reported. What is wrong in a part is told by who
-// compiles it.
+// ParseText compiles the {{CEL}} parts of a text. It returns nil if a part is never closed, which it reports. The function compile reports
+// mistakes in a part.
 func ParseText(t source.Text, compile func(source.Text) *eval.Expr, report func(source.Issue)) *Text {
 	out := &Text{}
 	runes := []rune(t.Value)
@@ -47,7 +47,7 @@ func ParseText(t source.Text, compile func(source.Text) *eval.Expr, report func(
 	return out
 }
 
-// expressionIn is the text before the }} that ends an expression: not one in a string of it, or of its maps.
+// expressionIn returns the text before the }} that ends an expression. It skips }} in strings and maps of the expression.
 func expressionIn(text string) (expression string, closed bool) {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(text); i++ {
@@ -71,7 +71,7 @@ func expressionIn(text string) (expression string, closed bool) {
 	return "", false
 }
 
-// Parts are the fixed parts and those in CEL, in their order; of the former the expression is nil.
+// Parts returns the fixed parts and the CEL parts, in their order. For fixed parts the expression is nil.
 func (t *Text) Parts() iter.Seq2[string, *eval.Expr] {
 	return func(yield func(string, *eval.Expr) bool) {
 		for _, p := range t.parts {
@@ -82,7 +82,7 @@ func (t *Text) Parts() iter.Seq2[string, *eval.Expr] {
 	}
 }
 
-// Render writes the text. An error is that of a part.
+// Render evaluates the parts and returns the text. An error is that of a part.
 func (t *Text) Render(in cel.Activation) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -99,7 +99,7 @@ func (t *Text) Render(in cel.Activation) (string, error) {
 	return b.String(), nil
 }
 
-// Whole is the expression of which alone the text consists; nil: it has other parts.
+// Whole returns the expression if the text consists of only one CEL part, or nil.
 func (t *Text) Whole() *eval.Expr {
 	if len(t.parts) == 1 {
 		return t.parts[0].expr
@@ -107,7 +107,7 @@ func (t *Text) Whole() *eval.Expr {
 	return nil
 }
 
-// Outline is the text with a mark in the place of each part in CEL.
+// Outline returns the text with mark in place of each CEL part.
 func (t *Text) Outline(mark string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -119,10 +119,10 @@ func (t *Text) Outline(mark string) string {
 	return b.String()
 }
 
-// Fixed says whether the text has no parts in CEL.
+// Fixed reports whether the text has no CEL parts.
 func (t *Text) Fixed() bool { return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0].expr == nil }
 
-// Sample is a text of the kind of a path, with 0 for each index. false: the parts in CEL are more than indexes.
+// Sample returns a path of this form with 0 for each index. It returns false if CEL parts are more than indexes.
 func (t *Text) Sample() (string, bool) {
 	var path strings.Builder
 	for i, p := range t.parts {

@@ -14,16 +14,16 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// value is an object in JSON as rules see it. A field that is absent (or null) reads as the zero value of its type,
-// as it does in Go's types of the API; has() tells it apart.
+// value is a JSON object in the form that rules read. A field that is absent (or null) reads as the zero value of its type, as in the Go
+// types of the API. has() distinguishes it.
 type value struct {
 	schema *Schema
 	fields map[string]any
-	// memo holds the fields that were read.
+	// memo contains the fields that were already read.
 	memo map[string]ref.Val
 }
 
-// Object gives an object in JSON to the language: maps of strings, bools, int64, float64, lists and maps. nil: one without fields.
+// Object converts a JSON object for the language: maps of strings, bools, int64, float64, lists and maps. nil is an object without fields.
 func Object(s *Schema, fields map[string]any) ref.Val { return newValue(s, fields) }
 
 func newValue(s *Schema, fields map[string]any) *value {
@@ -46,7 +46,7 @@ func (v *value) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("%s cannot become a %s", v.schema.typ.TypeName(), t.TypeName())
 }
 
-// Equal implements ref.Val: the same fields, where null and absent are the same.
+// Equal implements ref.Val. It compares the fields; null equals absent.
 func (v *value) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*value)
 	return types.Bool(ok && Same(v.fields, o.fields))
@@ -55,7 +55,7 @@ func (v *value) Equal(other ref.Val) ref.Val {
 // Type implements ref.Val.
 func (v *value) Type() ref.Type { return v.schema.typ }
 
-// Value implements ref.Val: the wrapper itself, which fields are read from.
+// Value implements ref.Val. It returns the wrapper itself, from which fields are read.
 func (v *value) Value() any { return v }
 
 func read(object any, field string) ref.Val {
@@ -76,7 +76,7 @@ func present(object any, field string) bool {
 	return ok && v.fields[field] != nil
 }
 
-// wrap gives a value in JSON to the language. It is of the schema's form, or null.
+// wrap converts a JSON value for the language. The value must have the schema's form, or be null.
 func wrap(s *Schema, v any) ref.Val {
 	switch s.form {
 	case objectForm:
@@ -122,7 +122,7 @@ func wrap(s *Schema, v any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// Plain gives a value of the language as JSON has it: strings, bools, int64, float64, lists and maps.
+// Plain converts a value of the language to JSON: strings, bools, int64, float64, lists and maps.
 func Plain(v ref.Val) (any, error) {
 	switch x := v.(type) {
 	case *value:
@@ -162,7 +162,7 @@ func Plain(v ref.Val) (any, error) {
 	return nil, fmt.Errorf("%s has no form in JSON", v.Type().TypeName())
 }
 
-// Say puts a value into a text for people.
+// Say converts a value to a text for people.
 func Say(v ref.Val) string {
 	switch x := v.(type) {
 	case types.String:
@@ -180,8 +180,7 @@ func Say(v ref.Val) string {
 	return fmt.Sprint(v.Value())
 }
 
-// Same says whether two values in JSON are equal, where null and absent are the same, and whole numbers are equal
-// however they are written.
+// Same reports whether two JSON values are equal. Null equals absent, and whole numbers are equal in any notation.
 func Same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -215,7 +214,7 @@ func Same(a, b any) bool {
 	return a == b
 }
 
-// Path leads to a field of an object.
+// Path is the path of a field in an object.
 type Path []step
 
 // step is one step of a path: an index, or a key.
@@ -225,7 +224,7 @@ type step struct {
 	isIndex bool
 }
 
-// ParsePath reads spec.tasks[0].name and metadata.labels["a.b/c"].
+// ParsePath parses paths such as spec.tasks[0].name and metadata.labels["a.b/c"].
 func ParsePath(path string) (Path, error) {
 	var out Path
 	for rest := path; rest != ""; {
@@ -262,7 +261,7 @@ func ParsePath(path string) (Path, error) {
 	return out, nil
 }
 
-// Get gives what stands at the path; nil: nothing.
+// Get returns the value at the path, or nil.
 func (path Path) Get(root any) any {
 	for _, p := range path {
 		switch at := root.(type) {
@@ -280,15 +279,15 @@ func (path Path) Get(root any) any {
 	return root
 }
 
-// Key goes one step further, to a field.
+// Key returns the path of a field below this path.
 func (path Path) Key(key string) Path { return append(slices.Clone(path), step{key: key}) }
 
-// Index is Key for an element of a list.
+// Index returns the path of an element below this path.
 func (path Path) Index(index int) Path {
 	return append(slices.Clone(path), step{index: index, isIndex: true})
 }
 
-// String writes the path as ParsePath reads it, in one way.
+// String formats the path in the form that ParsePath reads.
 func (path Path) String() string {
 	out := ""
 	for _, p := range path {
@@ -301,7 +300,7 @@ func (path Path) String() string {
 	return out
 }
 
-// JoinPath adds a key to a path.
+// JoinPath appends a key to a path.
 func JoinPath(path, key string) string {
 	if strings.ContainsAny(key, ".[]/ ") || key == "" {
 		return path + "[" + strconv.Quote(key) + "]"
@@ -309,7 +308,7 @@ func JoinPath(path, key string) string {
 	return strings.TrimPrefix(path+"."+key, ".")
 }
 
-// Put gives root with a value at the path; what the path lacks on the way is made. Root itself is not changed.
+// Put returns a copy of root with a value at the path. It creates missing objects on the path. It does not change root.
 func Put(root any, path Path, v any) (any, error) {
 	if len(path) == 0 {
 		return v, nil
@@ -343,10 +342,10 @@ func Put(root any, path Path, v any) (any, error) {
 	return fields, nil
 }
 
-// Strings makes a list of strings.
+// Strings returns a list of strings.
 func Strings(items []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
 
-// Roots resolves the variables of one evaluation.
+// Roots contains the variables of one evaluation.
 type Roots map[string]ref.Val
 
 // ResolveName implements cel.Activation.

@@ -11,21 +11,20 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Variables are named expressions that rows share, each of which may read those before it.
+// Variables are named expressions that rows share. Each of them may read earlier ones.
 type Variables struct {
 	names []string
 	exprs []*eval.Expr
 }
 
-// VariablesType is the type of the root `variables`.
+// VariablesType returns the type of the root `variables`.
 func VariablesType() *cel.Type { return cel.ObjectType("Variables") }
 
-// Add adds one.
 func (v *Variables) Add(name string, e *eval.Expr) {
 	v.names, v.exprs = append(v.names, name), append(v.exprs, e)
 }
 
-// All are the variables by name, in their order.
+// All returns the variables by name, in their order.
 func (v *Variables) All() iter.Seq2[string, *eval.Expr] {
 	return func(yield func(string, *eval.Expr) bool) {
 		for i, name := range v.names {
@@ -36,7 +35,7 @@ func (v *Variables) All() iter.Seq2[string, *eval.Expr] {
 	}
 }
 
-// Object declares those so far.
+// Object returns a declaration of the variables so far.
 func (v *Variables) Object() *rules.Object {
 	o := &rules.Object{Name: VariablesType().TypeName(), Type: VariablesType()}
 	for i, name := range v.names {
@@ -54,12 +53,12 @@ func (v *Variables) Object() *rules.Object {
 	return o
 }
 
-// In is the value of `variables` in an evaluation: each is computed when it is first read.
+// In returns the value of `variables` in an evaluation. Each variable is computed when it is first read.
 func (v *Variables) In(in cel.Activation) ref.Val {
 	return Computed(VariablesType(), &memo{of: v, in: in, got: make([]ref.Val, len(v.exprs))})
 }
 
-// memo are the values of variables in one evaluation.
+// memo contains the values of variables in one evaluation.
 type memo struct {
 	of  *Variables
 	in  cel.Activation
@@ -73,7 +72,7 @@ func (m *memo) get(i int) ref.Val {
 	return m.got[i]
 }
 
-// Computed is an object whose members compute from a value of Go, which they get.
+// Computed returns an object whose members are computed from a Go value.
 func Computed(t *cel.Type, of any) ref.Val {
 	return computedValue{newValue(&Schema{typ: t}, nil), of}
 }

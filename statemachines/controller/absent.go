@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	// looksAtScheduler is the time between two looks at the Lease of the scheduler.
+	// looksAtScheduler is the interval at which the controllers read the Lease of the scheduler.
 	looksAtScheduler = 15 * time.Second
 	// untouchedFor is the age from which an object proves that no scheduler runs, if no scheduler has written to it.
 	untouchedFor = 30 * time.Second
-	// mostReports limits the number of objects on which one look reports, because a cluster may have too many waiting pods to write an
-	// event on each.
+	// mostReports limits the number of objects on which one look reports. A cluster may have too many waiting pods to write an event on each.
 	mostReports = 100
 )
 
@@ -56,7 +55,7 @@ func (s *schedulerWatch) Start(ctx context.Context) error {
 	}
 }
 
-// look reads the Lease of the scheduler. If a scheduler stopped or started, look has the waiting Jobs reconciled.
+// look reads the Lease of the scheduler. If a scheduler stopped or started, look requests a reconcile of the waiting Jobs.
 func (s *schedulerWatch) look(ctx context.Context) error {
 	is, err := s.lease.Look(ctx, s.live, s.now())
 	if err != nil {
@@ -113,9 +112,9 @@ func (s *schedulerWatch) report(ctx context.Context, v *lease.Vacancy) error {
 	return nil
 }
 
-// provenBy reports whether a vacancy explains why an object waits. If nothing holds the Lease, and its last holder did not die, a scheduler
-// may run without it. Then only an object that no scheduler wrote to since it was created is evidence, or one that was written to before
-// the Lease was released. written is when a scheduler wrote to the object last; zero: that is not known.
+// provenBy reports whether a vacancy explains why an object waits. If no process holds the Lease, and its last holder did not crash, a
+// scheduler may run without the Lease. Then only two objects are evidence: one that no scheduler wrote to since its creation, and one that
+// was written to before the Lease was released. written is when a scheduler last wrote to the object; zero if unknown.
 func (p *parts) provenBy(v *lease.Vacancy, o client.Object, untouched bool, written time.Time) bool {
 	switch {
 	case v == nil, v.IsDisprovedBy(written):
@@ -140,7 +139,7 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// scheduledAt is when a scheduler wrote the condition of a pod; zero: it did not.
+// scheduledAt returns when a scheduler wrote the condition of a pod, or zero if none did.
 func scheduledAt(pod *corev1.Pod) time.Time {
 	if c := scheduledCondition(pod); c != nil {
 		return c.LastTransitionTime.Time
@@ -148,8 +147,8 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// decidedAt is the latest time at which a scheduler is known to have written to a PodGroup: that of a condition, or of its creation if it
-// is admitted.
+// decidedAt returns the latest time at which a scheduler is known to have written to a PodGroup: the time of a condition, or of its
+// creation if it is admitted.
 func decidedAt(g *schedulingv1beta1.PodGroup) (at time.Time) {
 	if objects.Admitted(g) {
 		at = g.CreationTimestamp.Time
@@ -162,8 +161,8 @@ func decidedAt(g *schedulingv1beta1.PodGroup) (at time.Time) {
 	return at
 }
 
-// withoutScheduler returns the cause that no scheduler runs, if the PodGroup of a job or one of its pods waits for a scheduler. It
-// returns nil if the cause is another one.
+// withoutScheduler returns the cause that no scheduler runs, if the PodGroup of a job or one of its pods waits for a scheduler. It returns
+// nil if the job waits for another cause.
 func (p *parts) withoutScheduler(w *world) *waiting {
 	v := p.absent.Load()
 	if v == nil || objects.Admitted(w.group) && !slices.ContainsFunc(w.pods, waitsForScheduler) {

@@ -43,7 +43,7 @@ func (o *outage) renew() {
 	}
 }
 
-// pass advances the time, looks at the Lease, and reconciles the Jobs that the look wakes. It returns the state of the Job.
+// pass advances the time, reads the Lease, and reconciles the Jobs that this wakes. It returns the state of the Job.
 func (o *outage) pass(d time.Duration) string {
 	o.t.Helper()
 	o.now = o.now.Add(d)
@@ -58,7 +58,7 @@ func (o *outage) pass(d time.Duration) string {
 	return state.Reason + ": " + state.Message
 }
 
-// TestNoScheduler follows a Job whose scheduler crashes before its pods are bound, and comes back.
+// TestNoScheduler follows a Job whose scheduler crashes before its pods are bound, and starts again.
 func TestNoScheduler(t *testing.T) {
 	o := newOutage(t, true)
 	o.pass(0)

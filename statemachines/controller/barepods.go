@@ -26,7 +26,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// barePods gives a PodGroup to pods of our schedulers that nobody gave one.
+// barePods creates a PodGroup for pods of our schedulers that have none.
 type barePods struct{ *parts }
 
 func addBarePods(mgr manager.Manager, p *parts) error {
@@ -35,11 +35,12 @@ func addBarePods(mgr manager.Manager, p *parts) error {
 		Complete(p.recovering(&corev1.Pod{}, &barePods{p}))
 }
 
-// A pod that no controller owns is a group of one, which its scheduler takes as given, names by the binding and makes with its first
-// status. Only where it has not until so long after the pod was made is it made here.
+// The PodGroup of a pod without a controller contains only this pod. The scheduler schedules such a pod without a PodGroup. It writes the
+// group's name with the binding, and creates the PodGroup with its first status. If the scheduler has not done so this long after the pod's
+// creation, barePods creates the PodGroup.
 const aloneFor = 30 * time.Second
 
-// ours says whether a pod is of our schedulers, and may need a PodGroup.
+// ours reports whether a pod belongs to our schedulers and may need a PodGroup.
 func (b *barePods) ours(pod *corev1.Pod) bool {
 	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && !deleting(pod) && !finished(pod)
 }
@@ -162,7 +163,7 @@ func (b *barePods) youngest(ctx context.Context, group *schedulingv1beta1.PodGro
 	}).UID, nil
 }
 
-// namespaceQueue is the queue that a namespace's annotation names.
+// namespaceQueue returns the queue that the annotation of a namespace names.
 func (b *barePods) namespaceQueue(ctx context.Context, name string) string {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -172,8 +173,8 @@ func (b *barePods) namespaceQueue(ctx context.Context, name string) string {
 	return namespace.Annotations[schedulingv1beta1.QueueNameAnnotationKey]
 }
 
-// ownerKind is the kind that an owner reference names, if it is one whose annotations are meant for a PodGroup. Only these
-// are ever looked up: what a reference says is its author's, and asked for by our rights.
+// ownerKind returns the kind in an owner reference, if annotations of this kind are meant for a PodGroup. Only these kinds are read from
+// the API server, because the pod's author writes the reference but the controllers' permissions apply.
 func ownerKind(owner *metav1.OwnerReference) (schema.GroupVersionKind, bool) {
 	named := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 	for _, known := range []schema.GroupVersionKind{
@@ -188,8 +189,8 @@ func ownerKind(owner *metav1.OwnerReference) (schema.GroupVersionKind, bool) {
 	return schema.GroupVersionKind{}, false
 }
 
-// ownerAnnotations are those of a pod's controller that are meant for its PodGroup. A controller that
-// is gone, is another object of that name, or that we may not read, gives none.
+// ownerAnnotations returns the annotations of a pod's controller that are meant for its PodGroup. It returns none if the controller is
+// deleted, is another object of that name, or cannot be read with our permissions.
 func (b *barePods) ownerAnnotations(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {

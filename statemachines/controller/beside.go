@@ -22,35 +22,35 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// What a job's plugins made beside it stands in status.controlledResources, so that it is found again, and goes when the job's pods are
-// killed, whatever the plugins say by then.
+// status.controlledResources records what a job's plugins created in addition to its pods. The controllers use it to find these objects
+// again, and to delete them when the job's pods are killed, even if the plugins have changed since then.
 //
-//	plugin-svc = svc                             Volcano's entry of a plugin whose objects are made
-//	celsius.dev/plugins = 3/1f0c2d3e             the generation of the job, and the digest of the plugins, of which they are
+//	plugin-svc = svc                             Volcano's entry of a plugin with objects
+//	celsius.dev/plugins = 3/1f0c2d3e             job generation and digest of the plugins that the objects were created from
 //	celsius.dev/made.v1.Secret.job-a-ssh = UID   an object
-//	celsius.dev/made.v1.Secret.job-a-ssh = unknown   one that is about to be made, or was, by a controller that died with it
+//	celsius.dev/made.v1.Secret.job-a-ssh = unknown   an object that is being created, or was created by a controller that crashed
 const (
 	pluginKey  = "plugin-"
 	pluginsKey = "celsius.dev/plugins"
 	madeKey    = "celsius.dev/made."
 )
 
-// ofUnknown stands for the UID of an object that may not be read. It is written before the object is made, so that one that is there
-// already is known for the job's own afterwards; it goes with the Job.
+// ofUnknown replaces the UID of an object that the controllers may not read. It is written before the object is created, so that an object
+// that exists later is known to be the job's own. Such an object is deleted together with the Job.
 const ofUnknown = "unknown"
 
 // lookAgain is the interval at which the controller looks again for objects that it does not watch.
 const lookAgain = 15 * time.Second
 
-// isBeside says whether an entry of controlledResources is about what plugins made.
+// isBeside reports whether an entry of controlledResources records what plugins created.
 func isBeside(key string) bool {
 	return key == pluginsKey || strings.HasPrefix(key, madeKey) || strings.HasPrefix(key, pluginKey)
 }
 
-// madeEntry is the key of an object.
+// madeEntry returns the key of an object's entry.
 func madeEntry(m *jobplugin.Made) string { return madeKey + m.APIVersion + "." + m.Kind + "." + m.Name }
 
-// madeObject is the object of an entry, as far as its deletion needs it; nil: it cannot be read.
+// madeObject returns the object of an entry with the fields that its deletion needs, or nil if the key cannot be parsed.
 func madeObject(namespace, key string) *unstructured.Unstructured {
 	rest, _ := strings.CutPrefix(key, madeKey)
 	for _, kind := range jobplugin.Kinds() {
@@ -67,7 +67,7 @@ func madeObject(namespace, key string) *unstructured.Unstructured {
 	return nil
 }
 
-// pluginsOf puts the plugins of a job to work, once a reconcile, or says what of the job they cannot work with.
+// pluginsOf returns the plugins of a job, compiled once per reconcile, or the mistake of the job that the plugins cannot work with.
 func (r *jobs) pluginsOf(w *world) (*jobplugin.Run, *waiting) {
 	if w.plugins == nil && len(w.job.Spec.Plugins) > 0 {
 		run, err := r.options.JobPlugins.For(w.job)
@@ -79,17 +79,17 @@ func (r *jobs) pluginsOf(w *world) (*jobplugin.Run, *waiting) {
 	return w.plugins, nil
 }
 
-// of is the entry that says of what the objects beside a job are.
+// of returns the job generation and the digest of the plugins, from which the additional objects are created.
 func (b besides) of() string {
 	return strconv.FormatInt(b.job.Generation, 10) + "/" + b.options.JobPlugins.Stamp(b.job)
 }
 
-// current says whether what plugins make beside a job is as the job's spec and the plugins want it.
+// current reports whether the objects of the plugins match the job's spec and the plugins.
 func (b besides) current() bool {
 	return len(b.job.Spec.Plugins) == 0 || b.job.Status.ControlledResources[pluginsKey] == b.of()
 }
 
-// besideIsVolcanos says whether Volcano made what is beside a job: that stays as it is until pods are made.
+// besideIsVolcanos reports whether Volcano created the objects of the plugins. They stay unchanged until pods are created.
 func besideIsVolcanos(job *batchv1alpha1.Job) bool {
 	made := job.Status.ControlledResources
 	for name := range job.Spec.Plugins {
@@ -100,7 +100,7 @@ func besideIsVolcanos(job *batchv1alpha1.Job) bool {
 	return made[pluginsKey] == ""
 }
 
-// pluginsFailed says why a job waits whose plugins could not do their work: a row that fails does so until the job or the plugin changes.
+// pluginsFailed returns why a job waits if its plugins failed. A row that fails does so until the job or the plugin changes.
 func (w *world) pluginsFailed(err error) (*waiting, error) {
 	wait := &waiting{pluginError, err.Error(), true}
 	var row *jobplugin.RowError
@@ -114,7 +114,7 @@ func (w *world) pluginsFailed(err error) (*waiting, error) {
 	return wait, err
 }
 
-// bring makes what plugins make beside a job, or brings it in line.
+// bring creates or updates the objects of the plugins.
 func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
 	made, err := run.Objects()
 	if err != nil {
@@ -141,7 +141,7 @@ func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
 	return b.bringAll(ctx, run, made, fresh)
 }
 
-// besideNow is what the status says about what plugins made.
+// besideNow returns the entries of the status about objects of plugins.
 func (w *world) besideNow() map[string]string {
 	entries := maps.Clone(w.job.Status.ControlledResources)
 	maps.DeleteFunc(entries, func(key, _ string) bool { return !isBeside(key) })
@@ -151,13 +151,14 @@ func (w *world) besideNow() map[string]string {
 	return entries
 }
 
-// besides cares for what plugins make beside one job.
+// besides manages the objects that plugins create for one job.
 type besides struct {
 	*jobs
 	*world
 }
 
-// bringAll makes these objects, or brings them in line. Fresh are the entries of those that may be made once, and were not tried yet.
+// bringAll creates or updates the given objects. fresh contains the entries of objects that may be created only once, and that no reconcile
+// has tried to create.
 func (b besides) bringAll(ctx context.Context, run *jobplugin.Run, made []*jobplugin.Made, fresh map[string]string) error {
 	entries := map[string]string{}
 	for _, m := range made {
@@ -166,7 +167,7 @@ func (b besides) bringAll(ctx context.Context, run *jobplugin.Run, made []*jobpl
 		if err == nil || !errors.Is(err, errTaken) {
 			delete(fresh, key)
 		}
-		if err != nil { // what was made until then is known to be, and what was not tried is not
+		if err != nil { // record the objects created so far, and drop the entries of objects that were not tried
 			b.beside = b.besideNow()
 			maps.Copy(b.beside, entries)
 			maps.DeleteFunc(b.beside, func(key, _ string) bool { return fresh[key] != "" })
@@ -185,10 +186,10 @@ func (b besides) bringAll(ctx context.Context, run *jobplugin.Run, made []*jobpl
 	return nil
 }
 
-// errTaken says that a name is taken that an object needs, which may not be read: it is not known whose it is.
+// errTaken reports that the name of a required object is taken. The controllers may not read the existing object, so its owner is unknown.
 var errTaken = errors.New("is there already, and it cannot be seen whether it is the job's")
 
-// bringOne makes an object, or brings the job's own of that name in line. Fresh is one that was never tried to be made.
+// bringOne creates an object, or updates the job's own object of that name. fresh states that no reconcile has tried to create it.
 func (b besides) bringOne(ctx context.Context, m *jobplugin.Made, fresh bool) (types.UID, error) {
 	known := b.job.Status.ControlledResources[madeEntry(m)]
 	if m.Once() {
@@ -215,14 +216,14 @@ func (b besides) bringOne(ctx context.Context, m *jobplugin.Made, fresh bool) (t
 	}
 	if stored == nil {
 		if known == "" {
-			return "", errBehind // it was there a moment ago
+			return "", errBehind // it existed a moment ago
 		}
 		return b.makeOne(ctx, m)
 	}
 	return stored.GetUID(), b.update(ctx, m, stored)
 }
 
-// makeOne makes an object.
+// makeOne creates an object.
 func (b besides) makeOne(ctx context.Context, m *jobplugin.Made) (types.UID, error) {
 	object, err := m.Render()
 	if err != nil {
@@ -234,7 +235,7 @@ func (b besides) makeOne(ctx context.Context, m *jobplugin.Made) (types.UID, err
 	return object.GetUID(), nil
 }
 
-// update brings an object in line, where it is not.
+// update updates an object if it differs from what the plugin wants.
 func (b besides) update(ctx context.Context, m *jobplugin.Made, stored *unstructured.Unstructured) error {
 	wanted, err := m.Render()
 	if err != nil {
@@ -251,7 +252,7 @@ func (b besides) update(ctx context.Context, m *jobplugin.Made, stored *unstruct
 	return nil
 }
 
-// read reads an object; nil: there is none. One that is not the job's is an error: it is left alone.
+// read reads an object. It returns nil if the object does not exist, and an error if the object does not belong to the job.
 func (b besides) read(ctx context.Context, m *jobplugin.Made) (*unstructured.Unstructured, error) {
 	found := &unstructured.Unstructured{}
 	found.SetAPIVersion(m.APIVersion)
@@ -268,7 +269,7 @@ func (b besides) read(ctx context.Context, m *jobplugin.Made) (*unstructured.Uns
 	return found, nil
 }
 
-// overlaid is an object with all that another says: data, which nobody else has a part in, as a whole.
+// overlaid returns under with the fields of over. It replaces data as a whole, because no other writer owns a part of it.
 func overlaid(under, over map[string]any) map[string]any {
 	out := maps.Clone(under)
 	for key, value := range over {
@@ -282,7 +283,7 @@ func overlaid(under, over map[string]any) map[string]any {
 	return out
 }
 
-// delete deletes what these entries say that plugins made beside a job, as far as which says so.
+// delete deletes the recorded objects whose keys which selects.
 func (b besides) delete(ctx context.Context, made map[string]string, which func(key string) bool) error {
 	for _, key := range slices.Sorted(maps.Keys(made)) {
 		if !strings.HasPrefix(key, madeKey) || !which(key) {
@@ -300,8 +301,8 @@ func (b besides) delete(ctx context.Context, made map[string]string, which func(
 	return nil
 }
 
-// clear deletes all that plugins made beside a job, whose pods are killed, but what Volcano made, or may not be read: that goes with the
-// job, and is used again. It comes before the PodGroup is deleted.
+// clear deletes all objects of the plugins when the job's pods are killed. Objects that Volcano created, or that may not be read, stay:
+// they are used again, and are deleted with the job. clear runs before the PodGroup is deleted.
 func (b besides) clear(ctx context.Context) error {
 	left := b.besideNow()
 	if len(b.job.Spec.Plugins) > 0 && besideIsVolcanos(b.job) {
@@ -318,22 +319,22 @@ func (b besides) clear(ctx context.Context) error {
 	return nil
 }
 
-// addUnwritten adds what plugins made beside a job without its status saying so, as the controllers died in between. That is looked for
-// as long as there is a PodGroup: nothing is made without one.
+// addUnwritten adds objects that plugins created but the status does not record, because the controllers crashed in between. It only
+// searches while a PodGroup exists, because no object is created without one.
 func (b besides) addUnwritten(ctx context.Context, to map[string]string) error {
 	if b.group == nil || b.current() {
 		return nil
 	}
 	run, wait := b.pluginsOf(b.world)
 	if wait != nil {
-		return nil // so nothing was made, either
+		return nil // then no object was created, either
 	}
 	made, err := run.Objects()
 	if err != nil {
 		return nil //nolint:nilerr // as before
 	}
 	for _, m := range made {
-		if key := madeEntry(m); !m.Once() && to[key] == "" { // what is made once is written down before
+		if key := madeEntry(m); !m.Once() && to[key] == "" { // objects that are created once are recorded before their creation
 			stored, err := b.read(ctx, m)
 			if err != nil && !errors.Is(err, errForeign) {
 				return err
@@ -346,7 +347,7 @@ func (b besides) addUnwritten(ctx context.Context, to map[string]string) error {
 	return nil
 }
 
-// enterBeside writes what plugins made into a status, where that changed.
+// enterBeside writes the entries of plugin objects into a status if they changed.
 func (w *world) enterBeside(s *batchv1alpha1.JobStatus) {
 	if w.beside == nil {
 		return

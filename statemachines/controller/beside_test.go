@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// pluginStage has a job with these plugins.
+// pluginStage returns a stage with a job that has these plugins.
 func pluginStage(t *testing.T, plugins map[string][]string) *stage {
 	t.Helper()
 	job := parseJob(t, fmt.Sprintf(train, ""))
@@ -26,7 +26,7 @@ func pluginStage(t *testing.T, plugins map[string][]string) *stage {
 	return newStage(t, Options{}, openQueue(), job)
 }
 
-// secret is the one that the plugin ssh makes, configMap what svc makes.
+// secret returns the Secret of the plugin ssh, and configMap the ConfigMap of svc.
 func (s *stage) secret() *corev1.Secret {
 	s.t.Helper()
 	out := &corev1.Secret{}
@@ -45,7 +45,7 @@ func (s *stage) configMap() *corev1.ConfigMap {
 	return out
 }
 
-// TestBeside has plugins make what is beside a job when that is let in, and its pods find it.
+// TestBeside checks that plugins create their objects after the job is admitted, and that its pods use them.
 func TestBeside(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil, "pytorch": {"--master=ps"}})
 	s.settle()
@@ -76,8 +76,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestBesideChanges goes on: what is beside a job is brought in line when it is scaled, but for the Secret, which is made once; it goes
-// with the pods, and is made anew with them.
+// TestBesideChanges checks that the objects of plugins are updated when a job is scaled. The Secret is created once and never updated. It
+// is deleted with the pods, and created again with them.
 func TestBesideChanges(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil})
 	runs(s)
@@ -112,7 +112,7 @@ func TestBesideChanges(t *testing.T) {
 	}
 }
 
-// TestBesideDied has a controller die once it made the Secret: the next one, which may not read it, goes on with it.
+// TestBesideDied ends a controller after it created the Secret. The next controller, which may not read the Secret, continues with it.
 func TestBesideDied(t *testing.T) {
 	calm := pluginStage(t, map[string][]string{"ssh": nil})
 	runs(calm)
@@ -126,8 +126,8 @@ func TestBesideDied(t *testing.T) {
 	}
 }
 
-// TestBesideEndsUnwritten has a controller die while it makes what is beside a job, and the job end before the next one looks at it:
-// nothing is left of what no status tells.
+// TestBesideEndsUnwritten ends a controller while it creates objects of plugins. The job ends before the next controller reconciles it. No
+// object without an entry in the status may remain.
 func TestBesideEndsUnwritten(t *testing.T) {
 	let := func() *stage {
 		s := pluginStage(t, map[string][]string{"svc": nil})
@@ -156,7 +156,8 @@ func TestBesideEndsUnwritten(t *testing.T) {
 	}
 }
 
-// TestBesideForeign leaves an object of the name alone that is not the job's, and tells; no pod is made without what it needs.
+// TestBesideForeign checks that an object of another owner with the same name stays unchanged and is reported. No pod is created without
+// the objects that it needs.
 func TestBesideForeign(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"svc": nil})
 	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: namespace}}
@@ -182,7 +183,7 @@ func TestBesideForeign(t *testing.T) {
 	}
 }
 
-// TestBesideUnknown tells of a job, come by no admission, whose plugins cannot work.
+// TestBesideUnknown checks the message of a job that did not pass admission and has invalid plugins.
 func TestBesideUnknown(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"pytorsh": nil, "svc": {"--no"}})
 	s.settle()
@@ -196,8 +197,8 @@ func TestBesideUnknown(t *testing.T) {
 	}
 }
 
-// TestBesideTaken has somebody else's Secret in the way, as of a job of that name that was deleted a moment ago: the job waits, looks
-// again, and never takes it for its own, whichever controller looks.
+// TestBesideTaken has a Secret of another owner with the required name, as after the deletion of a job of that name. The job waits and
+// checks again. No controller may treat the Secret as the job's own.
 func TestBesideTaken(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil})
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "train-ssh", Namespace: namespace}}
@@ -227,7 +228,8 @@ func TestBesideTaken(t *testing.T) {
 	}
 }
 
-// TestBesideNotTried has another object fail before the Secret is tried: one that is there is no more the job's for that.
+// TestBesideNotTried lets another object fail before the Secret is tried. An existing Secret must not count as the job's own because of
+// that.
 func TestBesideNotTried(t *testing.T) {
 	plugins, _, issues := jobplugin.LoadFile("a.yaml", []byte(`apiVersion: rules.celsius.dev/v1alpha1
 kind: JobPlugin
@@ -261,7 +263,7 @@ objects:
 	}
 }
 
-// TestBesideAnswerLost has the answer to the making of the Secret lost: the next try finds it, and a restarted job uses it again.
+// TestBesideAnswerLost loses the answer to the creation of the Secret. The next try finds the Secret, and a restarted job uses it again.
 func TestBesideAnswerLost(t *testing.T) {
 	calm := pluginStage(t, map[string][]string{"ssh": nil})
 	runs(calm)
@@ -277,8 +279,8 @@ func TestBesideAnswerLost(t *testing.T) {
 	}
 }
 
-// TestBesideOfVolcano leaves alone what Volcano made beside a job that runs, and goes on with it when the job is restarted: the Secret is
-// the job's, although it may not be read.
+// TestBesideOfVolcano checks that objects that Volcano created for a running job stay unchanged, and are used when the job restarts. The
+// Secret belongs to the job, although it may not be read.
 func TestBesideOfVolcano(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil})
 	runs(s)
@@ -303,7 +305,7 @@ func TestBesideOfVolcano(t *testing.T) {
 	}
 }
 
-// TestBesideOfOtherPlugins brings what is beside a running job in line when the controllers come with other plugins.
+// TestBesideOfOtherPlugins checks that the objects of a running job are updated if the controllers start with other plugins.
 func TestBesideOfOtherPlugins(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"svc": nil})
 	runs(s)
@@ -327,7 +329,7 @@ func TestBesideOfOtherPlugins(t *testing.T) {
 	}
 }
 
-// TestRowFails has a row of a plugin fail on a job: it waits, and is not tried again and again.
+// TestRowFails lets a row of a plugin fail for a job. The job waits, and is not retried repeatedly.
 func TestRowFails(t *testing.T) {
 	own, _, issues := jobplugin.LoadFile("own.yaml", []byte(`apiVersion: rules.celsius.dev/v1alpha1
 kind: JobPlugin

@@ -40,7 +40,7 @@ const samples = "../../samples"
 // difference is a field that may differ between what the controllers create and what a World has, and why.
 type difference struct{ field, why string }
 
-// inAnyWorld are the differences of any Job in a World.
+// inAnyWorld returns the differences for any Job in a World.
 func inAnyWorld() []difference {
 	return []difference{
 		{`metadata\.(creationTimestamp|resourceVersion|uid|finalizers.*)`, "the API server and the test write it"},
@@ -48,12 +48,12 @@ func inAnyWorld() []difference {
 	}
 }
 
-// inManifest are those of a Job that a World reads as its manifest.
+// inManifest returns the differences for a Job that a World reads from its manifest.
 func inManifest() []difference {
 	return []difference{{`spec\.priority`, "the API server resolves the priority class; the fake one does not"}}
 }
 
-// inShortFormat are those of a job in the short format, which states only what a scheduler reads.
+// inShortFormat returns the differences for a job in the short format, which contains only what a scheduler reads.
 func inShortFormat() []difference {
 	return []difference{
 		{`PodGroup/metadata\.name`, "scenarios name the PodGroup as the job; a Job's controllers append its UID"},
@@ -66,8 +66,8 @@ func inShortFormat() []difference {
 	}
 }
 
-// TestSamplesAreCreatedBothWays has the controllers create each Job of the samples, and a World: from the same manifest, and from the
-// same job in the short format. PodGroups and pods are the same, field by field, except for what is listed with a reason.
+// TestSamplesAreCreatedBothWays lets the controllers and a World process each Job of the samples, both from its manifest and from the short
+// format. PodGroups and pods must be equal in every field, except for the differences that are listed with a reason.
 func TestSamplesAreCreatedBothWays(t *testing.T) {
 	t.Parallel()
 	plugins, docs := samplePlugins(t)
@@ -92,7 +92,7 @@ func TestSamplesAreCreatedBothWays(t *testing.T) {
 	}
 }
 
-// TestSamplePodsGetTheirGroupBothWays does the same for the pods of the samples that have no job, and no PodGroup of their own.
+// TestSamplePodsGetTheirGroupBothWays does the same for pods of the samples without a job and without a PodGroup of their own.
 func TestSamplePodsGetTheirGroupBothWays(t *testing.T) {
 	t.Parallel()
 	sources, err := manifest.Read(nil, samples+"/jobs", samples+"/operators")
@@ -114,7 +114,7 @@ func TestSamplePodsGetTheirGroupBothWays(t *testing.T) {
 		queue := openQueue()
 		queue.Name = objects.QueueName(pod.Annotations[schedulingv1beta1.QueueNameAnnotationKey])
 		s := newStage(t, Options{}, queue, pod.DeepCopy())
-		s.now = s.now.Add(aloneFor) // until then it is the scheduler's
+		s.now = s.now.Add(aloneFor) // until then only the scheduler creates it
 		s.settle()
 		compareWays(t, pod.Name, s.madeOf(), inWorld(t, queue.Name, manifest.Item{Kind: "Pod", Object: pod.DeepCopy()}, nil), may)
 	}
@@ -123,7 +123,7 @@ func TestSamplePodsGetTheirGroupBothWays(t *testing.T) {
 	}
 }
 
-// made is a PodGroup under the key "PodGroup", and pods by "Pod " and their names.
+// made contains a PodGroup under the key "PodGroup", and pods under "Pod " and their names.
 type made map[string]map[string]string
 
 func (m made) add(t *testing.T, key string, object any) {
@@ -149,14 +149,14 @@ func flattenInto(out map[string]string, at string, v any) {
 	case nil:
 	default:
 		text := fmt.Sprint(v)
-		if q, err := resource.ParseQuantity(text); err == nil { // 2 and 2000m are the same
+		if q, err := resource.ParseQuantity(text); err == nil { // 2 and 2000m are equal
 			text = q.AsDec().String()
 		}
 		out[at] = text
 	}
 }
 
-// allowed is a list of differences, and which of them there were.
+// allowed is a list of differences, with the ones that occurred.
 type allowed struct {
 	fields map[string]*regexp.Regexp
 	used   map[string]bool
@@ -224,7 +224,7 @@ func byControllers(t *testing.T, job *batchv1alpha1.Job, plugins *jobplugin.Set)
 	return s.madeOf()
 }
 
-// madeOf is what there is on the stage.
+// madeOf returns the objects of the stage.
 func (s *stage) madeOf() made {
 	s.t.Helper()
 	out := made{}
@@ -232,18 +232,18 @@ func (s *stage) madeOf() made {
 		out.add(s.t, "PodGroup", &g)
 	}
 	for _, p := range s.pods() {
-		objects.PodDefaults(p) // as the API server does; the fake one does not
+		objects.PodDefaults(p) // the API server does this, but the fake one does not
 		out.add(s.t, "Pod "+p.Name, p)
 	}
 	return out
 }
 
-// sampleClasses are the priority classes that samples name.
+// sampleClasses returns the priority classes that samples name.
 func sampleClasses() []*schedulingv1.PriorityClass {
 	return []*schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: "deadline"}, Value: 10}}
 }
 
-// byManifest has a World read the Job, admit it, and simulate its controllers.
+// byManifest lets a World read the Job, admit it, and simulate its controllers.
 func byManifest(t *testing.T, job *batchv1alpha1.Job, plugins []manifest.Uncompiled) made {
 	t.Helper()
 	return inWorld(t, objects.QueueName(job.Spec.Queue), manifest.Item{Kind: "Job", Object: job.DeepCopy()}, plugins)
@@ -289,7 +289,7 @@ spec: {pipeline: [enqueue], tiers: [{name: t, tables: [{name: gang}]}]}
 	return out
 }
 
-// byShortFormat reads the same job in the short format.
+// byShortFormat lets a World read the same job in the short format.
 func byShortFormat(t *testing.T, job *batchv1alpha1.Job) made {
 	t.Helper()
 	job = job.DeepCopy()
@@ -308,7 +308,7 @@ func byShortFormat(t *testing.T, job *batchv1alpha1.Job) made {
 	for _, i := range read.Items {
 		switch o := i.Object.(type) {
 		case *schedulingv1beta1.PodGroup:
-			o.Spec.Queue = objects.QueueName(o.Spec.Queue) // the World completes it when it takes it in
+			o.Spec.Queue = objects.QueueName(o.Spec.Queue) // the World does this when it reads the object
 			out.add(t, "PodGroup", o)
 		case *corev1.Pod:
 			objects.PodDefaults(o) // likewise
@@ -318,7 +318,7 @@ func byShortFormat(t *testing.T, job *batchv1alpha1.Job) made {
 	return out
 }
 
-// plainJob is a Job without what the short format has no words for: it has no plugins, and its container is named main.
+// plainJob returns a copy of a Job without parts that the short format cannot express: it has no plugins, and its container is named main.
 func plainJob(job *batchv1alpha1.Job) *batchv1alpha1.Job {
 	job = job.DeepCopy()
 	job.Spec.Plugins = nil
@@ -332,7 +332,7 @@ func plainJob(job *batchv1alpha1.Job) *batchv1alpha1.Job {
 	return job
 }
 
-// shortJob writes a Job in the short format. What it cannot write fails the test.
+// shortJob converts a Job to the short format. It fails the test for parts that it cannot convert.
 func shortJob(t *testing.T, job *batchv1alpha1.Job) map[string]any {
 	t.Helper()
 	short := map[string]any{
@@ -386,7 +386,7 @@ func shortJob(t *testing.T, job *batchv1alpha1.Job) map[string]any {
 	return short
 }
 
-// samplePlugins are the job plugins of the samples with those that ship, for the controllers and for a World.
+// samplePlugins returns the job plugins of the samples and the built-in ones, for the controllers and for a World.
 func samplePlugins(t *testing.T) (*jobplugin.Set, []manifest.Uncompiled) {
 	t.Helper()
 	sources, err := manifest.Read(nil, samples+"/jobplugins/jax.yaml")
@@ -404,7 +404,7 @@ func samplePlugins(t *testing.T) (*jobplugin.Set, []manifest.Uncompiled) {
 	return set, read.JobPlugins
 }
 
-// sampleJobs reads all Jobs below samples by their files, those that CronJobs make and those of scenarios too; not those that are invalid.
+// sampleJobs reads all valid Jobs below samples by file, including those of CronJobs and of scenarios.
 func sampleJobs(t *testing.T) map[string][]*batchv1alpha1.Job {
 	t.Helper()
 	out := map[string][]*batchv1alpha1.Job{}
@@ -448,7 +448,7 @@ func jobsOf(t *testing.T, path string, data []byte) (out []*batchv1alpha1.Job) {
 		}
 		var head metav1.TypeMeta
 		if yaml.Unmarshal(text, &head) != nil || head.APIVersion != batchv1alpha1.GroupVersion.String() {
-			continue // some section of a scenario is no YAML
+			continue // a section of a scenario may not be YAML
 		}
 		job := &batchv1alpha1.Job{}
 		switch head.Kind {

@@ -20,10 +20,10 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// huge is as many replicas as somebody was seen to ask for.
+// huge is a number of replicas that a user once requested.
 const huge = 2_000_000_000
 
-// allocated is how many bytes are allocated while something is done.
+// allocated returns how many bytes a function allocates.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -41,15 +41,15 @@ func hugeJob(t *testing.T) *batchv1alpha1.Job {
 	return job
 }
 
-// TestHugeJob: of a job that asks for billions of pods some are made in each turn, in memory for these alone, and another job
-// has its own beside it.
+// TestHugeJob has a job that requests billions of pods. Each reconcile creates some of them and needs memory only for these. Meanwhile
+// another job gets its pods.
 func TestHugeJob(t *testing.T) {
 	other := trainJob(t, "")
 	other.Name, other.UID = "other", "other-uid"
 	s := newStage(t, Options{MaxPods: -1}, openQueue(), hugeJob(t), other)
 	s.round()
 	s.letIn(schedulingv1beta1.PodGroupInqueue)
-	const most = 300 << 20 // the fake API server's part is more than half of it
+	const most = 300 << 20 // the fake API server uses more than half of it
 	for turn := 1; turn <= 2; turn++ {
 		if got := allocated(func() { s.round() }); got > most {
 			t.Errorf("%d MB were allocated in one turn", got>>20)
@@ -67,7 +67,8 @@ func TestHugeJob(t *testing.T) {
 	}
 }
 
-// TestOutOfBounds: of a job that asks for more than there may be none is made, and it says why; brought back into bounds, it runs.
+// TestOutOfBounds checks that no object is created for a job above a limit, and that the job states why. When the job is corrected, it
+// runs.
 func TestOutOfBounds(t *testing.T) {
 	t.Run("pods", func(t *testing.T) {
 		s := newStage(t, Options{MaxPods: 3}, openQueue(), hugeJob(t))
@@ -107,8 +108,8 @@ func TestOutOfBounds(t *testing.T) {
 	})
 }
 
-// TestHugeStatus: a controller that comes to a job whose status counts billions of pods that are not there sees that they are
-// gone, in memory for a few.
+// TestHugeStatus has a job whose status counts billions of pods that do not exist. A new controller detects that they are missing, with
+// little memory.
 func TestHugeStatus(t *testing.T) {
 	job := hugeJob(t)
 	job.Spec.Policies = []batchv1alpha1.LifecyclePolicy{{Event: "PodEvicted", Action: "AbortJob"}}
@@ -127,8 +128,8 @@ func TestHugeStatus(t *testing.T) {
 	}
 }
 
-// TestManyPodsGo: the pods of a large job are deleted turn by turn, to the last, upon a command and where a controller finds them at a job
-// that has ended.
+// TestManyPodsGo checks that all pods of a large job are deleted in several reconciles, after a command and for a job that has already
+// ended.
 func TestManyPodsGo(t *testing.T) {
 	const many = inTurn + 100
 	for name, end := range map[string]func(*stage){
@@ -166,7 +167,7 @@ func TestManyPodsGo(t *testing.T) {
 	}
 }
 
-// TestHistory: a job that is restarted for ever has conditions without end no more.
+// TestHistory checks that the number of conditions of a job that restarts without end is limited.
 func TestHistory(t *testing.T) {
 	s := newStage(t, Options{}, openQueue())
 	j, ok := s.reconcilers["job"].(*jobs)
@@ -186,8 +187,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestSumsOfHugeTasks: what a gang of billions needs is as much as it is, though the tasks have more pods together than a
-// task can say.
+// TestSumsOfHugeTasks checks the resources of a gang of billions of pods. The tasks together have more pods than an int32 can store.
 func TestSumsOfHugeTasks(t *testing.T) {
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{MinAvailable: math.MaxInt32}}
 	for _, name := range []string{"a", "b", "c"} {
@@ -207,7 +207,7 @@ func TestSumsOfHugeTasks(t *testing.T) {
 	}
 }
 
-// TestManyRequests: commands that nobody acts upon yet wait in bounded number.
+// TestManyRequests checks that the number of waiting commands is limited.
 func TestManyRequests(t *testing.T) {
 	r := newMemory().of(types.NamespacedName{Name: "train"}, "uid")
 	taken := 0
@@ -221,7 +221,7 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
-// TestManyErrors: of many errors the first few are told, and a refusal among these is known as one.
+// TestManyErrors checks that only the first few of many errors are shown, and that a refusal among them is still recognized.
 func TestManyErrors(t *testing.T) {
 	errs := make([]error, 100_000)
 	for i := range errs {

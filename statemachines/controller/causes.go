@@ -25,7 +25,8 @@ import (
 // killed.
 const causeKey = "celsius.dev/cause/"
 
-// mostCauses is how many causes a status stores, the earliest first. A cause whose time the pods themselves show needs no entry to act.
+// mostCauses is the maximum number of causes that a status stores, the earliest first. A cause whose time the pods themselves show needs no
+// entry to act.
 const mostCauses = 100
 
 // storedCause is the cause of a delayed action, with what is needed to take the action when the pod is gone.
@@ -83,17 +84,17 @@ func storedCauses(s *batchv1alpha1.JobStatus) map[string]storedCause {
 
 // causes dates the causes of delayed actions during one look at a job.
 type causes struct {
-	stored map[string]storedCause // as the status has them
+	stored map[string]storedCause // from the present status
 	seen   map[string]bool        // keys of causes that this look has seen
-	kept   map[string]storedCause // what the next status stores
+	kept   map[string]storedCause // for the next status
 }
 
 func newCauses(s *batchv1alpha1.JobStatus) *causes {
 	return &causes{storedCauses(s), map[string]bool{}, map[string]storedCause{}}
 }
 
-// begin returns the key of a cause that is seen now, and when it began: as its row dates it, else as it was stored, else as it was first
-// seen. No cause begins later than now, whatever the clock of a node says.
+// begin returns the key of a cause that is seen now, and its start: the time that its row gives, otherwise the stored time, otherwise now.
+// No cause begins later than now, even if the clock of a node is ahead.
 func (c *causes) begin(h happening, now time.Time) (string, time.Time) {
 	start := earlier(h.Since, now)
 	key, entry := causeOf(h, start)
@@ -117,7 +118,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// doubles reports whether a pod that is known only by its task is, as far as can be told, one whose cause is stored by its name.
+// doubles reports whether a pod that is known only by its task is probably a pod whose cause is already stored by name.
 func (c *causes) doubles(h happening) bool {
 	if h.pod == nil || h.pod.Name != "" || h.Of == "" {
 		return false
@@ -130,8 +131,8 @@ func (c *causes) doubles(h happening) bool {
 	return false
 }
 
-// lasting lists the stored causes that this look has not seen and that last: facts, such as the eviction of a pod that is gone by now, and
-// causes whose row has a `while` that is still true. Those of policies and pods that the spec no longer has are over.
+// lasting lists the stored causes that this look has not seen and that still apply. These are facts, such as the eviction of a pod that no
+// longer exists, and causes whose row has a `while` that is still true. Causes of policies and pods that the spec no longer has are over.
 func (r *jobs) lasting(w *world, c *causes, policies statemachines.Policies) []happening {
 	var out []happening
 	for _, key := range slices.Sorted(maps.Keys(c.stored)) {
@@ -185,7 +186,7 @@ func (w *world) changeOf(e storedCause, pod *corev1.Pod) statemachines.Change {
 	return out
 }
 
-// entries returns what the status is to store: the earliest causes.
+// entries returns the entries that the status will store: the earliest causes.
 func (c *causes) entries() map[string]string {
 	keys := slices.SortedFunc(maps.Keys(c.kept), func(a, b string) int {
 		return cmp.Or(c.kept[a].Since.Compare(c.kept[b].Since), cmp.Compare(a, b))
@@ -199,8 +200,8 @@ func (c *causes) entries() map[string]string {
 	return out
 }
 
-// enterCauses writes the causes of this look into a status. A kill and a final phase end all of them, a restart ends those of its scope,
-// and an action that was taken ends its own.
+// enterCauses writes the causes of this look into a status. A kill and a final phase end all causes. A restart ends the causes of its
+// scope, and an action that was taken ends its own cause.
 func (r *jobs) enterCauses(w *world, s *batchv1alpha1.JobStatus, t transition) {
 	next := map[string]string{}
 	for key, value := range s.ControlledResources {

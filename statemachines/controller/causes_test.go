@@ -31,7 +31,7 @@ func (s *stage) restartContainers(name string, restarts int32) {
 	}
 }
 
-// pass lets time pass in steps, with a look at the job after each, and new controllers in between where the test asks for them.
+// pass lets time pass in steps and reconciles the job after each. If restarts is true, new controllers start in between.
 func (s *stage) pass(until time.Time, restarts bool) {
 	s.t.Helper()
 	for s.now.Before(until) {
@@ -43,10 +43,10 @@ func (s *stage) pass(until time.Time, restarts bool) {
 	}
 }
 
-// timed is how the cause of an event begins in a job that runs, how pods go, and how the cause ends, where it can.
+// timed describes an event for a running job: how its cause begins, and how it can end.
 type timed struct {
 	begin, end func(s *stage)
-	pod        string // the pod to which it happens
+	pod        string // the pod of the event
 }
 
 func timedEvents() map[string]timed {
@@ -73,7 +73,7 @@ func timedEvents() map[string]timed {
 	}
 }
 
-// timeout is that of the policies of TestTimeouts.
+// timeout is the timeout of the policies in TestTimeouts.
 const timeout = 4 * time.Minute
 
 // begins returns a job that has run for an hour, at the beginning of the cause.
@@ -91,8 +91,8 @@ func aborts(s *stage) bool {
 }
 
 // TestTimeouts takes an action for every event of the machine, without and with a timeout. With one, the action is taken when the cause has
-// lasted that long, and not before: whether pods terminate at once or late, and whether or not the controllers are restarted in between. It
-// is not taken where the cause ends before.
+// lasted that long, and not before. Pods may terminate at once or late, and the controllers may restart in between. The action is not taken
+// if the cause ends before.
 func TestTimeouts(t *testing.T) {
 	events := timedEvents()
 	for _, event := range builtIn().machines[jobMachine].PolicyEvents() {
@@ -107,7 +107,7 @@ func TestTimeouts(t *testing.T) {
 		t.Run(event+" without timeout", func(t *testing.T) {
 			s := e.begins(t, fmt.Sprintf("{event: %s, action: AbortJob}", event))
 			s.settle()
-			if want := event != "PodPending"; aborts(s) != want { // which only policies with a timeout answer
+			if want := event != "PodPending"; aborts(s) != want { // only policies with a timeout react to it
 				t.Errorf("the job is %s", s.job().Status.State.Phase)
 			}
 		})
@@ -144,13 +144,13 @@ func (e timed) actsInTime(t *testing.T, event, goes string, restarts bool) {
 		s.release()
 	}
 	switch {
-	case goes == "at once" && event == "PodEvicted": // no controller sees it terminate
+	case goes == "at once" && event == "PodEvicted": // no controller sees the pod terminate
 		release()
 		s.settle()
 	case goes == "at once":
 		s.settle()
 		release()
-	case goes == "after a restart" && event == "PodEvicted": // it goes while no controller runs
+	case goes == "after a restart" && event == "PodEvicted": // the pod disappears while no controller runs
 		release()
 		s.newController()
 	}
@@ -173,12 +173,12 @@ func (e timed) actsInTime(t *testing.T, event, goes string, restarts bool) {
 	}
 }
 
-// timedPolicy aborts the job after the timeout.
+// timedPolicy returns a policy that aborts the job after the timeout.
 func timedPolicy(event string) string {
 	return fmt.Sprintf("{event: %s, action: AbortJob, timeout: %s}", event, timeout)
 }
 
-// lookAt reconciles the job once and returns when it is to be looked at again.
+// lookAt reconciles the job once, and returns when it must be reconciled again.
 func lookAt(s *stage) time.Duration {
 	s.t.Helper()
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "train"}}
@@ -189,8 +189,8 @@ func lookAt(s *stage) time.Duration {
 	return result.RequeueAfter
 }
 
-// TestDelayedRestart restarts the task of an evicted pod once, when the timeout is over, although the pod is gone by then; a restart that
-// comes first ends the causes of the pods that it restarts.
+// TestDelayedRestart restarts the task of an evicted pod once, when the timeout is over, although the pod no longer exists. An earlier
+// restart ends the causes of the pods that it restarts.
 func TestDelayedRestart(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t,
 		"{event: PodEvicted, action: RestartTask, timeout: 4m}, {event: PodFailed, action: RestartPod, timeout: 1m}"))

@@ -14,12 +14,12 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// claimKey opens Volcano's entry in status.controlledResources of a claim that was made. Claims stay while the job is there, with their
-// data.
+// claimKey is the prefix of Volcano's entry in status.controlledResources for a created claim. Claims keep their data and exist as long as
+// the job.
 const claimKey = "volume-pvc-"
 
-// claims makes the claims that a job asks for, writes their names into its volumes, and checks that the others are there. What keeps the
-// job from them is why it waits.
+// claims creates the claims that a job requests, writes their names into its volumes, and checks that the other claims exist. It returns
+// why the job waits if that is not possible.
 func (r *jobs) claims(ctx context.Context, w *world) (*waiting, error) {
 	named := w.job.DeepCopy()
 	for i := range w.job.Spec.Volumes {
@@ -51,7 +51,7 @@ func (r *jobs) claims(ctx context.Context, w *world) (*waiting, error) {
 	return nil, nil
 }
 
-// hasClaim checks that the claim is there that a volume names.
+// hasClaim checks that the claim of a volume exists.
 func (r *jobs) hasClaim(ctx context.Context, w *world, i int) (*waiting, error) {
 	name := w.job.Spec.Volumes[i].VolumeClaimName
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: w.job.Namespace, Name: name}, &corev1.PersistentVolumeClaim{})
@@ -66,7 +66,7 @@ func (r *jobs) hasClaim(ctx context.Context, w *world, i int) (*waiting, error) 
 	return nil, nil
 }
 
-// makeClaim makes a claim. One of that name will do that is the job's, or that the job names.
+// makeClaim creates a claim. An existing claim of that name is accepted if it belongs to the job or the job names it.
 func (r *jobs) makeClaim(ctx context.Context, w *world, claim *corev1.PersistentVolumeClaim, named bool) error {
 	err := r.client.Create(ctx, claim.DeepCopy(), client.FieldOwner(fieldManager))
 	if err == nil {
@@ -88,7 +88,7 @@ func (r *jobs) makeClaim(ctx context.Context, w *world, claim *corev1.Persistent
 	return nil
 }
 
-// enterClaims writes into a status which claims were made.
+// enterClaims writes the created claims into a status.
 func (w *world) enterClaims(s *batchv1alpha1.JobStatus) {
 	for _, name := range w.claimed {
 		if s.ControlledResources == nil {

@@ -27,13 +27,13 @@ const (
 	commandRefused = "CommandRefused"
 )
 
-// errLeftOut says that an object is there, but cannot be decoded.
+// errLeftOut states that an object exists but cannot be decoded.
 var errLeftOut = errors.New("cannot be decoded")
 
-// untilMended is after how long a Command on such an object is looked at again.
+// untilMended is how long the controllers wait before they retry a Command on such an object.
 const untilMended = time.Minute
 
-// commands takes Commands, each at most once: it deletes the Command, and only who has deleted it acts.
+// commands executes Commands, each at most once: only the process that deletes the Command executes it.
 type commands struct {
 	*parts
 	wakeJob, wakeQueue wake
@@ -79,16 +79,16 @@ func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// aimed is what a Command is about, and who cares for that.
+// aimed is the target of a Command, with the channel that wakes the target's controller.
 type aimed struct {
 	on      client.Object
 	to      wake
 	missing bool
-	// refusal is why the Command is not obeyed, "" where nothing speaks against it.
+	// refusal is why the Command is not executed, or "" if it may be executed.
 	refusal string
 }
 
-// aim finds what a Command is about; ours is false where others take it.
+// aim finds the target of a Command. ours is false if other controllers execute the Command.
 func (c *commands) aim(ctx context.Context, command *busv1alpha1.Command) (at aimed, ours bool, err error) {
 	target := command.TargetObject
 	of := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind()
@@ -110,8 +110,8 @@ func (c *commands) aim(ctx context.Context, command *busv1alpha1.Command) (at ai
 	return at, ours, err
 }
 
-// refusal says why a Command on a Queue is not obeyed: a queue is everybody's, and a Command in a namespace of one's own
-// must not do to it what its maker could not.
+// refusal returns why a Command on a Queue is not executed. All users share a queue. A Command in the user's own namespace must not do what
+// the user could not do to the queue directly.
 func (c *commands) refusal(ctx context.Context, command *busv1alpha1.Command) (string, error) {
 	if command.TargetObject.UID == "" {
 		return "target.uid is empty; write the UID of the queue", nil
@@ -124,7 +124,7 @@ func (c *commands) refusal(ctx context.Context, command *busv1alpha1.Command) (s
 	return why, err
 }
 
-// take deletes the Command, and says whether nobody else has.
+// take deletes the Command, and reports whether this process was the one that deleted it.
 func (c *commands) take(ctx context.Context, command *busv1alpha1.Command) (bool, error) {
 	uid := command.UID
 	err := c.client.Delete(ctx, command, client.Preconditions{UID: &uid})
@@ -137,7 +137,7 @@ func (c *commands) take(ctx context.Context, command *busv1alpha1.Command) (bool
 	return true, nil
 }
 
-// obey hands what a Command asks for to its target.
+// obey passes the action of a Command to its target.
 func (c *commands) obey(ctx context.Context, command *busv1alpha1.Command, on client.Object, to wake) {
 	c.metrics.commands.WithLabelValues(command.TargetObject.Kind, command.Action).Inc()
 	c.event(on, corev1.EventTypeNormal, commandIssued, command.Action,
@@ -156,7 +156,7 @@ func (c *commands) obey(ctx context.Context, command *busv1alpha1.Command, on cl
 	}
 }
 
-// commandText is what a Command says of itself.
+// commandText returns a text about a Command for messages.
 func commandText(command *busv1alpha1.Command) string {
 	text := fmt.Sprintf("command %s asked for %s", command.Name, command.Action)
 	switch {
@@ -168,7 +168,7 @@ func commandText(command *busv1alpha1.Command) string {
 	return text
 }
 
-// target finds the object that a Command is about: in the cache, or, where it may be too young for that, at the API server.
+// target reads the target of a Command from the cache. If the cache does not have it yet, it reads from the API server.
 func (c *commands) target(ctx context.Context, key types.NamespacedName, into client.Object) error {
 	err := c.client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {

@@ -57,7 +57,7 @@ import (
 const (
 	DefaultNamespace = "celsius-system"
 	DefaultLeaseName = "celsius-controllers"
-	// DefaultSchedulerLeaseName is the Lease of the scheduler, as package live names it.
+	// DefaultSchedulerLeaseName is the name of the scheduler's Lease, the same as in package live.
 	DefaultSchedulerLeaseName = "celsius-scheduler"
 	DefaultWorkers            = 10
 	DefaultMaxRequeue         = 15
@@ -65,52 +65,50 @@ const (
 	DefaultMaxJobs            = 500
 )
 
-// fieldManager is under which name the controllers write.
+// fieldManager is the field manager of all writes of the controllers.
 const fieldManager = "celsius-controllers"
 
-// The limits of the back-off of an object whose reconcile failed.
+// The limits of the back-off after a failed reconcile.
 const (
 	firstBackOff   = 5 * time.Millisecond
 	longestBackOff = 2 * time.Minute
 )
 
-// Options say what the controllers care for. Their zero value is a good one.
+// Options configure the controllers. The zero value is valid.
 type Options struct {
-	// SchedulerNames are the schedulers whose jobs and pods are cared for; others are left alone. A job
-	// that names no scheduler gets the first. Default: celsius, volcano.
+	// SchedulerNames are the schedulers whose jobs and pods the controllers manage; others are left alone. A job without a scheduler name gets
+	// the first. Default: celsius, volcano.
 	SchedulerNames []string
-	// Namespace is where the lease is kept. Default: celsius-system.
+	// Namespace is the namespace of the Lease. Default: celsius-system.
 	Namespace string
-	// LeaseName is the lease that the leader holds. Default: celsius-controllers.
+	// LeaseName is the Lease that the leader holds. Default: celsius-controllers.
 	LeaseName string
 	// SchedulerLeaseName is the Lease of the scheduler, in the same namespace. If no process holds it, the controllers report this on Jobs
 	// and pods that wait. Default: celsius-scheduler.
 	SchedulerLeaseName string
-	// LeaseTimes say how long it holds. Default: as package lease has it.
+	// LeaseTimes are the durations of the Lease. Default: the defaults of package lease.
 	LeaseTimes lease.Times
-	// LeaderElect has this instance wait until it holds the lease. Default: it does not wait.
+	// LeaderElect makes this instance wait until it holds the Lease. Default: it does not wait.
 	LeaderElect bool
-	// Workers is how many objects of each kind are worked on at the same time. Default: 10.
+	// Workers is how many objects of each kind are reconciled at the same time. Default: 10.
 	Workers int
-	// MaxRequeue is how often in a row the API server may refuse an object of a job (a pod over quota,
-	// say) before the job is terminated; -1: without limit. Default: 15.
+	// MaxRequeue is how often in a row the API server may refuse an object of a job (for example a pod over quota) before the job is
+	// terminated; -1: no limit. Default: 15.
 	MaxRequeue int
-	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
-	// Default: 100000.
+	// MaxPods is how many pods one job may request. For a job that requests more, no pod is created; -1: no limit. Default: 100000.
 	MaxPods int
-	// MaxJobs is how many Jobs one JobFlow may list: of one that lists more none is made; -1: without limit. Default: 500.
+	// MaxJobs is how many Jobs one JobFlow may list. For a JobFlow that lists more, no Job is created; -1: no limit. Default: 500.
 	MaxJobs int
-	// StateMachines are the lifecycles, by the name of their machine: job, queue, cronjob and jobflow. What is missing is
-	// taken from those that are built in.
+	// StateMachines are the lifecycles, by the name of their machine: job, queue, cronjob and jobflow. Built-in machines replace missing ones.
 	StateMachines map[string]*statemachines.Machine
-	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
+	// JobPlugins are the plugins that Jobs may have. Default: the built-in plugins.
 	JobPlugins *jobplugin.Set
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 	scrape.Served
 }
 
-// withDefaults fills in what the caller left out.
+// withDefaults returns the options with defaults for missing values.
 func (o Options) withDefaults() (Options, error) {
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{"celsius", "volcano"}
@@ -155,7 +153,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Run cares for Jobs, CronJobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare pods until the context ends.
+// Run manages Jobs, CronJobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare pods until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -187,7 +185,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	return nil
 }
 
-// newScheme knows all kinds that the controllers read and write.
+// newScheme returns a scheme with all kinds that the controllers read and write.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -210,13 +208,13 @@ func newManager(cfg *rest.Config, o Options, reg prometheus.Registerer) (mgr man
 	options := manager.Options{
 		Scheme:                 scheme,
 		Logger:                 log,
-		Metrics:                metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
+		Metrics:                metricsserver.Options{BindAddress: "0"}, // we serve our own: the manager's metrics are global to the process
 		HealthProbeBindAddress: o.HealthAddress,
 		PprofBindAddress:       o.PprofAddress,
 		Controller: config.Controller{
 			SkipNameValidation: new(true),
-			// With the queue by priorities a worker may wait for ever when it ends, and the lease is held for 30 s meanwhile:
-			// kubernetes-sigs/controller-runtime#3538, which 0.24.1 has not mended.
+			// With the priority queue a worker may wait for ever when it ends, and the Lease is held for 30 s meanwhile:
+			// kubernetes-sigs/controller-runtime#3538, which 0.24.1 has not fixed.
 			UsePriorityQueue: new(false),
 		},
 		Cache: cache.Options{
@@ -250,8 +248,8 @@ func newManager(cfg *rest.Config, o Options, reg prometheus.Registerer) (mgr man
 	return mgr, watches, errors.Join(turns.Join(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
 }
 
-// fenced makes a client of which no write leaves when the lease has lapsed. What it has sent may take as
-// long as others' admission of it does: to do anything that the controllers do twice, or late, is harmless.
+// fenced returns a constructor of clients that send no write after the Lease has expired. A write that was sent before may be delayed in
+// the admission of other programs. That is harmless: the controllers may do everything twice or late.
 func fenced(f *lease.Fence) client.NewClientFunc {
 	return func(cfg *rest.Config, o client.Options) (client.Client, error) {
 		cfg, http, err := f.Client(cfg, 0)
@@ -263,8 +261,8 @@ func fenced(f *lease.Fence) client.NewClientFunc {
 	}
 }
 
-// strip keeps out of the caches what nobody here reads: who wrote which field, and all of the pods of
-// other schedulers but their names.
+// strip removes from cached objects what the controllers do not read: the managed fields, and most of the spec and status of pods that
+// belong to other schedulers and have no controller.
 func strip(schedulerNames []string) func(any) (any, error) {
 	return func(obj any) (any, error) {
 		if o, ok := obj.(metav1.Object); ok {
@@ -279,11 +277,11 @@ func strip(schedulerNames []string) func(any) (any, error) {
 	}
 }
 
-// parts is what all controllers share.
+// parts contains what all controllers share.
 type parts struct {
 	client   client.Client             // reads from caches
 	live     client.Reader             // reads from the API server
-	leftOut  func(client.Object) error // why the cache does not have an object that is there, nil: no reason
+	leftOut  func(client.Object) error // why the cache omits an object that exists; nil: no such cause
 	recorder events.EventRecorder
 	memory   *memory
 	metrics  *metrics
@@ -293,8 +291,8 @@ type parts struct {
 	absent atomic.Pointer[lease.Vacancy]
 }
 
-// realNames reads what can have been stored: of a name that none can have there is nothing, instead of an error of the
-// client's for each try.
+// realNames is a Reader that reports NotFound for names that cannot exist in the API. Without it, the client returns another error at each
+// try.
 type realNames struct{ client.Reader }
 
 // Get implements client.Reader.
@@ -307,12 +305,12 @@ func (r realNames) Get(ctx context.Context, key client.ObjectKey, into client.Ob
 	return r.Reader.Get(ctx, key, into, opts...)
 }
 
-// serves says whether a job is ours.
+// serves reports whether a job belongs to our schedulers.
 func (p *parts) serves(job *batchv1alpha1.Job) bool {
 	return job.Spec.SchedulerName == "" || slices.Contains(p.options.SchedulerNames, job.Spec.SchedulerName)
 }
 
-// wake has an object worked on again.
+// wake is a channel that requests reconciles of objects.
 type wake chan event.GenericEvent
 
 const wakeBuffer = 1024
@@ -338,7 +336,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	tell := manager.RunnableFunc(func(ctx context.Context) error { // by the leader alone
+	tell := manager.RunnableFunc(func(ctx context.Context) error { // only the leader runs it
 		counts.leading.Set(1)
 		context.AfterFunc(ctx, func() { counts.leading.Set(0) })
 		watches.Tell(func(on client.Object, why string) {
@@ -367,8 +365,8 @@ const (
 	byOwner  = "celsius.owner"  // pods and Jobs, by the UID of their controller
 	byQueue  = "celsius.queue"  // Jobs, by the name of their queue
 	byGroup  = "celsius.group"  // pods, by the name of their PodGroup
-	byParent = "celsius.parent" // Queues, by the name of the queue above
-	// byTemplate is of Jobs, by the JobTemplate that they were made from, as their label has it.
+	byParent = "celsius.parent" // Queues, by the name of their parent queue
+	// byTemplate indexes Jobs by the JobTemplate in their label that they were created from.
 	byTemplate = "celsius.template"
 )
 
@@ -418,7 +416,8 @@ func indexes() []index {
 	}
 }
 
-// options are those of one controller: workers in parallel, one object by one of them at a time, a back-off for what failed.
+// controllerOptions returns the options of one controller: parallel workers, one worker per object at a time, and a back-off after
+// failures.
 func (p *parts) controllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: p.options.Workers,
@@ -426,7 +425,7 @@ func (p *parts) controllerOptions() controller.Options {
 	}
 }
 
-// priorityOf gives the value of a PriorityClass; 0 for one that is not there.
+// priorityOf returns a function that returns the value of a PriorityClass, or 0 if it does not exist.
 func (p *parts) priorityOf(ctx context.Context) func(string) int32 {
 	return func(class string) int32 {
 		if class == "" {
@@ -443,7 +442,7 @@ func (p *parts) priorityOf(ctx context.Context) func(string) int32 {
 // errGone states that an object was deleted while it was reconciled. The reconcile then ends without an error: nothing is left to do.
 var errGone = errors.New("the object was deleted meanwhile")
 
-// ofGone returns errGone if the API server refused to write an object because it was deleted, else the error of the write.
+// ofGone returns errGone if the API server refused a write because the object was deleted. Otherwise it returns the error of the write.
 func ofGone(err error) error {
 	if flows.IsGone(err) {
 		return errGone
@@ -471,7 +470,7 @@ func (p *parts) applyStatus(ctx context.Context, of client.Object, manager clien
 	return apply.GetResourceVersion(), nil
 }
 
-// event tells people about an object. What is too long for the API is cut.
+// event writes an event on an object. It shortens a note that is too long for the API.
 func (p *parts) event(on runtime.Object, kind, reason, action, format string, args ...any) {
 	const longest = 1000
 	note := fmt.Sprintf(format, args...)

@@ -17,7 +17,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// statusWrites counts the writes of the job's status while the job is reconciled often, a second apart.
+// statusWrites counts the writes of the job's status while the job is reconciled repeatedly, with one second in between.
 func statusWrites(s *stage, looks int) int {
 	s.t.Helper()
 	writes := 0
@@ -35,7 +35,7 @@ func statusWrites(s *stage, looks int) int {
 	return writes
 }
 
-// scale sets the replicas of the workers and the gang.
+// scale sets the replicas of the workers and the size of the gang.
 func (s *stage) scale(replicas, minAvailable int32) {
 	s.t.Helper()
 	job := s.job()
@@ -45,8 +45,8 @@ func (s *stage) scale(replicas, minAvailable int32) {
 	}
 }
 
-// TestScaledDownWhilePodsWait scales a running job of 100 workers to 20 while 36 of the workers wait: the 80 pods beyond the replicas are
-// deleted, and the job stays as it is.
+// TestScaledDownWhilePodsWait scales a running job from 100 workers to 20 while 36 of the workers wait. The 80 extra pods are deleted, and
+// then the job does not change.
 func TestScaledDownWhilePodsWait(t *testing.T) {
 	job := trainJob(t, "")
 	job.Spec.MinAvailable, job.Spec.Tasks[0].Replicas, job.Spec.Tasks[1].Replicas = 20, 0, 100
@@ -74,7 +74,7 @@ func TestScaledDownWhilePodsWait(t *testing.T) {
 	}
 }
 
-// playOne sets the phase of the pod of a name.
+// playOne sets the phase of one pod.
 func (s *stage) playOne(name string, phase corev1.PodPhase) {
 	s.t.Helper()
 	pod := &corev1.Pod{}
@@ -88,8 +88,7 @@ func (s *stage) playOne(name string, phase corev1.PodPhase) {
 }
 
 // TestJobsConverge scales jobs in every phase up and down, with pods in every phase. While the pods do not change, the status is written at
-// most as often as there are phases, and then no more. No pod beyond the replicas is left, except finished ones where the phase retains
-// them.
+// most as often as there are phases, and then no more. No extra pod remains, except finished ones if the phase retains them.
 func TestJobsConverge(t *testing.T) {
 	const jobs = 400
 	r := rand.New(rand.NewPCG(3, 4))
@@ -126,8 +125,8 @@ func TestJobsConverge(t *testing.T) {
 	}
 }
 
-// TestStatusPace writes a status 100 times a second, whatever for: in any 10 s at most 50 writes pass, and the last state is written once
-// the writer waits as long as it is asked to.
+// TestStatusPace writes a status 100 times a second. At most 50 writes pass in any 10 s, and the last state is written if the writer waits
+// as long as requested.
 func TestStatusPace(t *testing.T) {
 	job := trainJob(t, "")
 	s := newStage(t, Options{}, openQueue(), job)

@@ -8,18 +8,18 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// counts is what a job's status says of its pods.
+// counts is the number of a job's pods by phase, in total and for each task.
 type counts struct {
 	byPhase
 	tasks map[string]*byPhase
 }
 
-// byPhase is how many pods there are of each phase, of those that do not go, and how many go.
+// byPhase is the number of pods in each phase. A pod that is terminating counts only as terminating.
 type byPhase struct {
 	pending, running, succeeded, failed, unknown, terminating int32
 }
 
-// add counts a pod. One that goes, because it is being deleted or is about to be, counts as that alone, whatever its phase.
+// add counts a pod. goes states that the pod is being deleted or is about to be deleted. Such a pod counts only as terminating.
 func (n *byPhase) add(phase corev1.PodPhase, goes bool) {
 	switch {
 	case goes:
@@ -37,7 +37,7 @@ func (n *byPhase) add(phase corev1.PodPhase, goes bool) {
 	}
 }
 
-// phases is what there is of each phase.
+// phases returns the number of pods of each phase, without zeros.
 func (n *byPhase) phases() map[corev1.PodPhase]int32 {
 	out := map[corev1.PodPhase]int32{
 		corev1.PodPending: n.pending, corev1.PodRunning: n.running, corev1.PodSucceeded: n.succeeded, corev1.PodFailed: n.failed,
@@ -47,13 +47,13 @@ func (n *byPhase) phases() map[corev1.PodPhase]int32 {
 	return out
 }
 
-// count adds up a job's pods.
+// count counts a job's pods.
 func count(pods []*corev1.Pod, goes func(*corev1.Pod) bool) counts {
 	c := counts{tasks: map[string]*byPhase{}}
 	var name string
 	var task *byPhase
 	for _, pod := range pods {
-		if is := pod.Annotations[batchv1alpha1.TaskSpecKey]; task == nil || is != name { // pods come task by task
+		if is := pod.Annotations[batchv1alpha1.TaskSpecKey]; task == nil || is != name { // the pods are sorted by task
 			if name = is; c.tasks[name] == nil {
 				c.tasks[name] = &byPhase{}
 			}
@@ -66,7 +66,7 @@ func count(pods []*corev1.Pod, goes func(*corev1.Pod) bool) counts {
 	return c
 }
 
-// write puts the counts into a status.
+// write writes the counts into a status.
 func (c counts) write(s *batchv1alpha1.JobStatus) {
 	s.Pending, s.Running, s.Succeeded, s.Failed = c.pending, c.running, c.succeeded, c.failed
 	s.Terminating, s.Unknown = c.terminating, c.unknown
@@ -83,7 +83,7 @@ func (c counts) write(s *batchv1alpha1.JobStatus) {
 	}
 }
 
-// taskTotal is how many pods of a task a status has counted.
+// taskTotal returns how many pods of a task a status counts.
 func taskTotal(s *batchv1alpha1.JobStatus, task string) int32 {
 	total := int32(0)
 	for _, n := range s.TaskStatusCount[task].Phase {

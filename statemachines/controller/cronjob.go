@@ -24,10 +24,10 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/cron"
 )
 
-// cronJobMachine is the machine of CronJobs.
+// cronJobMachine is the name of the state machine of CronJobs.
 const cronJobMachine = "cronjob"
 
-// What rows of the machine of CronJobs say by their events and effects.
+// The events and effects that rows of the machine of CronJobs can name.
 const (
 	jobCompleted  = "JobCompleted"
 	jobFailed     = "JobFailed"
@@ -36,17 +36,17 @@ const (
 )
 
 const (
-	// afterDue is how long after a start is due it is looked at, so that clocks that differ a little agree that it is.
+	// afterDue is the delay of a check after a scheduled start, so that clocks with a small difference agree that the time has come.
 	afterDue = 100 * time.Millisecond
-	// manyMissed is from how many missed starts on it is told.
+	// manyMissed is the number of missed starts from which an event reports them.
 	manyMissed = 100
 )
 
-// cronJobs obeys the machine of CronJobs.
+// cronJobs runs the state machine of CronJobs.
 type cronJobs struct {
 	*parts
 	machine *statemachines.Machine
-	memory  *memory // apart from that of Jobs, which may have the same names
+	memory  *memory // separate from the memory of Jobs, which may have the same names
 }
 
 func newCronJobs(p *parts) *cronJobs {
@@ -61,31 +61,31 @@ func addCronJobs(mgr manager.Manager, p *parts) error {
 		Complete(p.recovering(&batchv1alpha1.CronJob{}, newCronJobs(p)))
 }
 
-// saysSomethingElse lets pass what rows may read of an object: all but its status.
+// saysSomethingElse selects updates of anything that rows can read: everything but the status.
 func saysSomethingElse() predicate.Predicate {
 	return predicate.Or(
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 	)
 }
 
-// phaseChanged says whether a Job is in another phase than before.
+// phaseChanged reports whether an update changes the phase of a Job.
 func phaseChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*batchv1alpha1.Job)
 	is, ok2 := e.ObjectNew.(*batchv1alpha1.Job)
 	return !ok || !ok2 || was.Status.State.Phase != is.Status.State.Phase
 }
 
-// cronRun is what is known of a CronJob while it is looked at.
+// cronRun is one reconcile of a CronJob.
 type cronRun struct {
 	*cronJobs
 	of     *batchv1alpha1.CronJob
 	rec    *recall
-	status batchv1alpha1.CronJobStatus // as it will be
-	// completed and failed are its Jobs that have ended.
+	status batchv1alpha1.CronJobStatus // the next status
+	// completed and failed are the CronJob's Jobs that have ended.
 	completed, failed []*batchv1alpha1.Job
 }
 
-// Reconcile does what the machine says about one CronJob.
+// Reconcile runs the state machine for one CronJob.
 func (c *cronJobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	of := &batchv1alpha1.CronJob{}
 	err := c.client.Get(ctx, req.NamespacedName, of)
@@ -116,7 +116,7 @@ func (c *cronJobs) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// reconcile gives after which time to look again; 0: not before something happens.
+// reconcile returns after which time to reconcile again; 0 means after the next change.
 func (r *cronRun) reconcile(ctx context.Context) (time.Duration, error) {
 	if err := r.jobs(ctx); err != nil {
 		return 0, err
@@ -133,7 +133,7 @@ func (r *cronRun) reconcile(ctx context.Context) (time.Duration, error) {
 	}
 	schedule := r.schedule()
 	if schedule == nil {
-		return 0, nil // nothing is due until somebody writes another
+		return 0, nil // no start is scheduled until a user writes another schedule
 	}
 	now := r.now()
 	due, err := schedule.Due(r.from(now), now)
@@ -155,7 +155,7 @@ func (r *cronRun) reconcile(ctx context.Context) (time.Duration, error) {
 	return again, r.due(ctx, phase, schedule, due.At)
 }
 
-// schedule is when Jobs are due; nil, where that cannot be told, which is told.
+// schedule returns when Jobs start. It returns nil if the schedule is invalid, and reports the mistake in an event.
 func (r *cronRun) schedule() *cron.Schedule {
 	spec, zoned := &r.of.Spec, cron.NamesZone(r.of.Spec.Schedule)
 	if spec.TimeZone != nil && !zoned {
@@ -176,7 +176,7 @@ func (r *cronRun) schedule() *cron.Schedule {
 	return schedule
 }
 
-// from is the time after which starts are looked for.
+// from returns the time after which scheduled starts count.
 func (r *cronRun) from(now time.Time) time.Time {
 	from := r.of.CreationTimestamp.Time
 	if r.status.LastScheduleTime != nil {
@@ -194,13 +194,13 @@ func (r *cronRun) tell(kind, reason, format string, args ...any) {
 	r.event(r.of, kind, reason, reason, format, args...)
 }
 
-// wrongRow tells of a row that cannot be asked about this CronJob. To try again is of no use.
+// wrongRow reports a row that failed for this CronJob. The error is terminal, because a retry would fail as well.
 func (r *cronRun) wrongRow(err error) error {
 	r.tell(corev1.EventTypeWarning, "StateMachineError", "%s", err)
 	return reconcile.TerminalError(err)
 }
 
-// jobs looks at all Jobs of the CronJob, and notes which have ended, and how.
+// jobs checks all Jobs of the CronJob, and records which have ended, and how.
 func (r *cronRun) jobs(ctx context.Context) error {
 	list := &batchv1alpha1.JobList{}
 	err := r.client.List(ctx, list, client.InNamespace(r.of.Namespace), client.MatchingFields{byOwner: string(r.of.UID)})
@@ -235,7 +235,8 @@ func (r *cronRun) jobs(ctx context.Context) error {
 	return nil
 }
 
-// look notes of a Job whether it has ended. One that has not, and is not known, was made by a controller that did not come to note it.
+// look records whether a Job has ended. A running Job that the status does not list was created by a controller that crashed before it
+// wrote the status.
 func (r *cronRun) look(job *batchv1alpha1.Job) error {
 	ended, err := r.ended(job)
 	if err != nil {
@@ -262,7 +263,7 @@ func (r *cronRun) look(job *batchv1alpha1.Job) error {
 	return nil
 }
 
-// ended is the event by which the machine says that a Job has ended; "": it has not.
+// ended returns the event that the machine derives from the end of a Job, or "" if the Job has not ended.
 func (r *cronRun) ended(job *batchv1alpha1.Job) (string, error) {
 	events, err := r.machine.Events(statemachines.FromJob, statemachines.Change{
 		Now: r.now(), CronJob: r.facts().CronJob, MadeJob: &statemachines.MadeJob{
@@ -277,7 +278,7 @@ func (r *cronRun) ended(job *batchv1alpha1.Job) (string, error) {
 	return "", err
 }
 
-// keep notes a Job that has not ended, and drop that it has, or is gone.
+// keep adds a running Job to the status. drop removes a Job that has ended or no longer exists.
 func (r *cronRun) keep(job *batchv1alpha1.Job) {
 	r.status.Active = append(r.status.Active, corev1.ObjectReference{
 		APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID,
@@ -289,7 +290,7 @@ func (r *cronRun) drop(uid types.UID) {
 	r.status.Active = slices.DeleteFunc(r.status.Active, func(ref corev1.ObjectReference) bool { return ref.UID == uid })
 }
 
-// trim deletes the Jobs that the history limits no longer keep.
+// trim deletes the Jobs beyond the history limits.
 func (r *cronRun) trim(ctx context.Context) error {
 	var failed error
 	completed := cron.Surplus(r.completed, r.of.Spec.SuccessfulJobsHistoryLimit)
@@ -301,11 +302,11 @@ func (r *cronRun) trim(ctx context.Context) error {
 	return failed
 }
 
-// remove deletes a Job of the CronJob, and what is below it after it.
+// remove deletes a Job of the CronJob. Its dependents are deleted in the background.
 func (r *cronRun) remove(ctx context.Context, name string, uid types.UID) error {
 	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: r.of.Namespace, Name: name}}
 	err := r.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &uid})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is gone, and another may be there
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it no longer exists, and another Job may have its name
 		r.drop(uid)
 		return nil
 	}
@@ -326,7 +327,7 @@ func (r *cronRun) facts() statemachines.Facts {
 	}}
 }
 
-// phase is what the plain action leads to from the initial phase, for none is stored.
+// phase returns the phase that the plain action reaches from the initial phase, because no phase is stored.
 func (r *cronRun) phase() (string, error) {
 	phase := r.machine.Initial
 	for range r.machine.Phases() {
@@ -351,11 +352,11 @@ func (r *cronRun) step(phase, action string) (statemachines.Step, statemachines.
 	return step, out, err
 }
 
-// due has the machine say what becomes of a start, and does it.
+// due asks the machine what to do at a scheduled start, and does it.
 func (r *cronRun) due(ctx context.Context, phase string, schedule *cron.Schedule, at time.Time) error {
 	name := cron.JobName(r.of.Name, at)
 	if slices.ContainsFunc(r.status.Active, func(ref corev1.ObjectReference) bool { return ref.Name == name }) {
-		r.status.LastScheduleTime = &metav1.Time{Time: at} // whoever made it did not come to note it
+		r.status.LastScheduleTime = &metav1.Time{Time: at} // its creator crashed before it wrote the status
 		return nil
 	}
 	events, err := r.machine.Events(statemachines.FromSchedule, statemachines.Change{Now: r.now(), CronJob: r.facts().CronJob})
@@ -387,7 +388,8 @@ func (r *cronRun) due(ctx context.Context, phase string, schedule *cron.Schedule
 	return nil
 }
 
-// start makes the Job of a start. What was made already by one of us who did not come to note it is taken for it.
+// start creates the Job of a scheduled start. If an earlier process created the Job and crashed before it wrote the status, start uses that
+// Job.
 func (r *cronRun) start(ctx context.Context, schedule *cron.Schedule, at time.Time) error {
 	job := cron.Job(r.of, schedule, at)
 	if r.client.Get(ctx, client.ObjectKeyFromObject(job), &batchv1alpha1.Job{}) == nil {
@@ -410,7 +412,7 @@ func (r *cronRun) start(ctx context.Context, schedule *cron.Schedule, at time.Ti
 	return nil
 }
 
-// there looks at a Job that has the name of the one to be made.
+// there checks an existing Job with the name of the Job to create.
 func (r *cronRun) there(ctx context.Context, job *batchv1alpha1.Job, at time.Time) error {
 	found := &batchv1alpha1.Job{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(job), found); err != nil {
@@ -425,7 +427,7 @@ func (r *cronRun) there(ctx context.Context, job *batchv1alpha1.Job, at time.Tim
 	return r.look(found)
 }
 
-// write stores the status, if it is new.
+// write stores the status if it changed.
 func (r *cronRun) write(ctx context.Context) error {
 	was := r.of.Status
 	if slices.Equal(was.Active, r.status.Active) && was.LastScheduleTime.Equal(r.status.LastScheduleTime) &&

@@ -16,7 +16,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// nightly is a CronJob that starts a Job each hour, as somebody writes it. Stages begin at twelve o'clock.
+// nightly returns a CronJob that starts a Job each hour, as a user writes it. Stages begin at twelve o'clock.
 func nightly(t *testing.T) *batchv1alpha1.CronJob {
 	t.Helper()
 	text := `
@@ -50,7 +50,7 @@ func (s *stage) cronJob() *batchv1alpha1.CronJob {
 	return c
 }
 
-// at moves the clock to a time of the day, has the controllers look, and tells which Jobs are there, and what the status is.
+// at sets the clock to a time of day and reconciles. It returns the existing Jobs and the status as a text.
 func (s *stage) at(clock string) string {
 	s.t.Helper()
 	at, err := time.Parse("15:04", clock)
@@ -88,7 +88,7 @@ func (s *stage) at(clock string) string {
 		clockOf(c.Status.LastScheduleTime), clockOf(c.Status.LastSuccessfulTime))
 }
 
-// end has the Job of an hour end.
+// end sets the final phase of the Job of an hour.
 func (s *stage) end(hour int, phase batchv1alpha1.JobPhase) {
 	s.t.Helper()
 	at := time.Date(2026, 11, 21, hour, 0, 0, 0, time.UTC)
@@ -103,8 +103,8 @@ func (s *stage) end(hour int, phase batchv1alpha1.JobPhase) {
 	}
 }
 
-// TestCronJobs plays CronJobs by a clock that the test moves. Each line of a play is a time, and what is there then; or a word, and what it
-// does: "13 Completed" ends a Job.
+// TestCronJobs plays CronJobs with a clock that the test sets. Each line of a play is a time with the expected state, or a time with an
+// action: "13 Completed" ends a Job.
 func TestCronJobs(t *testing.T) {
 	for _, c := range []struct {
 		name, spec string
@@ -131,7 +131,7 @@ func TestCronJobs(t *testing.T) {
 				"14:20: jobs 14h; active ; last 14:00, successful 14:10",
 				"15:00: jobs 14h 15h; active 15h; last 15:00, successful 14:10", "15:10 15 Terminated",
 				"15:20: jobs 14h; active ; last 15:00, successful 14:10",
-				"16:00: jobs 14h 16h; active 16h; last 16:00, successful 14:10", "16:10 16 Aborted", // which can be resumed
+				"16:00: jobs 14h 16h; active 16h; last 16:00, successful 14:10", "16:10 16 Aborted", // it can be resumed
 				"16:20: jobs 14h 16h; active 16h; last 16:00, successful 14:10",
 			},
 			told: []string{"Normal SuccessfulDelete: deleted Job nightly-"},
@@ -172,7 +172,7 @@ func TestCronJobs(t *testing.T) {
 				"13:10 suspend",
 				"14:10: jobs 13h; active 13h; last 13:00, successful never",
 				"14:20 13 Failed",
-				"14:30: jobs ; active ; last 13:00, successful never", // what has ended goes all the same
+				"14:30: jobs ; active ; last 13:00, successful never", // Jobs that have ended are deleted anyway
 				"14:40 resume",
 				"14:40: jobs 14h; active 14h; last 14:00, successful never",
 			},
@@ -265,7 +265,7 @@ func TestCronJobs(t *testing.T) {
 	}
 }
 
-// happens has something of a play happen: "13:10 suspend".
+// happens performs an action of a play: "13:10 suspend".
 func (s *stage) happens(line string) {
 	s.t.Helper()
 	clock, what, _ := strings.Cut(line, " ")
@@ -309,7 +309,7 @@ func (s *stage) happens(line string) {
 	}
 }
 
-// TestCronJobMakes shows what a Job is made with.
+// TestCronJobMakes checks the content of a created Job.
 func TestCronJobMakes(t *testing.T) {
 	s := newStage(t, Options{}, openQueue())
 	c := nightly(t)
@@ -334,8 +334,7 @@ func TestCronJobMakes(t *testing.T) {
 	}
 }
 
-// TestCronJobBrokenOff breaks each write of a start off, before and after it is done, and each time there is one Job for each start in the
-// end.
+// TestCronJobBrokenOff interrupts each write of a start, before and after the write. In the end there is exactly one Job for each start.
 func TestCronJobBrokenOff(t *testing.T) {
 	for _, policy := range []batchv1alpha1.ConcurrencyPolicy{batchv1alpha1.AllowConcurrent, batchv1alpha1.ReplaceConcurrent} {
 		for call := 1; call <= 12; call++ {
@@ -365,8 +364,8 @@ func TestCronJobBrokenOff(t *testing.T) {
 	}
 }
 
-// TestCronJobsOfOthers: a CronJob whose Jobs are of another scheduler is left alone, and one whose status holds what somebody wrote there
-// harms nobody else's Job.
+// TestCronJobsOfOthers checks that a CronJob whose Jobs belong to another scheduler is ignored. A CronJob with a wrong status must not
+// affect Jobs of other owners.
 func TestCronJobsOfOthers(t *testing.T) {
 	s := newStage(t, Options{}, openQueue())
 	c := nightly(t)

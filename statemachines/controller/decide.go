@@ -15,18 +15,18 @@ import (
 // cause is why an action is taken.
 type cause struct {
 	action  string
-	event   string // one word: the state's reason where the machine's row has none
+	event   string // one word: it becomes the reason of the state if the machine's row has none
 	message string
-	pod     *corev1.Pod // to whom it happened; nil: to none in particular
-	asked   bool        // it was asked for from outside
-	key     string      // of the entry that dates it, where the action was delayed
+	pod     *corev1.Pod // the pod that the event happened to; nil: no particular pod
+	asked   bool        // a user requested it
+	key     string      // of the entry with the start of the cause, if the action was delayed
 }
 
-// decide returns what happens to a job now, and, where something will happen by itself, how long until then.
+// decide returns the action for a job now and, if an action will follow without a further change, the time until then.
 //
-// An event is not derived from a change but from what is there: after an event was answered, it is not seen any more. A pod that failed
-// belongs to an earlier version once the job was restarted, one that was deleted is not counted any more. So an event that came while no
-// controller ran is seen by the next one. The causes of delayed actions are stored in the status for the same reason.
+// An event is derived from the present state, not from a change, and disappears once it was answered. For example, a failed pod belongs to
+// an earlier version after a restart, and a deleted pod is no longer counted. Therefore the next controller also sees events that happened
+// while none ran. For the same reason the status stores the causes of delayed actions.
 func (r *jobs) decide(w *world) (cause, time.Duration) {
 	policies := policiesOf(w.job)
 	causes := newCauses(&w.job.Status)
@@ -66,16 +66,16 @@ func (r *jobs) decide(w *world) (cause, time.Duration) {
 	return first, wait
 }
 
-// happening is an event that something follows from, when it happened, and to which pod.
+// happening is an event that leads to an action, with its time and its pod.
 type happening struct {
 	statemachines.Event
 	statemachines.Decision
 	at  time.Time
 	pod *corev1.Pod
-	key string // of a stored cause: its entry
+	key string // the key of a stored cause
 }
 
-// delay is how long the cause must last before the action is taken.
+// delay returns how long the cause must last before the action is taken.
 func (h happening) delay() time.Duration {
 	if h.Delayed {
 		return max(h.After, h.Due.Sub(h.Since))
@@ -83,7 +83,7 @@ func (h happening) delay() time.Duration {
 	return h.After
 }
 
-// text says an event in words.
+// text returns an event as a text.
 func (h happening) text() string {
 	var b strings.Builder
 	switch {
@@ -107,8 +107,8 @@ func (h happening) text() string {
 	return b.String()
 }
 
-// happenings lists what can be seen to have happened to a job's PodGroup and pods, and calls for more than the plain action. Guards that
-// fail hurt their own row only; they are told once.
+// happenings lists the visible events of a job's PodGroup and pods that lead to more than the plain action. A guard that fails affects only
+// its own row. It is reported once.
 func (r *jobs) happenings(w *world, policies statemachines.Policies) []happening {
 	facts := w.facts()
 	var out []happening
@@ -123,7 +123,7 @@ func (r *jobs) happenings(w *world, policies statemachines.Policies) []happening
 			c.Now, c.Job = w.now, facts.Job
 			events, err := o.Events(c)
 			if err != nil {
-				_ = r.rowError(w, err) // told; the events of the other rows still count
+				_ = r.rowError(w, err) // it was reported; the events of the other rows still count
 			}
 			for _, e := range events {
 				d := r.machine.Action(e.Request, policies)
@@ -157,8 +157,8 @@ func (r *jobs) happenings(w *world, policies statemachines.Policies) []happening
 	return out
 }
 
-// changes tells of each pod as it is, as if it had been seen for the first time, and of those that are lost. What is our own doing is left
-// out.
+// changes calls see for each pod as if it were seen for the first time, and for each lost pod. It omits changes that the controllers
+// themselves caused.
 func (w *world) changes(facts *statemachines.Job, see func(statemachines.Change, *corev1.Pod, time.Time)) {
 	tasks := map[string]*statemachines.Task{}
 	for i := range facts.Tasks {
@@ -181,7 +181,7 @@ func (w *world) changes(facts *statemachines.Job, see func(statemachines.Change,
 	}
 }
 
-// policiesOf is what a job says should follow upon what.
+// policiesOf returns the policies of a job in the form of the state machine.
 func policiesOf(job *batchv1alpha1.Job) statemachines.Policies {
 	p := statemachines.Policies{UID: string(job.UID), Version: job.Status.Version, Job: policyList(job.Spec.Policies)}
 	for i := range job.Spec.Tasks {
@@ -210,7 +210,7 @@ func policyList(of []batchv1alpha1.LifecyclePolicy) []statemachines.Policy {
 	return out
 }
 
-// sooner is the lesser of two waits; 0 is none.
+// sooner returns the shorter of two waits; 0 means no wait.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b

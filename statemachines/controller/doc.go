@@ -1,5 +1,5 @@
-// Package controller obeys the state machines: it cares for Jobs, CronJobs, Queues, Commands, JobFlows,
-// JobTemplates and the PodGroups of bare pods.
+// Package controller runs the state machines. It manages Jobs, CronJobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare
+// pods.
 //
 //	Job, its pods, its PodGroup --observe--> world --decide--> action (or a Command's)
 //	                                           |                 |
@@ -7,17 +7,17 @@
 //	                                           |                 |
 //	                     pods, PodGroup <-- sync, kill, restartPods
 //	                                           |
-//	     Machine.Next: phase, counters --write--> Job status (once, and only if it is new)
+//	     Machine.Next: phase, counters --write--> Job status (once, and only if it changed)
 //
-//	PodGroups --count--> Queue status          Command --delete, then ask--> Job or Queue
-//	JobFlow, JobTemplates, Jobs that are Completed --package flows--> Jobs that may begin
+//	PodGroups --count--> Queue status          Command --delete, then execute--> Job or Queue
+//	JobFlow, JobTemplates, completed Jobs --package flows--> Jobs that may begin
 //	CronJob, the time --Events, Step--> Jobs
 //	pod without a PodGroup --> PodGroup podgroup-<uid>, named on the pod
 //
-// No lifecycle decision stands here: which action follows upon what, what it does and where it leads are
-// rows of the machines. Here are the effects, and the care that each can be broken off anywhere: all that is
-// needed to go on is read back from the API. Decision 11 says how.
+// This package makes no lifecycle decisions. Rows of the machines define which action follows an event, what it does and which phase
+// follows. This package implements the effects. Each effect can be interrupted at any point, because everything that is needed to continue
+// is read back from the API. See decision 11.
 //
-// Who writes what: status of Jobs; spec, metadata and the phase Pending of PodGroups; state and counts of
-// Queues. All under the field manager celsius-controllers.
+// The controllers write the status of Jobs, the state and counts of Queues, and the spec, metadata and phase Pending of PodGroups. The
+// field manager is always celsius-controllers.
 package controller

@@ -22,18 +22,18 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// atOnce bounds the requests about one job that are under way at the same time; inTurn how many of its pods are made, and how
-// many deleted, before others have their turn and the status is written.
+// atOnce limits the parallel requests for one job. inTurn limits how many of its pods are created, and how many deleted, before the status
+// is written and other jobs are reconciled.
 const (
 	atOnce = 16
 	inTurn = 500
 )
 
-// errForeign says that a name that a job needs is taken by an object that is not the job's.
+// errForeign states that a name that a job needs is taken by an object of another owner.
 var errForeign = errors.New("belongs to another owner")
 
-// payDebts deletes the pods that the status owes. A kill that is over is struck out at once: it takes the
-// PodGroup with it, and must not take the next one.
+// payDebts deletes the pods that the ledger of the status lists for deletion. A kill that is complete is removed from the ledger at once.
+// It also deletes the PodGroup, and must not delete the next one.
 func (r *jobs) payDebts(ctx context.Context, w *world) error {
 	if len(w.debts) == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 	return r.write(ctx, w, transition{outcome: stays, cause: cause{action: r.machine.Otherwise()}})
 }
 
-// settled says whether a debt can be struck out: a kill when the last of its pods is being deleted, as
-// its version tells them apart from then on; a restart when the last of them is gone.
+// settled reports whether a debt is complete. A kill is complete when the last of its pods is being deleted, because from then on the
+// version distinguishes old pods. A restart is complete when the last of its pods no longer exists.
 func settled(w *world, d debt) bool {
 	return !slices.ContainsFunc(w.pods, func(pod *corev1.Pod) bool {
 		leaving := deleting(pod) || w.gone[pod.UID]
@@ -69,14 +69,13 @@ func settled(w *world, d debt) bool {
 	})
 }
 
-// retained says whether a step leaves a pod where it is.
+// retained reports whether a step keeps a pod.
 func retained(step statemachines.Step, pod *corev1.Pod) bool {
 	return step.Retain == retainFinished && finished(pod)
 }
 
-// kill deletes a job's pods, but those to retain, and its PodGroup. A row that leads somewhere for
-// certain is obeyed in writing first: then a controller that dies on the way goes on with the killing,
-// nothing is counted twice, and what the killing causes is not taken for an event.
+// kill deletes a job's PodGroup and its pods, except the pods to retain. If the row leads to a fixed phase, kill writes that phase first.
+// Then a controller that crashes continues the kill after its restart, nothing is counted twice, and the deletions cause no events.
 func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c cause) error {
 	if step.To != "" {
 		out, err := r.machine.Next(step, w.facts())
@@ -108,8 +107,8 @@ func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c ca
 	return r.conclude(ctx, w, step, transition{cause: c})
 }
 
-// restart deletes the pods that the step aims at: the one to which it happened, those of its task or of
-// its partition. They are made anew when they are gone. The rest of the job goes on.
+// restart deletes the pods that the step targets: the pod of the event, or the pods of its task or partition. They are created again once
+// they no longer exist. The rest of the job keeps running.
 func (r *jobs) restart(ctx context.Context, w *world, step statemachines.Step, c cause) error {
 	if c.pod == nil {
 		r.event(w.job, corev1.EventTypeWarning, "NoTarget", c.action,
@@ -143,8 +142,8 @@ func (r *jobs) restart(ctx context.Context, w *world, step statemachines.Step, c
 	return r.conclude(ctx, w, step, transition{cause: c, debts: []debt{owed}})
 }
 
-// sync brings pods and PodGroup in line with the spec. Where the machine leads on before anything was
-// done, it is followed first: a job that has failed needs no more pods.
+// sync creates and updates pods and PodGroup according to the spec. If the machine leads to another phase before that, sync only enters
+// that phase: for example, a failed job needs no more pods.
 func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c cause) error {
 	if w.job.Status.State.Phase != "" {
 		out, err := r.machine.Next(step, w.facts())
@@ -160,7 +159,7 @@ func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c ca
 		}
 	}
 	wait, failed := r.bringAbout(ctx, w)
-	if failed != nil && !isRefusal(failed) && w.beside == nil { // what was made beside the job is written down at once
+	if failed != nil && !isRefusal(failed) && w.beside == nil { // objects that plugins created are recorded at once
 		return failed
 	}
 	if failed != nil && wait != nil {
@@ -172,7 +171,7 @@ func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c ca
 	return failed
 }
 
-// conclude asks the machine where the job stands after the effect, and writes it down.
+// conclude asks the machine for the phase after the effect, and writes the status.
 func (r *jobs) conclude(ctx context.Context, w *world, step statemachines.Step, t transition) error {
 	out, err := r.machine.Next(step, w.facts())
 	if err != nil {
@@ -186,8 +185,7 @@ func (r *jobs) conclude(ctx context.Context, w *world, step statemachines.Step, 
 	return nil
 }
 
-// bringAbout makes what the spec asks for, as far as the job's queue and PodGroup let it, and says why
-// the job waits, where it does.
+// bringAbout creates what the spec requests, as far as the job's queue and PodGroup permit. It returns why the job waits, or nil.
 func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	if wait := r.outOfBounds(w.job); wait != nil {
 		return wait, nil
@@ -197,7 +195,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 		if wait, err := r.cannotBegin(ctx, w); wait != nil || err != nil {
 			return wait, err
 		}
-		if why := r.leftOut(objects.PodGroup(w.job, w.dependents, r.priorityOf(ctx))); why != nil { // its mending wakes the job
+		if why := r.leftOut(objects.PodGroup(w.job, w.dependents, r.priorityOf(ctx))); why != nil { // its correction wakes the job
 			return &waiting{string(batchv1alpha1.PodGroupError), fmt.Sprintf("its PodGroup cannot be decoded: %s", why), true}, nil
 		}
 	}
@@ -207,7 +205,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	if err := r.forward(ctx, w); err != nil {
 		return nil, err
 	}
-	// Finished pods of an earlier version are deleted only here: where the machine leads to a final phase instead, they stay with their logs.
+	// Finished pods of an earlier version are deleted only here. If the machine leads to a final phase instead, they stay with their logs.
 	if err := r.deletePods(ctx, w, w.podsThat(w.left)); err != nil {
 		return nil, err
 	}
@@ -229,7 +227,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	return nil, nil
 }
 
-// bringPods makes what the job's plugins make beside it, then the pods that are missing.
+// bringPods creates the objects of the job's plugins, and then the missing pods.
 func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 	complete := true
 	for range missingPods(w) {
@@ -281,7 +279,7 @@ func (w *world) podsThat(is func(*corev1.Pod) bool) []*corev1.Pod {
 	return out
 }
 
-// ensureGroup makes the job's PodGroup, or brings it in line.
+// ensureGroup creates or updates the job's PodGroup.
 func (r *jobs) ensureGroup(ctx context.Context, w *world) error {
 	if w.group != nil {
 		old := w.group.DeepCopy()
@@ -319,7 +317,7 @@ func (r *jobs) groupError(w *world, err error) error {
 	return err
 }
 
-// deleteGroup deletes the job's PodGroup, if there is one.
+// deleteGroup deletes the job's PodGroup if it exists.
 func (r *jobs) deleteGroup(ctx context.Context, w *world) error {
 	if w.group == nil || w.group.DeletionTimestamp != nil {
 		return nil
@@ -334,7 +332,7 @@ func (r *jobs) deleteGroup(ctx context.Context, w *world) error {
 	return nil
 }
 
-// forward marks a job whose queue sends its jobs to other clusters.
+// forward marks a job whose queue forwards its jobs to other clusters.
 func (r *jobs) forward(ctx context.Context, w *world) error {
 	if !forwarded(w.queue) || w.job.Annotations[batchv1alpha1.JobForwardingKey] == objects.ForwardedValue {
 		return nil
@@ -353,8 +351,8 @@ func forwarded(queue *schedulingv1beta1.Queue) bool {
 	return queue != nil && len(queue.Spec.ExtendClusters) > 0
 }
 
-// missingPods are the pods that the spec asks for and that are not there, each planned when it is asked for; none of tasks that wait for
-// others.
+// missingPods returns plans of the pods that the spec requests and that do not exist. Tasks that wait for other tasks are skipped. Each pod
+// is planned only when the iteration reaches it.
 func missingPods(w *world) iter.Seq[objects.PodPlan] {
 	there := make(map[string]bool, len(w.pods))
 	for _, pod := range w.pods {
@@ -378,7 +376,8 @@ func missingPods(w *world) iter.Seq[objects.PodPlan] {
 	}
 }
 
-// createPods makes pods, first one, then ever more at a time: where the first is refused, the rest would be, too.
+// createPods creates one pod first, and then doubles the number of parallel requests. If the first request is refused, the others would be
+// refused, too.
 func (r *jobs) createPods(ctx context.Context, w *world, pods iter.Seq[*corev1.Pod]) error {
 	next, stop := iter.Pull(pods)
 	defer stop()
@@ -418,7 +417,7 @@ func (r *jobs) createPods(ctx context.Context, w *world, pods iter.Seq[*corev1.P
 	return failed
 }
 
-// take gives the next few of a sequence.
+// take returns at most the given number of next elements.
 func take[T any](next func() (T, bool), most int) []T {
 	var out []T
 	for len(out) < most {
@@ -431,7 +430,7 @@ func take[T any](next func() (T, bool), most int) []T {
 	return out
 }
 
-// createPod makes a pod. One of that name that is the job's own will do.
+// createPod creates a pod. It accepts an existing pod of that name that belongs to the job.
 func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
 	name := pod.Name
 	err := r.client.Create(ctx, pod, client.FieldOwner(fieldManager))
@@ -455,8 +454,8 @@ func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
 	return nil
 }
 
-// deletePods deletes pods that are there still, as many as one turn does; the world shows the others to the next. All are tried; the errors
-// are joined.
+// deletePods deletes those of the pods that still exist, at most as many as one reconcile may delete. The next reconcile sees the others.
+// It tries all of them and joins the errors.
 func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return deleting(pod) || w.gone[pod.UID] })
 	if len(pods) == 0 {
@@ -495,7 +494,7 @@ func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) err
 	return err
 }
 
-// inParallel does one thing to each pod, a bounded number at a time, and gives the errors in their order.
+// inParallel calls do for each pod, with a limited number of parallel calls, and returns the errors in the order of the pods.
 func inParallel(pods []*corev1.Pod, do func(*corev1.Pod) error) []error {
 	errs := make([]error, len(pods))
 	var failed atomic.Pointer[recovery.Panic]
@@ -515,7 +514,7 @@ func inParallel(pods []*corev1.Pod, do func(*corev1.Pod) error) []error {
 	return errs
 }
 
-// joined joins errors; of many, the first few.
+// joined joins errors. It keeps only the first few of many errors.
 func joined(errs []error) error {
 	const most = 3
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
@@ -525,7 +524,7 @@ func joined(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// podList names pods in one short line.
+// podList formats the names of pods as one short text.
 func podList(pods []*corev1.Pod) string {
 	switch len(pods) {
 	case 1:

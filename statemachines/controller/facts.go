@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// jobPhase is where a job stands; one that nobody has looked at yet is pending.
+// jobPhase returns the phase of a job. A job without a phase is pending.
 func jobPhase(job *batchv1alpha1.Job) batchv1alpha1.JobPhase {
 	if job.Status.State.Phase == "" {
 		return batchv1alpha1.Pending
@@ -22,7 +22,7 @@ func jobPhase(job *batchv1alpha1.Job) batchv1alpha1.JobPhase {
 	return job.Status.State.Phase
 }
 
-// jobFacts is the job as guards read it: the spec as it is wanted, the pods as they are counted.
+// jobFacts returns a job in the form that guards read, with the spec and the counted pods.
 func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod) bool) *statemachines.Job {
 	c := count(pods, goes)
 	facts := &statemachines.Job{
@@ -54,7 +54,7 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 	return facts
 }
 
-// restartsByTask adds up the restarts of the containers of pods that have not ended, and do not go.
+// restartsByTask counts the container restarts of each task's pods. Finished and terminating pods do not count.
 func restartsByTask(pods []*corev1.Pod, goes func(*corev1.Pod) bool) map[string]int32 {
 	out := map[string]int32{}
 	for _, pod := range pods {
@@ -66,7 +66,7 @@ func restartsByTask(pods []*corev1.Pod, goes func(*corev1.Pod) bool) map[string]
 	return out
 }
 
-// finishedByTask finds when the last of the pods of each task that have ended did so.
+// finishedByTask returns for each task when its last finished pod ended.
 func finishedByTask(pods []*corev1.Pod) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, pod := range pods {
@@ -88,7 +88,7 @@ func restartsOf(containers []corev1.ContainerStatus) int32 {
 	return n
 }
 
-// podsFacts is pods as guards read them, by name. One that counts as terminating is being deleted.
+// podsFacts returns pods in the form that guards read, sorted by name. A pod that counts as terminating has deleting set.
 func podsFacts(pods []*corev1.Pod, goes func(*corev1.Pod) bool) []statemachines.Pod {
 	out := make([]statemachines.Pod, 0, len(pods))
 	for _, pod := range pods {
@@ -100,7 +100,7 @@ func podsFacts(pods []*corev1.Pod, goes func(*corev1.Pod) bool) []statemachines.
 	return out
 }
 
-// podFacts is a pod as event rows read it.
+// podFacts returns a pod in the form that event rows read.
 func podFacts(pod *corev1.Pod) *statemachines.Pod {
 	facts := &statemachines.Pod{
 		Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Role: pod.Annotations[batchv1alpha1.TaskSpecKey],
@@ -145,7 +145,7 @@ func groupFacts(group *schedulingv1beta1.PodGroup) *statemachines.PodGroup {
 	return &statemachines.PodGroup{Name: group.Name, Phase: string(group.Status.Phase)}
 }
 
-// happened is since when a pod is in the state that it is in: being deleted, ended, running or made.
+// happened returns when a pod entered its present state: deleting, finished, running or created.
 func happened(pod *corev1.Pod) time.Time {
 	at := pod.CreationTimestamp.Time
 	switch {
@@ -168,7 +168,7 @@ func happened(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// finishedAt is when the last container of a finished pod ended; zero where that is not known.
+// finishedAt returns when the last container of a finished pod ended, or zero if that is not known.
 func finishedAt(pod *corev1.Pod) time.Time {
 	var at time.Time
 	if !finished(pod) {
@@ -184,7 +184,7 @@ func finishedAt(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// deletedAt is when the deletion of a pod was asked for; its timestamp is when it must be over.
+// deletedAt returns when the deletion of a pod was requested. The deletion timestamp states when the deletion must be complete.
 func deletedAt(pod *corev1.Pod) time.Time {
 	grace := int64(0)
 	if pod.DeletionGracePeriodSeconds != nil {

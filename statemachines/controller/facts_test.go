@@ -10,7 +10,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// TestPodsFacts: guards read a job's pods by name, with what counts as terminating as being deleted.
+// TestPodsFacts checks that guards read a job's pods sorted by name, and that pods that count as terminating have deleting set.
 func TestPodsFacts(t *testing.T) {
 	t.Parallel()
 	pod := func(name, role string, phase corev1.PodPhase) *corev1.Pod {

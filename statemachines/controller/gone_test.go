@@ -17,7 +17,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// TestDeletedBeforeItsStatusIsWritten has an object deleted after a controller read it, and before the controller writes its status. The
+// TestDeletedBeforeItsStatusIsWritten deletes an object after a controller has read it, and before the controller writes its status. The
 // reconcile ends without an error, because controller-runtime would log it. It ends with an error if the API server does not serve the
 // resource.
 func TestDeletedBeforeItsStatusIsWritten(t *testing.T) {
@@ -45,7 +45,7 @@ func TestDeletedBeforeItsStatusIsWritten(t *testing.T) {
 	}
 }
 
-// afterDeletion has an object deleted before its status is written, or has the API server not know the resource any more.
+// afterDeletion returns hooks that delete an object before its status is written, or that stop serving the resource.
 func (s *stage) afterDeletion(of client.Object, served bool, writes *int) interceptor.Funcs {
 	write := func(do func() error) error {
 		*writes++

@@ -50,7 +50,7 @@ type groupEnds struct {
 // emptyGroup is what groupEnds remembers of a PodGroup that has no unfinished pods or does not exist.
 type emptyGroup struct {
 	ours  bool      // it had pods of our schedulers
-	since time.Time // when it was first seen empty or missing; zero: not yet
+	since time.Time // when it was first seen empty or missing; zero: never
 }
 
 const (
@@ -62,7 +62,7 @@ const (
 	unknownOwnerFor = 5 * time.Minute
 	// volcanoScheduler is the scheduler of a PodGroup if no pod names another scheduler.
 	volcanoScheduler = "volcano"
-	// longestOwnerPoll is the longest time between two looks at an owner that wants pods but has none.
+	// longestOwnerPoll is the longest time between two reads of an owner that wants pods but has none.
 	longestOwnerPoll = 5 * time.Minute
 )
 
@@ -133,7 +133,7 @@ func (g *groupEnds) forget(key types.NamespacedName) {
 	delete(g.known, key)
 }
 
-// Reconcile deletes a PodGroup whose work is over, or has a missing one created again.
+// Reconcile deletes a PodGroup whose work is over, or creates a missing one again.
 func (g *groupEnds) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	uid, prefixed := strings.CutPrefix(req.Name, batchv1alpha1.PodgroupNamePrefix)
 	if !prefixed {
@@ -243,7 +243,7 @@ func (g *groupEnds) missing(ctx context.Context, key types.NamespacedName, pods 
 	return reconcile.Result{}, g.bare.ensure(ctx, pods[i], key.Name)
 }
 
-// demand is whether an owner wants pods.
+// demand states whether an owner wants pods.
 type demand uint8
 
 const (

@@ -56,7 +56,7 @@ func native(t *testing.T, o Options, owner client.Object, apiVersion, kind strin
 	return s
 }
 
-// drop deletes pods at once.
+// drop deletes pods immediately.
 func drop(s *stage, numbers ...int) {
 	s.t.Helper()
 	for _, n := range numbers {
@@ -104,7 +104,7 @@ func queueHolds(s *stage) string {
 }
 
 // TestNativeWorkThatEndedHoldsNothing ends the work of owners that are not Volcano Jobs, in every way. The test acts as the scheduler: a
-// PodGroup becomes Completed when enough of its pods ended, and otherwise the scheduler admits it again. In the end the PodGroup is
+// PodGroup becomes Completed when enough of its pods have ended. Otherwise the scheduler admits it again. In the end the PodGroup is
 // Completed or deleted, and the queue counts it in no phase that reserves resources.
 func TestNativeWorkThatEndedHoldsNothing(t *testing.T) {
 	job := func() client.Object { return &batchv1.Job{} }
@@ -229,8 +229,8 @@ func TestNativeWorkThatGoesOnKeepsItsGroup(t *testing.T) {
 	})
 }
 
-// TestResumedJobGetsItsGroupAgain suspends a batch/v1 Job and resumes it: its pods have a PodGroup again, also if the controllers deleted
-// the old one just after they gave it to a new pod.
+// TestResumedJobGetsItsGroupAgain suspends a batch/v1 Job and resumes it. Its pods then have a PodGroup again, even if the controllers
+// deleted the old one just after they assigned it to a new pod.
 func TestResumedJobGetsItsGroupAgain(t *testing.T) {
 	s := native(t, Options{}, &batchv1.Job{}, "batch/v1", "Job")
 	suspend := func(is bool) {

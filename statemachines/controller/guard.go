@@ -16,15 +16,15 @@ import (
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 )
 
-// guardName is the admission policy, and its binding, by which the API server lets a Command on a Queue pass only where
-// its maker may patch the queue: deploy/guard.
+// guardName is the name of the admission policy and of its binding in deploy/guard. With them the API server admits a Command on a Queue
+// only if its creator may patch the queue.
 const guardName = "commands.celsius.dev"
 
-// guardSettles is how long API servers may take until they obey a policy that was stored, and their clocks may differ.
+// guardSettles is the time after which all API servers use a stored policy. It includes the difference between their clocks.
 const guardSettles = 5 * time.Second
 
-// unguarded says why nobody can know that the maker of a Command on a Queue may change the queue; "" where the API server
-// has seen to it.
+// unguarded returns why it is unknown whether the creator of a Command on a Queue may change the queue. It returns "" if the API server has
+// checked this.
 func (c *commands) unguarded(ctx context.Context, command *busv1alpha1.Command) (string, error) {
 	policy, binding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
 	for kind, part := range map[string]client.Object{"policy": policy, "binding": binding} {
@@ -51,7 +51,7 @@ func (c *commands) unguarded(ctx context.Context, command *busv1alpha1.Command) 
 	return "", nil
 }
 
-// lastChange is when what an object says was last written. Its status does not count.
+// lastChange returns when an object was last written. Writes of its status do not count.
 func lastChange(o client.Object) time.Time {
 	last := o.GetCreationTimestamp().Time
 	for _, by := range o.GetManagedFields() {
@@ -62,7 +62,7 @@ func lastChange(o client.Object) time.Time {
 	return last
 }
 
-// asksOfAllCommands says whether no Command comes by the policy, and the policy asks the authorizer.
+// asksOfAllCommands reports whether the policy applies to every Command and asks the authorizer.
 func asksOfAllCommands(p *admissionv1.ValidatingAdmissionPolicy) bool {
 	s := p.Spec
 	if s.FailurePolicy != nil && *s.FailurePolicy != admissionv1.Fail || len(s.MatchConditions) > 0 || s.ParamKind != nil ||
@@ -76,7 +76,7 @@ func asksOfAllCommands(p *admissionv1.ValidatingAdmissionPolicy) bool {
 		slices.ContainsFunc(s.Validations, asks)
 }
 
-// isAboutCommands says whether a rule is about each Command that is made or changed.
+// isAboutCommands reports whether a rule applies to every Command that is created or changed.
 func isAboutCommands(r admissionv1.NamedRuleWithOperations) bool {
 	has := func(list []string, words ...string) bool {
 		return slices.Contains(list, "*") || !slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(list, w) })
@@ -90,7 +90,7 @@ func isAboutCommands(r admissionv1.NamedRuleWithOperations) bool {
 		has(operations, string(admissionv1.Create), string(admissionv1.Update)) && has(r.Resources, "commands")
 }
 
-// selectsAll says whether a match leaves nothing out.
+// selectsAll reports whether a match selects every object.
 func selectsAll(m *admissionv1.MatchResources) bool {
 	all := func(s *metav1.LabelSelector) bool { return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
 	return m == nil || all(m.NamespaceSelector) && all(m.ObjectSelector) && len(m.ResourceRules)+len(m.ExcludeResourceRules) == 0

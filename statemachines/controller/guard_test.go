@@ -14,7 +14,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// guard is the policy and the binding as they ship.
+// guard returns the policy and the binding in deploy.
 func guard(t *testing.T) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/guard/commands.yaml")
@@ -31,7 +31,7 @@ func guard(t *testing.T) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 	return policy, binding
 }
 
-// guarded installs what ships, a minute ago.
+// guarded installs the guard of deploy, with a creation time one minute ago.
 func (s *stage) guarded() {
 	s.t.Helper()
 	policy, binding := guard(s.t)
@@ -41,8 +41,8 @@ func (s *stage) guarded() {
 	s.add(binding)
 }
 
-// TestCommandOnQueueNeedsGuard shows that a Command acts on a queue only where the API server has asked whether its maker
-// may, and only by UID: whatever is missing of that, the Command is dropped, and somebody told what to install.
+// TestCommandOnQueueNeedsGuard checks that a Command acts on a queue only if the API server has checked its creator's permissions, and only
+// with a UID. Otherwise the Command is dropped, and an event states what to install.
 func TestCommandOnQueueNeedsGuard(t *testing.T) {
 	type (
 		policySpec  = admissionv1.ValidatingAdmissionPolicySpec
@@ -53,8 +53,8 @@ func TestCommandOnQueueNeedsGuard(t *testing.T) {
 		name    string
 		policy  func(*policySpec)
 		binding func(*bindingSpec)
-		age     time.Duration // of the guard
-		without string        // what is not installed
+		age     time.Duration // age of the guard
+		without string        // the missing part
 		uid     string
 		told    string // "": the queue closes
 	}{
@@ -140,7 +140,7 @@ func TestCommandOnQueueNeedsGuard(t *testing.T) {
 	}
 }
 
-// TestLastChange shows that who only reports on a policy does not change it.
+// TestLastChange checks that a write of a policy's status does not count as a change.
 func TestLastChange(t *testing.T) {
 	made := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	written := func(subresource string, after time.Duration) metav1.ManagedFieldsEntry {

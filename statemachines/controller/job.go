@@ -31,7 +31,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// The machine of Jobs, and the effects that it may ask for.
+// The name of the machine of Jobs, and the effects that it can request.
 const (
 	jobMachine    = "job"
 	effectSync    = "sync"
@@ -39,16 +39,16 @@ const (
 	effectRestart = "restartPods"
 )
 
-// retryCounter is the counter that a job's status keeps.
+// retryCounter is the counter that a job's status stores.
 const retryCounter = "retryCount"
 
-// resumeCounter is the counter of resumes, in the ledger of a job's status.
+// resumeCounter is the counter of resumes, stored in the ledger of a job's status.
 const resumeCounter = "resumeCount"
 
-// catchUp is how long a cache that is behind is given.
+// catchUp is how long the controllers wait for a cache that is behind the API server.
 const catchUp = 20 * time.Millisecond
 
-// jobs obeys the job machine.
+// jobs runs the state machine of Jobs.
 type jobs struct {
 	*parts
 	machine  *statemachines.Machine
@@ -75,15 +75,16 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 		Complete(p.recovering(&batchv1alpha1.Job{}, r))
 }
 
-// How long after a look at a job the next one is, where nothing but its pods changes: those of a gang start and end together, and one
-// status tells of all. A look costs as much as the job has pods, so that the pause grows with them.
+// The pause between two reconciles of a job if only its pods change. The pods of a gang start and end together, and one status reports all
+// of them. The cost of a reconcile grows with the number of pods, so the pause grows, too.
 const (
 	leastPause = 250 * time.Millisecond
 	pauseAPod  = 500 * time.Microsecond
 	mostPause  = 5 * time.Second
 )
 
-// podHandler has the job of a pod that changed looked at: at once, or, where that was done a moment ago, with what changes meanwhile.
+// podHandler requests a reconcile of a changed pod's job. If the job was reconciled a moment ago, the request waits until the pause is
+// over, and includes the changes until then.
 func (p *parts) podHandler() handler.Funcs {
 	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	tell := func(l line, pods ...client.Object) {
@@ -113,7 +114,7 @@ func newJobs(p *parts) (*jobs, error) {
 	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet, refusals: objects.NewRefusals()}, nil
 }
 
-// jobChanged keeps out the updates of a job that are nothing but new counts.
+// jobChanged selects updates of a job, except those that only change counts.
 func jobChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*batchv1alpha1.Job)
 	is, ok2 := e.ObjectNew.(*batchv1alpha1.Job)
@@ -121,7 +122,7 @@ func jobChanged(e event.UpdateEvent) bool {
 		was.Status.Version != is.Status.Version || was.Status.RetryCount != is.Status.RetryCount
 }
 
-// groupChanged keeps out the updates of a PodGroup that say nothing new to its job.
+// groupChanged selects updates of a PodGroup that matter to its job.
 func groupChanged(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*schedulingv1beta1.PodGroup)
 	is, ok2 := e.ObjectNew.(*schedulingv1beta1.PodGroup)
@@ -138,7 +139,7 @@ func stateChanged(e event.UpdateEvent) bool {
 	return !ok || !ok2 || was.Status.State != is.Status.State || len(was.Spec.ExtendClusters) != len(is.Spec.ExtendClusters)
 }
 
-// waitingIn lists the jobs that wait in a queue: what the queue is says why they do.
+// waitingIn lists the jobs that wait in a queue, because the queue may be the cause.
 func (r *jobs) waitingIn(ctx context.Context, queue client.Object) []reconcile.Request {
 	list := &batchv1alpha1.JobList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{byQueue: queue.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -156,7 +157,7 @@ func (r *jobs) waitingIn(ctx context.Context, queue client.Object) []reconcile.R
 
 func never(event.CreateEvent) bool { return false }
 
-// quotaFrees keeps out the updates of a ResourceQuota that let nobody make a pod who could not before.
+// quotaFrees selects updates of a ResourceQuota that may permit pods that were refused before.
 func quotaFrees(e event.UpdateEvent) bool {
 	was, ok := e.ObjectOld.(*corev1.ResourceQuota)
 	is, ok2 := e.ObjectNew.(*corev1.ResourceQuota)
@@ -171,7 +172,7 @@ func quotaFrees(e event.UpdateEvent) bool {
 	return false
 }
 
-// refusedIn lists the jobs in a quota's namespace whose pods were refused: they need not wait for their next try.
+// refusedIn lists the jobs in a quota's namespace with refused pods, so that they can retry at once.
 func (r *jobs) refusedIn(ctx context.Context, quota client.Object) []reconcile.Request {
 	list := &batchv1alpha1.JobList{}
 	if err := r.client.List(ctx, list, client.InNamespace(quota.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
@@ -189,10 +190,10 @@ func (r *jobs) refusedIn(ctx context.Context, quota client.Object) []reconcile.R
 	return out
 }
 
-// waits says whether a job is in the phase in which all of them begin.
+// waits reports whether a job is in the initial phase.
 func (r *jobs) waits(job *batchv1alpha1.Job) bool { return string(jobPhase(job)) == r.machine.Initial }
 
-// Reconcile does what the machine says about one job.
+// Reconcile runs the state machine for one job.
 func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	job := &batchv1alpha1.Job{}
 	err := r.client.Get(ctx, req.NamespacedName, job)
@@ -238,7 +239,7 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	return reconcile.Result{RequeueAfter: sooner(wait, rec.more())}, err
 }
 
-// reconcile takes one step of a job's life, and says when it must be looked at again though nothing happens.
+// reconcile runs one step of a job. It returns after which time to reconcile again without a further change.
 func (r *jobs) reconcile(ctx context.Context, w *world) (time.Duration, error) {
 	var err error
 	if w.plain, err = r.machine.Step(string(w.job.Status.State.Phase), r.machine.Otherwise(), w.facts()); err != nil {
@@ -279,24 +280,24 @@ func (r *jobs) reconcile(ctx context.Context, w *world) (time.Duration, error) {
 	return sooner(wait, expires), err
 }
 
-// rowError tells of a guard that failed on this job's data. Another try would fail as well, until the job changes.
+// rowError reports a guard that failed for this job. The error is terminal, because a retry fails until the job changes.
 func (r *jobs) rowError(w *world, err error) error {
 	r.event(w.job, corev1.EventTypeWarning, "StateMachineError", "Evaluate", "%s", err)
 	return reconcile.TerminalError(err)
 }
 
-// transition is what a step makes of a status.
+// transition is a change of a status by a step.
 type transition struct {
 	outcome statemachines.Outcome
 	cause   cause
-	wait    *waiting // why the job waits, where it does
+	wait    *waiting // why the job waits, or nil
 	killed  bool     // its pods were killed
-	debts   []debt   // what the status owes from now on
+	debts   []debt   // new entries of the ledger
 	tried   bool     // the effect of the step was tried
 	failed  error    // why the effect failed; nil if it did not
 }
 
-// write makes a job's new status, and stores it if it is new.
+// write computes a job's new status, and stores it if it changed.
 func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	old := w.job
 	job := old.DeepCopy()
@@ -348,11 +349,11 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	return nil
 }
 
-// countsEvery is the least time between a write of a job's or queue's status and one that says only how many pods or PodGroups wait, run or
-// have ended: those of a gang start and end together.
+// countsEvery is the minimum time between a write of a status and a following write that changes only counts of pods or PodGroups. The pods
+// of a gang start and end together. It applies to jobs and queues.
 const countsEvery = time.Second
 
-// onlyCounts says whether nothing else is new in a status, and nothing happened. A pod that failed is something else.
+// onlyCounts reports whether only counts changed in a status, and no event happened. The count of failed pods does not belong to them.
 func (t *transition) onlyCounts(old, s *batchv1alpha1.JobStatus) bool {
 	with := *s
 	with.Pending, with.Running, with.Succeeded = old.Pending, old.Running, old.Succeeded
@@ -360,14 +361,14 @@ func (t *transition) onlyCounts(old, s *batchv1alpha1.JobStatus) bool {
 	return !t.cause.asked && t.cause.event == "" && apiequality.Semantic.DeepEqual(*old, with)
 }
 
-// longestHistory is how many of the phases that a job was in its conditions tell, the last ones: a job may be restarted as
-// often as its author likes.
+// longestHistory is the maximum number of past phases in a job's conditions. The latest are kept. It is limited because a user can restart
+// a job any number of times.
 const longestHistory = 100
 
-// longestMessage bounds what a status says, in bytes.
+// longestMessage is the maximum length of a message in a status, in bytes.
 const longestMessage = 1024
 
-// enter writes the phase, its history, and why.
+// enter writes the phase, its history, and the cause.
 func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition, facts statemachines.Facts) {
 	s := &job.Status
 	was, is := s.State.Phase, batchv1alpha1.JobPhase(t.outcome.Phase)
@@ -393,8 +394,8 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition, facts 
 	s.State.Message = clip(s.State.Message)
 }
 
-// newState returns the reason and the message of a phase that a job enters. What a policy did comes first, and is stated until the job has
-// ended, because nothing else states it after that.
+// newState returns the reason and the message of a phase that a job enters. The effect of a policy has priority. It is shown until the job
+// has ended, because later states do not show it.
 func (r *jobs) newState(job *batchv1alpha1.Job, is batchv1alpha1.JobPhase, t transition) batchv1alpha1.JobState {
 	before, row := job.Status.State, batchv1alpha1.JobState{Reason: t.outcome.Reason, Message: t.outcome.Message}
 	byPolicy := before.Reason == objects.RefusedTooOften || slices.Contains(r.machine.PolicyEvents(), before.Reason)
@@ -410,7 +411,7 @@ func (r *jobs) newState(job *batchv1alpha1.Job, is batchv1alpha1.JobPhase, t tra
 	return row
 }
 
-// resumes states how a user resumes a job in its phase; "" if no command of the machine leads from there to another phase.
+// resumes returns how a user resumes a job in its phase. It returns "" if no command of the machine leads from there to another phase.
 func (r *jobs) resumes(job *batchv1alpha1.Job, facts statemachines.Facts) string {
 	step, err := r.machine.Step(string(job.Status.State.Phase), string(batchv1alpha1.ResumeJobAction), facts)
 	if err != nil || step.To == "" {
@@ -419,7 +420,7 @@ func (r *jobs) resumes(job *batchv1alpha1.Job, facts statemachines.Facts) string
 	return objects.HowToResume(job)
 }
 
-// clip shortens a message to what a status may hold.
+// clip shortens a message to the maximum length in a status.
 func clip(message string) string {
 	if len(message) <= longestMessage {
 		return message
@@ -427,7 +428,7 @@ func clip(message string) string {
 	return strings.ToValidUTF8(message[:longestMessage], "") + " …"
 }
 
-// tell counts what changed, and says it to people.
+// tell counts what changed, and reports it in events.
 func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) { //nolint:gocyclo // one case a kind of news
 	s := job.Status
 	retries := s.RetryCount - objects.Resumes(&s)
@@ -470,7 +471,7 @@ func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) { //nolint:gocycl
 	}
 }
 
-// remember notes which pods the status counts now.
+// remember records which pods the status counts now.
 func (w *world) remember() {
 	w.rec.counted = make(map[types.UID]*corev1.Pod, len(w.pods))
 	for _, pod := range w.pods {
@@ -480,14 +481,14 @@ func (w *world) remember() {
 	}
 }
 
-// refusal is an answer of the API server about the object itself: to ask again is of little use.
+// isRefusal reports whether the API server refused the object itself, so that a retry is unlikely to succeed.
 func isRefusal(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err) || errors.Is(err, errForeign)
 }
 
 // refused counts refusals, and requests the end of a job that was refused too often. It reports whether it did so. A refusal by a
-// ResourceQuota is not counted: the quota may be free at any time, and the job waits for that.
+// ResourceQuota is not counted, because the job waits until the quota has free resources.
 func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) bool {
 	r.metrics.refusals.Inc()
 	if !mayBeFinal(err) {
@@ -506,7 +507,8 @@ func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall,
 	return rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: objects.RefusedTooOften, message: text})
 }
 
-// announce states, from the middle on, how near the limit of refusals in a row is that ends a job; "" before, and where there is no limit.
+// announce returns a text about the number of refusals in a row and the limit that ends a job. It returns "" during the first half of the
+// limit, and if no limit exists.
 func (r *jobs) announce(rec *recall, failed error) string {
 	limit := r.options.MaxRequeue + 1
 	if n := rec.nextRefusal(); r.options.MaxRequeue >= 0 && n > limit/2 && n < limit && isRefusal(failed) && mayBeFinal(failed) {

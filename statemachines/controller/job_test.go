@@ -28,7 +28,7 @@ func trainJob(t *testing.T, policies string) *batchv1alpha1.Job {
 	return parseJob(t, fmt.Sprintf(train, policies))
 }
 
-// TestWaits shows what a waiting job says of itself.
+// TestWaits checks the state of a waiting job.
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -117,14 +117,13 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// refusedOnce has the pods of a job made once, of which one is refused.
+// refusedOnce creates the pods of a job once; one of them is refused.
 func refusedOnce(s *stage) {
 	s.letIn(schedulingv1beta1.PodGroupInqueue)
 	s.round()
 }
 
-// TestRefused shows that a job whose pod is refused again and again is terminated, and one that meets a
-// server that is ill is not.
+// TestRefused checks that a job whose pod is refused repeatedly is terminated. Errors of the server do not terminate a job.
 func TestRefused(t *testing.T) {
 	s := newStage(t, Options{MaxRequeue: 2}, openQueue(), trainJob(t, ""))
 	s.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train-ps-0"}})
@@ -151,7 +150,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTTL collects what has ended, when its time is over, and not before; what was aborted stays.
+// TestTTL checks that a finished job is deleted when its time is over, and not before. An aborted job stays.
 func TestTTL(t *testing.T) {
 	finish := func(s *stage) { s.play("train", corev1.PodSucceeded, 0) }
 	for _, c := range []struct {
@@ -172,9 +171,9 @@ func TestTTL(t *testing.T) {
 			runs(s)
 			c.end(s)
 			s.settle()
-			s.now = s.now.Add(57 * time.Second) // of which settle may have let one pass before; a second less than is soon
+			s.now = s.now.Add(57 * time.Second) // settle may have let one second pass before; less than a second counts as soon
 			s.settle()
-			s.job() // it is there still
+			s.job() // it still exists
 			s.now = s.now.Add(4 * time.Second)
 			s.settle()
 			err := s.api.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: "train"}, &batchv1alpha1.Job{})
@@ -185,8 +184,8 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestCountsAreWrittenOnceASecond shows that how many pods run is written a second after the last write at the earliest, but with a phase
-// at once.
+// TestCountsAreWrittenOnceASecond checks that counts of pods are written at the earliest one second after the last write. A new phase is
+// written at once.
 func TestCountsAreWrittenOnceASecond(t *testing.T) {
 	job := trainJob(t, "")
 	s := newStage(t, Options{}, openQueue(), job)
@@ -212,7 +211,7 @@ func TestCountsAreWrittenOnceASecond(t *testing.T) {
 	}
 }
 
-// TestTTLRaised has somebody write a job a longer life while the cache shows the one that is over: it stays.
+// TestTTLRaised extends the life of a job while the cache shows the expired one. The job stays.
 func TestTTLRaised(t *testing.T) {
 	job := trainJob(t, "")
 	job.Spec.TTLSecondsAfterFinished = new(int32(0))
@@ -233,7 +232,7 @@ func TestTTLRaised(t *testing.T) {
 	}
 }
 
-// line notes when what is added to a queue is due.
+// line records when the items that are added to a queue are due.
 type line struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	due map[string]time.Duration
@@ -241,7 +240,7 @@ type line struct {
 
 func (l *line) AddAfter(r reconcile.Request, after time.Duration) { l.due[r.Name] = after }
 
-// TestPodsAreGathered has a job whose pod changes looked at: at once, or, where that was done a moment ago, when the pause is over.
+// TestPodsAreGathered checks when a job with a changed pod is reconciled: at once or, after a recent reconcile, when the pause is over.
 func TestPodsAreGathered(t *testing.T) {
 	job, other := trainJob(t, ""), trainJob(t, "")
 	other.Name, other.UID = "other", "other-uid"
@@ -289,8 +288,7 @@ func TestPodsAreGathered(t *testing.T) {
 	}
 }
 
-// TestTimeout shows a policy that waits: it acts when its event has lasted that long, and not if the
-// event is over by then.
+// TestTimeout checks a policy with a timeout: it acts when its event has lasted that long, and not if the event is over by then.
 func TestTimeout(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -320,7 +318,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestTakenOver shows that what Volcano left running is left alone, whichever name its PodGroup has.
+// TestTakenOver checks that running jobs of Volcano are not changed, with either name of their PodGroup.
 func TestTakenOver(t *testing.T) {
 	for _, group := range []string{"train", "train-job-uid"} {
 		t.Run(group, func(t *testing.T) {
@@ -372,7 +370,7 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// TestForeign leaves the jobs of other schedulers alone.
+// TestForeign checks that jobs of other schedulers are ignored.
 func TestForeign(t *testing.T) {
 	job := trainJob(t, "")
 	job.Spec.SchedulerName = "default-scheduler"
@@ -383,7 +381,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestNotYet tells once of each field that is not honoured yet.
+// TestNotYet checks that each field that is not supported yet is reported once.
 func TestNotYet(t *testing.T) {
 	job := trainJob(t, "")
 	job.Spec.NetworkTopology = &batchv1alpha1.NetworkTopologySpec{Mode: "hard"}
@@ -401,7 +399,7 @@ func TestNotYet(t *testing.T) {
 	}
 }
 
-// TestBehind leaves a job alone whose cached copy is older than what was written.
+// TestBehind checks that a job is skipped while its cached copy is older than the last write.
 func TestBehind(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
 	s.settle()
@@ -419,8 +417,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestQuotaFrees has a job whose pods were refused tried again when a quota of its namespace lets more in, without waiting for its
-// back-off and without counting that try against it.
+// TestQuotaFrees checks that a job with refused pods is retried when a quota of its namespace has more free resources. The retry does not
+// wait for the back-off, and is not counted.
 func TestQuotaFrees(t *testing.T) {
 	t.Parallel()
 	quota := func(hard, used string) *corev1.ResourceQuota {
@@ -448,7 +446,7 @@ func TestQuotaFrees(t *testing.T) {
 		}
 	}
 	s := newStage(t, Options{MaxRequeue: 2}, openQueue(), trainJob(t, ""))
-	s.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train-ps-0"}}) // a pod of its name is another's
+	s.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train-ps-0"}}) // another owner has a pod of this name
 	s.settle()
 	jobs := s.reconcilers["job"].(*jobs)
 	if got := jobs.refusedIn(t.Context(), quota("3", "1")); len(got) != 0 {
@@ -468,7 +466,7 @@ func TestQuotaFrees(t *testing.T) {
 	}
 }
 
-// TestDependsOn starts tasks in their order, in a job that is restarted too, and says who waits for whom.
+// TestDependsOn checks that tasks start in their order, also after a restart, and that the job states which task waits for which.
 func TestDependsOn(t *testing.T) {
 	job := trainJob(t, "")
 	job.Spec.Tasks[1].DependsOn = &batchv1alpha1.DependsOn{Name: []string{"ps"}}
@@ -493,7 +491,7 @@ func TestDependsOn(t *testing.T) {
 		if want := "task worker waits for task ps, of which 0 of 1 pods are ready"; state.Reason != "TasksWait" || state.Message != want {
 			t.Errorf("turn %d: it says %s: %s", turn, state.Reason, state.Message)
 		}
-		s.play("ps", corev1.PodSucceeded, 0) // faster than anybody looks
+		s.play("ps", corev1.PodSucceeded, 0) // faster than any reconcile
 		s.settle()
 		if diff := cmp.Diff([]string{"train-ps-0", "train-worker-0", "train-worker-1"}, names()); diff != "" {
 			t.Errorf("turn %d: once ps is done (-want +got):\n%s", turn, diff)
@@ -516,7 +514,7 @@ func TestDependsOn(t *testing.T) {
 	}
 }
 
-// TestClaims makes a claim once, names it in the job, mounts it, and keeps it when the job is restarted and when it ends.
+// TestClaims checks that a claim is created once, is named in the job and mounted, and stays when the job restarts or ends.
 func TestClaims(t *testing.T) {
 	job := trainJob(t, "")
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -570,7 +568,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimTaken leaves a claim alone that is somebody else's, and says so.
+// TestClaimTaken checks that a claim of another owner stays unchanged, and that the job reports it.
 func TestClaimTaken(t *testing.T) {
 	job := trainJob(t, "")
 	job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
@@ -584,8 +582,8 @@ func TestClaimTaken(t *testing.T) {
 	}
 }
 
-// TestAPodThatWentUnseenIsMadeAgain: a pod that was made, and went before the cache showed it, is believed to be there for a while. The job
-// is looked at when that is over, though nobody tells of anything.
+// TestAPodThatWentUnseenIsMadeAgain has a created pod that is deleted before the cache shows it. For a while it is assumed to exist. The
+// job is reconciled when that time is over, although no event occurs.
 func TestAPodThatWentUnseenIsMadeAgain(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
 	look := func() time.Duration {

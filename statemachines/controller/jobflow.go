@@ -19,10 +19,10 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 )
 
-// jobFlowMachine is the machine of JobFlows.
+// jobFlowMachine is the name of the state machine of JobFlows.
 const jobFlowMachine = "jobflow"
 
-// ofFlows is what the controllers of flows have in common with the others.
+// ofFlows returns what the controllers of flows share with the other controllers.
 func (p *parts) ofFlows() flows.Shared {
 	return flows.Shared{
 		Client: p.client, Live: p.live, Owner: fieldManager, ByOwner: byOwner, ByTemplate: byTemplate,
@@ -37,7 +37,7 @@ func (p *parts) ofFlows() flows.Shared {
 	}
 }
 
-// versions are what the memory holds for controllers that need to know no more than what they wrote.
+// versions is a memory for controllers that only need the version that they last wrote.
 type versions struct{ memory *memory }
 
 func (v versions) recall(of client.Object) *recall {

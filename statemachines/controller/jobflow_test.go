@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 )
 
-// template is a JobTemplate of one task of one pod. Its Jobs are another scheduler's, so that the test says what becomes of them.
+// template returns a JobTemplate with one task of one pod. Its Jobs belong to another scheduler, so that the test sets their phases.
 func template(name string) *flowv1alpha1.JobTemplate {
 	return &flowv1alpha1.JobTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -98,7 +98,7 @@ func (s *stage) jobNamed(name string) *batchv1alpha1.Job {
 	return job
 }
 
-// jobsAre holds the phase of the flow and the names of the Jobs that are there to what is wanted.
+// jobsAre checks the phase of the flow and the names of the existing Jobs.
 func (s *stage) jobsAre(phase flowv1alpha1.Phase, want string) {
 	s.t.Helper()
 	var got []string
@@ -110,7 +110,7 @@ func (s *stage) jobsAre(phase flowv1alpha1.Phase, want string) {
 	}
 }
 
-// TestJobFlow has a diamond run to its end, and looks at the Jobs and at the status on the way.
+// TestJobFlow runs a diamond to its end, and checks the Jobs and the status in each step.
 func TestJobFlow(t *testing.T) {
 	s := diamondStage(t, diamond)
 	s.settle()
@@ -153,7 +153,7 @@ func TestJobFlow(t *testing.T) {
 	}
 }
 
-// TestJobFlowInTrouble breaks every write by which a flow goes on: no Job is doubled, and the end is the same.
+// TestJobFlowInTrouble lets every write of a flow fail once. No Job is created twice, and the result is the same.
 func TestJobFlowInTrouble(t *testing.T) {
 	run := func(s *stage) {
 		s.settle()
@@ -179,7 +179,7 @@ func TestJobFlowInTrouble(t *testing.T) {
 	}
 }
 
-// TestJobFlowRetainsNone: with the policy delete the Jobs go once all are Completed, and none comes back.
+// TestJobFlowRetainsNone checks that with the policy delete all Jobs are deleted when all are Completed, and none is created again.
 func TestJobFlowRetainsNone(t *testing.T) {
 	s := diamondStage(t, "jobRetainPolicy: delete\n"+diamond)
 	foreign := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{
@@ -196,7 +196,7 @@ func TestJobFlowRetainsNone(t *testing.T) {
 	}
 }
 
-// TestJobFlowFails: a Job that failed is the end of the flow, and its siblings go on.
+// TestJobFlowFails checks that a failed Job ends the flow, and that its siblings continue.
 func TestJobFlowFails(t *testing.T) {
 	for _, phase := range []batchv1alpha1.JobPhase{"Failed", "Terminated"} {
 		s := diamondStage(t, diamond)
@@ -218,7 +218,7 @@ func TestJobFlowFails(t *testing.T) {
 	}
 }
 
-// TestJobFlowGone: a Job that was Completed counts for ever, and is not made again, were it deleted before a status told of it.
+// TestJobFlowGone checks that a completed Job counts forever and is not created again, even if it is deleted before the status lists it.
 func TestJobFlowGone(t *testing.T) {
 	s := diamondStage(t, diamond)
 	s.settle()
@@ -237,7 +237,7 @@ func TestJobFlowGone(t *testing.T) {
 	s.jobsAre("Succeed", "f-c f-d f-e")
 }
 
-// TestJobFlowHindered: a template that is missing, and a Job that somebody else made, are told of and in no other Job's way.
+// TestJobFlowHindered checks that a missing template, and a Job of another owner, are reported and do not affect other Jobs.
 func TestJobFlowHindered(t *testing.T) {
 	s := newStage(t, Options{}, flowOf(t, "flows: [{name: a}, {name: b}, {name: c}, {name: d, dependsOn: {targets: [b]}}]"),
 		template("b"), template("c"), template("d"),
@@ -264,8 +264,8 @@ func TestJobFlowHindered(t *testing.T) {
 	s.jobsAre("Pending", "f-a f-b f-c")
 }
 
-// TestJobFlowOfOthers: a JobFlow of which the Jobs are another's is another's, also by what it patches; of one that is of both no Job is
-// made.
+// TestJobFlowOfOthers checks that a JobFlow whose Jobs belong to another scheduler is ignored, also because of its patches. For a JobFlow
+// with Jobs of both no Job is created.
 func TestJobFlowOfOthers(t *testing.T) {
 	theirs, ours := template("a"), template("b")
 	theirs.Spec.SchedulerName = "theirs"
@@ -291,14 +291,14 @@ func TestJobFlowOfOthers(t *testing.T) {
 	}
 }
 
-// TestJobFlowEmpty: nothing to do is done.
+// TestJobFlowEmpty checks that a flow without Jobs succeeds.
 func TestJobFlowEmpty(t *testing.T) {
 	s := newStage(t, Options{}, flowOf(t, "flows: []"))
 	s.settle()
 	s.jobsAre("Succeed", "")
 }
 
-// TestJobFlowPatch: a Job has what its flow patches, over what its template says.
+// TestJobFlowPatch checks that a Job contains its flow's patch on top of its template.
 func TestJobFlowPatch(t *testing.T) {
 	s := newStage(t, Options{}, template("a"),
 		flowOf(t, "flows: [{name: a, patch: {jobSpec: {queue: research, tasks: [{name: main, replicas: 3}]}}}]"))
@@ -310,8 +310,8 @@ func TestJobFlowPatch(t *testing.T) {
 	}
 }
 
-// TestJobFlowOutOfBounds: of a JobFlow that lists more than there may be no Job is made, and it says so; one that came by admission with
-// what cannot be waited for is told of that.
+// TestJobFlowOutOfBounds checks that no Job is created for a JobFlow above the limit, and that this is reported. A dependency that can
+// never be fulfilled is also reported, if the JobFlow passed admission with it.
 func TestJobFlowOutOfBounds(t *testing.T) {
 	s := newStage(t, Options{MaxJobs: 2}, template("a"), flowOf(t, "flows: [{name: a}, {name: b}, {name: c}]"))
 	s.settle()
@@ -349,7 +349,7 @@ func TestJobFlowIsLarge(t *testing.T) {
 		s.jobsAre("Running", fmt.Sprintf("f-n%d", n/2))
 		return took
 	}
-	const tries = 3 // something else may keep the processor during one
+	const tries = 3 // another program may use the processor during one of them
 	ratio := 0.0
 	for range tries {
 		few, many := look(5_000), look(20_000)
@@ -360,7 +360,7 @@ func TestJobFlowIsLarge(t *testing.T) {
 	t.Errorf("four times the flows took %.1f times as long", ratio)
 }
 
-// TestJobTemplateStatus: a template tells which Jobs were made from it, and forgets those that are gone.
+// TestJobTemplateStatus checks that a template lists the Jobs that were created from it, without deleted ones.
 func TestJobTemplateStatus(t *testing.T) {
 	s := newStage(t, Options{}, template("a.b"), flowOf(t, "flows: [{name: a.b}]"))
 	is := func(want ...string) {

@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 )
 
-// TestJobFlowTaskStatus: by its probe a Job begins before what it waits for is Completed, once the tasks of this have a pod in the phase
-// that is asked for. Of what the probe asks nothing it waits for the end.
+// TestJobFlowTaskStatus checks that with a probe a Job begins before its target is Completed: when the target's tasks have a pod in the
+// required phase. For targets to which the probe does not apply, it waits until they are Completed.
 func TestJobFlowTaskStatus(t *testing.T) {
 	s := newStage(t, Options{}, template("a"), template("b"), template("c"), flowOf(t, `
 flows:
@@ -42,7 +42,7 @@ flows:
 	s.jobsAre("Running", "f-a f-b f-c")
 }
 
-// TestJobFlowProbesNothingThatFailed: a probe holds of no Job that has come to an end other than Completed.
+// TestJobFlowProbesNothingThatFailed checks that a probe never succeeds for a Job that ended in another phase than Completed.
 func TestJobFlowProbesNothingThatFailed(t *testing.T) {
 	s := newStage(t, Options{}, template("a"), template("b"), flowOf(t, `
 flows:
@@ -60,8 +60,8 @@ flows:
 	s.jobsAre("Pending", "f-a")
 }
 
-// TestJobFlowReaches: ports and paths are asked of the pods of the target's task by their own addresses; who is redirected elsewhere is
-// not followed there, and a pod on the network of its node is not asked.
+// TestJobFlowReaches checks that ports and paths are probed at the addresses of the target's pods. Redirects to other hosts are not
+// followed, and a pod with host network is not probed.
 func TestJobFlowReaches(t *testing.T) {
 	elsewhere := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ func TestJobFlowReaches(t *testing.T) {
 		host        bool
 		replicas    int32
 		address     string
-		want        string // what is told; "" where the Job is made
+		want        string // the reported text; "" if the Job is created
 	}{
 		{name: "path", probe: "httpGetList: [{taskName: main, path: /ready, port: 80, httpHeader: {name: X-A, value: b}}]"},
 		{name: "port", probe: "tcpSocketList: [{taskName: main, port: 80}]"},

@@ -13,20 +13,20 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// What a job's status owes: pods that its phase says are gone, and that must be deleted still. It is
-// written with the phase, before the first pod is deleted, so that a controller that dies in between
-// goes on where it stopped. The keys stand in status.controlledResources, beside those of Volcano.
+// The ledger of a job's status lists pods to delete, which its phase already treats as deleted. The ledger is written with the phase,
+// before the first pod is deleted. A controller that crashes in between then continues after its restart. The entries are in
+// status.controlledResources, next to those of Volcano.
 //
-//	celsius.dev/kill = 3/finished             pods made before version 3, but the finished, and the PodGroup
-//	celsius.dev/restart.pod.job-a-0 = 2/none  the pod of that name made before the second retry
+//	celsius.dev/kill = 3/finished             pods created before version 3, except finished ones, and the PodGroup
+//	celsius.dev/restart.pod.job-a-0 = 2/none  the pod of that name created before the second retry
 //	celsius.dev/restart.task.a = 2/none       those of the task
-//	celsius.dev/restart.partition.a.1 = 2/nonethose of the task's partition 1
+//	celsius.dev/restart.partition.a.1 = 2/none   those of the task's partition 1
 const (
 	killKey    = "celsius.dev/kill"
 	restartKey = "celsius.dev/restart."
 )
 
-// countResumes adds to the number of resumes.
+// countResumes adds to the stored number of resumes.
 func countResumes(s *batchv1alpha1.JobStatus, more int) {
 	if more == 0 {
 		return
@@ -37,7 +37,7 @@ func countResumes(s *batchv1alpha1.JobStatus, more int) {
 	s.ControlledResources[objects.ResumesKey] = strconv.Itoa(int(objects.Resumes(s)) + more)
 }
 
-// What an action of a machine aims at.
+// The possible targets of an action of a machine.
 const (
 	ofPod       = "pod"
 	ofTask      = "task"
@@ -50,17 +50,17 @@ const retainFinished = "finished"
 // debt is one entry of the ledger.
 type debt struct {
 	key string
-	// number is the first version, or, of a restart, the first retryCount, whose pods are to stay.
+	// number is the first version whose pods stay. For a restart it is the first retryCount.
 	number int32
-	// retain is retainFinished where pods that ended stay, too.
+	// retain is retainFinished if finished pods stay, too.
 	retain string
-	// scope is what is restarted; "" for a kill.
+	// scope is the target of a restart; "" for a kill.
 	scope string
 }
 
 func (d debt) kills() bool { return d.key == killKey }
 
-// owes says whether a debt is about a pod.
+// owes reports whether a debt requires the deletion of a pod.
 func (d debt) owes(pod *corev1.Pod) bool {
 	if d.retain == retainFinished && finished(pod) {
 		return false
@@ -71,7 +71,7 @@ func (d debt) owes(pod *corev1.Pod) bool {
 	return podRetry(pod) < d.number && slices.Contains(scopesOf(pod), d.scope)
 }
 
-// scopesOf lists the scopes that a pod is in.
+// scopesOf lists the scopes that contain a pod.
 func scopesOf(pod *corev1.Pod) []string {
 	task := pod.Annotations[batchv1alpha1.TaskSpecKey]
 	return []string{
@@ -81,7 +81,7 @@ func scopesOf(pod *corev1.Pod) []string {
 	}
 }
 
-// scopeOf is the scope that an action of a pod, task or partition aims at, seen from the pod to which the event happened.
+// scopeOf returns the scope of an action on a pod, task or partition, for the pod of the event.
 func scopeOf(of string, pod *corev1.Pod) string {
 	for _, scope := range scopesOf(pod) {
 		if strings.HasPrefix(scope, of+".") {
@@ -91,7 +91,7 @@ func scopeOf(of string, pod *corev1.Pod) string {
 	return ""
 }
 
-// debts reads the ledger. An entry that cannot be read is not one of ours.
+// debts reads the ledger. It ignores entries that it cannot read, because they are not ours.
 func debts(s *batchv1alpha1.JobStatus) []debt {
 	var out []debt
 	for _, key := range slices.Sorted(maps.Keys(s.ControlledResources)) {
@@ -110,7 +110,7 @@ func debts(s *batchv1alpha1.JobStatus) []debt {
 	return out
 }
 
-// owe writes an entry.
+// owe writes an entry of the ledger.
 func owe(s *batchv1alpha1.JobStatus, d debt) {
 	if s.ControlledResources == nil {
 		s.ControlledResources = map[string]string{}
@@ -118,7 +118,7 @@ func owe(s *batchv1alpha1.JobStatus, d debt) {
 	s.ControlledResources[d.key] = fmt.Sprintf("%d/%s", d.number, d.retain)
 }
 
-// paid strikes an entry out.
+// paid removes an entry of the ledger.
 func paid(s *batchv1alpha1.JobStatus, key string) {
 	delete(s.ControlledResources, key)
 	if len(s.ControlledResources) == 0 {

@@ -18,7 +18,7 @@ import (
 // notNear is the reason of a limit condition that is False.
 const notNear = "NotNear"
 
-// defaultTaskRetry is the limit of a task whose maxRetry is 0, as the row task-failed of the job machine reads it.
+// defaultTaskRetry is the limit of a task whose maxRetry is 0. The row task-failed of the job machine uses the same number.
 const defaultTaskRetry = 3
 
 // nearLimit is a limit of a job that is near. It becomes a condition with the status True.
@@ -34,7 +34,7 @@ func isNear(count, limit int32) bool { return count >= limit/2 }
 // In that case the condition does not change.
 type limitLook func(job *batchv1alpha1.Job, t transition) (near *nearLimit, known bool)
 
-// limits announces the limits of a job during one reconcile.
+// limits reports in conditions which limits of a job are near, during one reconcile.
 type limits struct {
 	r *jobs
 	w *world
@@ -141,7 +141,7 @@ func (l limits) announceRefusals(ctx context.Context, refusal error) {
 	}
 }
 
-// restoreRefusals takes over the number of refusals that an earlier process stored with the condition.
+// restoreRefusals restores the number of refusals that an earlier process stored with the condition.
 func (r *recall) restoreRefusals(s *batchv1alpha1.JobStatus) {
 	if r.restored {
 		return
@@ -156,7 +156,7 @@ func (r *recall) restoreRefusals(s *batchv1alpha1.JobStatus) {
 // job.
 func (l limits) retriesNear(job *batchv1alpha1.Job, _ transition) (*nearLimit, bool) {
 	resumes := objects.Resumes(&job.Status)
-	retries, limit := job.Status.RetryCount-resumes, max(1, job.Spec.MaxRetry) // the first restart is the last one in any case
+	retries, limit := job.Status.RetryCount-resumes, max(1, job.Spec.MaxRetry) // the first restart is always the last one
 	if phase := string(job.Status.State.Phase); !l.r.machine.Final(phase) && isNear(retries, limit) {
 		end, err := l.endOfRetries(phase, resumes, max(retries, limit))
 		if err != nil {
@@ -174,7 +174,7 @@ func (l limits) retriesNear(job *batchv1alpha1.Job, _ transition) (*nearLimit, b
 }
 
 // endOfRetries returns the final phase to which a restart leads after the given number of retries. It returns "" if a restart leads to no
-// final phase, or to one already after 0 retries.
+// final phase, or if it leads to one even after 0 retries.
 func (l limits) endOfRetries(phase string, resumes, retries int32) (string, error) {
 	facts := l.w.facts()
 	job := *facts.Job
@@ -254,7 +254,7 @@ func (l limits) answerTo(
 ) (d statemachines.Decision, event string) {
 	pod := &statemachines.Pod{Role: task.Name, Phase: "Running", Version: l.w.job.Status.Version}
 	change := statemachines.Change{Now: l.w.now, Job: l.w.facts().Job, Pod: pod, PodWas: &statemachines.Pod{Phase: "Running"}, Task: task}
-	events, _ := o.Events(change) // the events of rows whose guards do not fail still count
+	events, _ := o.Events(change) // the events of rows whose guards succeed still count
 	for _, e := range events {
 		if d := l.r.machine.Action(e.Request, policies); d.Action != l.r.machine.Otherwise() {
 			return d, e.Event
@@ -288,7 +288,7 @@ type runningTimeout struct {
 	key        string
 }
 
-// announceAt is when half of the timeout is over.
+// announceAt returns when half of the timeout is over.
 func (d runningTimeout) announceAt() time.Time { return d.since.Add(d.due.Sub(d.since) / 2) }
 
 // timeouts are the timeouts of policies that one look at a job has found.

@@ -27,8 +27,8 @@ type limitCase struct {
 	says        []string
 	reach       func(s *stage) // the limit is reached
 	end         batchv1alpha1.JobPhase
-	leave       func(s *stage) // the limit is no longer near, though it was not reached; nil: that cannot happen
-	retried     bool           // the controllers try again without end, and write a status with each try
+	leave       func(s *stage) // the limit is no longer near, although it was not reached; nil: not possible
+	retried     bool           // the controllers retry without end, and write a status with each try
 }
 
 // refusedBy returns a hook that refuses pods as Pod Security does.
@@ -129,9 +129,9 @@ func limitCases() []limitCase {
 	return out
 }
 
-// TestLimitsAreAnnounced brings a job near each limit that ends it, deletes it or has a policy act. A condition is True before the limit is
-// reached. It names the limit, the count and what happens. It stays the same with new controllers, which write nothing. It is False once
-// the limit was reached, and when it is no longer near.
+// TestLimitsAreAnnounced brings a job near each limit that ends it, deletes it or triggers a policy. A condition is True before the limit
+// is reached. It names the limit, the count and the consequence. It stays the same with new controllers, which write nothing. It is False
+// once the limit was reached, and when it is no longer near.
 func TestLimitsAreAnnounced(t *testing.T) {
 	for _, c := range limitCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestRefusalsAreCountedOn(t *testing.T) {
 		s.newController()
 		calls := s.calls
 		s.reconcile("job", client.ObjectKeyFromObject(s.job()))
-		if wrote := s.calls - calls; wrote > 2 { // the pod that is refused, and the status
+		if wrote := s.calls - calls; wrote > 2 { // the refused pod, and the status
 			t.Errorf("try %d wrote %d times", try, wrote)
 		}
 		c := limitCondition(&s.job().Status, batchv1alpha1.RefusalLimitNear)
@@ -282,7 +282,7 @@ func TestLimitsAreListed(t *testing.T) {
 			t.Errorf("%s: in the table of limits or tested: no", kind)
 		}
 	}
-	for line := range strings.Lines(section) { // what ends, deletes or acts is announced
+	for line := range strings.Lines(section) { // limits that end, delete or act are announced
 		ends := strings.Contains(line, "terminated") || strings.Contains(line, "job is Failed") || strings.Contains(line, "job is deleted") ||
 			strings.Contains(line, "the action of the policy") || strings.Contains(line, "policies answer")
 		if strings.HasPrefix(line, "| ") && ends && !strings.Contains(line, "condition `") {

@@ -22,7 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// BenchmarkLook is what a look at a job costs of which all pods run, where nothing has changed. The cache is one in memory.
+// BenchmarkLook measures the reconcile of a job with running pods if nothing has changed. The cache is in memory.
 func BenchmarkLook(b *testing.B) {
 	for _, n := range []int{20, 1000, 10_000} {
 		b.Run(fmt.Sprint("pods=", n), func(b *testing.B) {
@@ -34,7 +34,7 @@ func BenchmarkLook(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			look() // writes the status
+			look() // it writes the status
 			if job.Status.Running != int32(n) {
 				b.Fatalf("%d pods run", job.Status.Running)
 			}
@@ -54,7 +54,7 @@ func runningJob(pods int) *batchv1alpha1.Job {
 	return job
 }
 
-// runningPods are all pods of a job, in no order.
+// runningPods returns all pods of a job, in no order.
 func runningPods(b *testing.B, job *batchv1alpha1.Job) []corev1.Pod {
 	b.Helper()
 	pods := make([]corev1.Pod, job.Spec.Tasks[0].Replicas)
@@ -71,7 +71,7 @@ func runningPods(b *testing.B, job *batchv1alpha1.Job) []corev1.Pod {
 	return pods
 }
 
-// jobsFrom is a controller that sees one job and its pods, and whose writes of the job's status are seen at once.
+// jobsFrom returns a controller that sees one job and its pods, and sees its own writes of the job's status immediately.
 func jobsFrom(b *testing.B, job *batchv1alpha1.Job, pods []corev1.Pod) *jobs {
 	b.Helper()
 	group := objects.PodGroup(job, nil, func(string) int32 { return 0 })

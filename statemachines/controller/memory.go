@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// createdFor is how long a pod that was made is believed to be there, although the cache does not
-// show it. After that the API server is asked.
+// createdFor is how long a created pod is assumed to exist although the cache does not show it. After that the controllers ask the API
+// server.
 const createdFor = 10 * time.Second
 
-// request is an action that was asked for from outside, not derived from what was observed.
+// request is an action that a user requested, in contrast to an action derived from the observed state.
 type request struct {
 	action  string
 	reason  string // one word
 	message string
 }
 
-// memory holds what this process knows and its caches may not show yet, by the object's name, and the
-// commands that were taken and wait to be acted upon. Nothing in it is needed after a restart.
+// memory stores, by the object's name, what this process knows and its caches may not show yet. It also stores Commands that wait for their
+// execution. After a restart the controllers work correctly without it.
 type memory struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*recall
@@ -29,7 +29,7 @@ type memory struct {
 
 func newMemory() *memory { return &memory{byName: map[types.NamespacedName]*recall{}} }
 
-// of gives what is remembered of an object; of another of that name nothing is.
+// of returns the record of an object. An earlier object of the same name has no influence on it.
 func (m *memory) of(name types.NamespacedName, id types.UID) *recall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,7 +41,7 @@ func (m *memory) of(name types.NamespacedName, id types.UID) *recall {
 	return r
 }
 
-// untilNext is how long it takes until the pause after the last look at a job is over.
+// untilNext returns how long the pause after the last reconcile of a job still lasts.
 func (m *memory) untilNext(name types.NamespacedName, id types.UID, now time.Time) time.Duration {
 	m.mu.Lock()
 	r := m.byName[name]
@@ -55,21 +55,21 @@ func (m *memory) untilNext(name types.NamespacedName, id types.UID, now time.Tim
 	return max(0, r.looked.Add(pause).Sub(now))
 }
 
-// look notes that it is looked at.
+// look records the time of a reconcile.
 func (r *recall) look(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked = now
 }
 
-// has notes how many pods a job has.
+// has records how many pods a job has.
 func (r *recall) has(pods int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pods = pods
 }
 
-// forget drops what is remembered of an object that is gone.
+// forget removes the record of a deleted object.
 func (m *memory) forget(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,41 +81,41 @@ type created struct {
 	at  time.Time
 }
 
-// recall is what is remembered of one job or queue. One object's reconciles are serial, so only what
-// comes from elsewhere is guarded.
+// recall is the record of one job or queue. The reconciles of one object are serial. Therefore the mutex only protects fields that other
+// goroutines use.
 type recall struct {
 	id types.UID
 
 	mu       sync.Mutex
 	requests []request
-	// freed says that a quota lets more in since the last refusal.
+	// freed states that a quota has more free resources since the last refusal.
 	freed bool
-	// looked is when it was last looked at, and pods how many it had then.
+	// looked is the time of the last reconcile, and pods is how many pods the job had then.
 	looked time.Time
 	pods   int
 
-	// warnedNotServed says that the event of a scheduler's name that is not served was written.
+	// warnedNotServed states that the event about a scheduler name that is not served was written.
 	warnedNotServed bool
 
 	// version is the resourceVersion that our last write gave the object.
 	version string
-	// written is when the status was written last.
+	// written is when the status was last written.
 	written time.Time
-	// created holds the pods that were made and have not come to the cache yet, by name.
+	// created contains the created pods that the cache does not show yet, by name.
 	created map[string]created
-	// counted holds the pods that the last status counted; nil where this process has written none.
+	// counted contains the pods that the last status counted. It is nil if this process has written no status.
 	counted map[types.UID]*corev1.Pod
-	// group is the PodGroup that was deleted last.
+	// group is the UID of the PodGroup that was deleted last.
 	group types.UID
-	// collected says that it was deleted, as its time was over.
+	// collected states that the job was deleted because its time to live was over.
 	collected bool
 	// refusals counts reconciles in a row that ended because the API server refused an object.
 	refusals int
-	// restored reports that the number of refusals was read from the status.
+	// restored states that the number of refusals was read from the status.
 	restored bool
 }
 
-// behind says whether a cached object is older than our own last write of it.
+// behind reports whether a cached object is older than the last write of this process.
 func (r *recall) behind(cached string) bool {
 	if r.version == "" {
 		return false
@@ -124,7 +124,7 @@ func (r *recall) behind(cached string) bool {
 	return err == nil && order < 0
 }
 
-// ask notes what was asked for; false where too many requests wait already.
+// ask stores a request. It returns false if too many requests are already waiting.
 func (r *recall) ask(q request) bool {
 	const most = 100
 	r.mu.Lock()
@@ -136,7 +136,7 @@ func (r *recall) ask(q request) bool {
 	return true
 }
 
-// asked gives the oldest request; false where there is none.
+// asked returns the oldest request, or false if there is none.
 func (r *recall) asked() (request, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *recall) asked() (request, bool) {
 	return r.requests[0], true
 }
 
-// answered drops the request that a cause came from.
+// answered removes the request that led to a cause.
 func (r *recall) answered(c cause) {
 	if !c.asked {
 		return
@@ -158,14 +158,14 @@ func (r *recall) answered(c cause) {
 	}
 }
 
-// free notes that a quota lets more in, so that the try that follows is one more.
+// free records that a quota has more free resources. The retry that follows is then not counted.
 func (r *recall) free() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.freed = true
 }
 
-// refused counts a refusal in a row, and says how many there were. One of a try that a quota's change gave rise to does not count.
+// refused counts a refusal, and returns the number of refusals in a row. The refusal of a retry after a change of a quota does not count.
 func (r *recall) refused() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +186,7 @@ func (r *recall) nextRefusal() int {
 	return r.refusals + 1
 }
 
-// more is when to look again because of another request; 0 where there is none.
+// more returns when to reconcile again because of another request, or 0.
 func (r *recall) more() time.Duration {
 	if _, ok := r.asked(); ok {
 		return catchUp

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
-// metrics are what the controllers count. Each instance has its own.
+// metrics are the metrics of the controllers. Each instance has its own.
 type metrics struct {
 	transitions *prometheus.CounterVec
 	retries     prometheus.Counter
@@ -33,14 +33,14 @@ type metrics struct {
 // dropped counts an event that is not written.
 func (m *metrics) dropped(why string) { m.events.WithLabelValues(why).Inc() }
 
-// Metrics registers all that the controllers count, without controllers. What controller-runtime counts for them is not among it.
+// Metrics registers all metrics of the controllers without running controllers. The metrics of controller-runtime are not included.
 func Metrics(into prometheus.Registerer) error {
 	newMetrics(into)
 	into.MustRegister(newJobsByPhase(oneJob{}, func(*batchv1alpha1.Job) bool { return true }))
 	return informers.Metrics(into)
 }
 
-// oneJob reads a Job that there is not, so that there is something to count.
+// oneJob returns a single empty Job, so that the metrics have a value.
 type oneJob struct{ client.Reader }
 
 // List implements client.Reader.
@@ -92,7 +92,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// jobsByPhase counts the jobs in the cache when it is asked.
+// jobsByPhase counts the jobs in the cache at each scrape.
 type jobsByPhase struct {
 	reader client.Reader
 	serves func(*batchv1alpha1.Job) bool
@@ -103,10 +103,10 @@ func newJobsByPhase(reader client.Reader, serves func(*batchv1alpha1.Job) bool) 
 	return jobsByPhase{reader, serves, prometheus.NewDesc("celsius_jobs", "Jobs of our scheduler names, by phase.", []string{"phase"}, nil)}
 }
 
-// Describe tells the one metric.
+// Describe describes the one metric.
 func (c jobsByPhase) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
 
-// Collect counts. While the cache is not filled there is nothing to tell.
+// Collect counts the jobs. It reports nothing while the cache is not filled.
 func (c jobsByPhase) Collect(ch chan<- prometheus.Metric) {
 	jobs := &batchv1alpha1.JobList{}
 	if err := c.reader.List(context.Background(), jobs); err != nil {

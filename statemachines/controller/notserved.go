@@ -9,12 +9,12 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// notServed is the reason of the event on a Job that no controllers take, because it names a scheduler that is close to one of ours.
+// notServed is the reason of the event on a Job that no controllers manage: the Job names a scheduler that is similar to one of ours.
 const notServed = "SchedulerNotServed"
 
-// warnNotServed reports by an event, once for each Job, that its schedulerName is probably misspelt. It returns when to look again, or 0.
-// Jobs of other schedulers stay as they are: a Job gets no event if its name is not close to one of ours, if it is Volcano's, or if other
-// controllers wrote a status. They get the time for that first.
+// warnNotServed reports by an event, once for each Job, that its schedulerName is probably misspelled. It returns when to check again, or
+// 0. Jobs of other schedulers stay unchanged. A Job gets no event if its name is not similar to one of ours, if it is Volcano's, or if
+// other controllers wrote a status. It first gives them time to do so.
 func (r *jobs) warnNotServed(job *batchv1alpha1.Job, rec *recall) time.Duration {
 	name := job.Spec.SchedulerName
 	why, near := objects.NotServed(name, r.options.SchedulerNames)

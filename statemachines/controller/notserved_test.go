@@ -10,8 +10,8 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// TestNotServed: a Job with a misspelt scheduler gets one event, once other controllers had time to take it. No Job of another scheduler
-// gets an event or a write.
+// TestNotServed checks that a Job with a misspelled scheduler gets one event, after other controllers had time to write its status. No Job
+// of another scheduler gets an event or a write.
 func TestNotServed(t *testing.T) {
 	const misspelt = `its spec.schedulerName is "volcanoo": did you mean volcano?; Celsius serves celsius and volcano`
 	for name, c := range map[string]struct {

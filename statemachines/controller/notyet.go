@@ -15,7 +15,7 @@ import (
 //go:embed notyet.yaml
 var notYetText []byte
 
-// feature is a field of a Job that is not honoured yet.
+// feature is a field of a Job that is not supported yet.
 type feature struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`
@@ -30,11 +30,11 @@ func features() ([]feature, error) {
 	return out, nil
 }
 
-// warnNotYet tells what of a job is not honoured yet.
+// warnNotYet reports in events which fields of a job are not supported yet.
 func (r *jobs) warnNotYet(job *batchv1alpha1.Job) {
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
 	if err != nil {
-		return // a job that was read can be written
+		return // a job that was read can always be converted
 	}
 	for _, f := range r.notYet {
 		if says(object, strings.Split(f.Path, ".")) {
@@ -43,7 +43,7 @@ func (r *jobs) warnNotYet(job *batchv1alpha1.Job) {
 	}
 }
 
-// says whether an object has something at a path.
+// says reports whether an object has a value at a path.
 func says(at any, path []string) bool {
 	if len(path) == 0 {
 		switch v := at.(type) {

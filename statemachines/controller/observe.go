@@ -22,24 +22,24 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// errBehind says that the caches show less than is known to be there; they will catch up.
+// errBehind states that the caches show less than is known to exist, and will catch up.
 var errBehind = errors.New("the cache is behind the API server")
 
-// world is all that one reconcile of a job looks at.
+// world is the state that one reconcile of a job uses.
 type world struct {
 	job   *batchv1alpha1.Job // as it was last read or written
 	tasks map[string]*batchv1alpha1.TaskSpec
 	pods  []*corev1.Pod
-	lost  []*corev1.Pod // pods that the status counts and that are gone, as far as they are known; of some, one for a whole task
+	lost  []*corev1.Pod // pods that the status counts but that no longer exist; if they are unknown, one stand-in for each task
 	group *schedulingv1beta1.PodGroup
-	queue *schedulingv1beta1.Queue // nil: there is none of that name
+	queue *schedulingv1beta1.Queue // nil: no queue of that name exists
 	debts []debt
-	// causes are the entries of the next status that date the causes of delayed actions; nil: as they were.
+	// causes are the entries of the next status with the start of delayed actions' causes. nil means that they do not change.
 	causes map[string]string
 	gone   map[types.UID]bool // pods that were deleted in this reconcile
-	// plain is what the plain action does in the job's phase, as the reconcile began.
+	// plain is the effect of the plain action in the job's phase at the beginning of the reconcile.
 	plain statemachines.Step
-	// more: there are more pods to be made or deleted than one reconcile does.
+	// more states that more pods must be created or deleted than one reconcile may do.
 	more       bool
 	dependents objects.Dependents
 	making
@@ -58,7 +58,7 @@ type making struct {
 	again    time.Duration     // when to check again for changes that cause no event; 0: never
 }
 
-// observe reads what there is of a job.
+// observe reads the state of a job.
 func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall) (*world, error) {
 	w := &world{job: job, rec: rec, now: r.now(), debts: debts(&job.Status), gone: map[types.UID]bool{}}
 	w.tasks = make(map[string]*batchv1alpha1.TaskSpec, len(job.Spec.Tasks))
@@ -78,7 +78,7 @@ func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall)
 		return nil, err
 	}
 	if w.group != nil && w.group.UID == rec.group && rec.group != "" {
-		w.group = nil // deleted; the cache shows it still
+		w.group = nil // it was deleted, but the cache still shows it
 	}
 	queue := &schedulingv1beta1.Queue{}
 	switch err := r.client.Get(ctx, types.NamespacedName{Name: objects.QueueName(job.Spec.Queue)}, queue); {
@@ -90,7 +90,7 @@ func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall)
 	return w, nil
 }
 
-// podsOf lists a job's pods from the cache, in the order of their tasks and numbers. They are not to be changed.
+// podsOf lists a job's pods from the cache, sorted by task and number. The caller must not change them.
 func (r *jobs) podsOf(ctx context.Context, job *batchv1alpha1.Job) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{byOwner: string(job.UID)},
@@ -128,7 +128,7 @@ func sortPods(job *batchv1alpha1.Job, pods []*corev1.Pod) {
 	}
 }
 
-// addCreated adds the pods that were made by this process and that the cache does not show yet.
+// addCreated adds the pods that this process created and the cache does not show yet.
 func (w *world) addCreated() {
 	if len(w.rec.created) == 0 {
 		return
@@ -139,7 +139,7 @@ func (w *world) addCreated() {
 	for name, c := range w.rec.created {
 		if w.now.Sub(c.at) > createdFor {
 			delete(w.rec.created, name)
-			w.rec.counted = nil // ask the API server whether it is there
+			w.rec.counted = nil // ask the API server whether it exists
 			continue
 		}
 		w.pods = append(w.pods, c.pod)
@@ -148,16 +148,16 @@ func (w *world) addCreated() {
 	sortPods(w.job, w.pods)
 }
 
-// awaitCreated requests a reconcile for when created pods that the cache does not show stop counting. Such a pod may have been deleted
-// before the cache showed it, and no event reports that.
+// awaitCreated requests a reconcile at the time when created pods that the cache does not show stop counting. Such a pod may have been
+// deleted before the cache showed it, and no event reports that.
 func (w *world) awaitCreated() {
 	for _, c := range w.rec.created {
 		w.again = sooner(w.again, c.at.Add(createdFor).Sub(w.now)+time.Millisecond)
 	}
 }
 
-// findLost finds the pods that the status counts and that are no more. Where this process wrote the
-// status it knows them; else they are told from the numbers, and the API server is asked to be sure.
+// findLost finds the pods that the status counts but that no longer exist. If this process wrote the status, it knows these pods. Otherwise
+// it compares the numbers, and asks the API server to be sure.
 func (r *jobs) findLost(ctx context.Context, w *world) error {
 	if w.rec.counted != nil {
 		there := make(map[types.UID]bool, len(w.pods))
@@ -190,7 +190,7 @@ func (r *jobs) findLost(ctx context.Context, w *world) error {
 	return nil
 }
 
-// countLive counts a job's pods at the API server by task, a page at a time.
+// countLive counts a job's pods by task at the API server, page by page.
 func (r *jobs) countLive(ctx context.Context, job *batchv1alpha1.Job) (byTask map[string]int32, total int, err error) {
 	const page = 500
 	byTask = map[string]int32{}
@@ -214,8 +214,8 @@ func (r *jobs) countLive(ctx context.Context, job *batchv1alpha1.Job) (byTask ma
 	}
 }
 
-// missing gives a stand-in for the pods of each task that the status counts beyond those that are there: one, however many
-// they are, because the same follows from each.
+// missing returns stand-ins for the pods of each task that the status counts but that do not exist. It returns one for each task, because
+// every missing pod has the same consequence.
 func (w *world) missing(have map[string]int32) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range w.job.Spec.Tasks {
@@ -257,7 +257,7 @@ func (w *world) taskOf(pod *corev1.Pod) *batchv1alpha1.TaskSpec {
 	return w.tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]
 }
 
-// groupOf finds a job's PodGroup: one that is named like the job, as older versions of Volcano did, or ours.
+// groupOf finds a job's PodGroup. Its name is the job's name, as in older versions of Volcano, or ours.
 func (r *jobs) groupOf(ctx context.Context, job *batchv1alpha1.Job) (*schedulingv1beta1.PodGroup, error) {
 	for _, name := range []string{job.Name, objects.GroupName(job)} {
 		group := &schedulingv1beta1.PodGroup{}
@@ -272,7 +272,7 @@ func (r *jobs) groupOf(ctx context.Context, job *batchv1alpha1.Job) (*scheduling
 	return nil, nil
 }
 
-// owed says whether the ledger has a pod deleted.
+// owed reports whether the ledger requires the deletion of a pod.
 func (w *world) owed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(w.debts, func(d debt) bool { return d.owes(pod) })
 }
@@ -280,23 +280,23 @@ func (w *world) owed(pod *corev1.Pod) bool {
 // syncing reports whether the job is in a phase that creates pods. Finished pods of an earlier version then hold the names of new ones.
 func (w *world) syncing() bool { return w.plain.Effect == effectSync }
 
-// left says whether a pod ended in an earlier version and holds the name of a pod to be made.
+// left reports whether a pod ended in an earlier version and holds the name of a pod to create.
 func (w *world) left(pod *corev1.Pod) bool {
 	return w.syncing() && finished(pod) && podVersion(pod) < w.job.Status.Version
 }
 
-// goes says whether a pod counts as terminating: it is being deleted, or is about to be.
+// goes reports whether a pod counts as terminating: it is being deleted, or is about to be deleted.
 func (w *world) goes(pod *corev1.Pod) bool {
 	return deleting(pod) || w.gone[pod.UID] || w.owed(pod) || w.left(pod) || w.superfluous(pod)
 }
 
-// facts is the world as the machine's guards read it.
+// facts returns the world in the form that the machine's guards read.
 func (w *world) facts() statemachines.Facts {
 	return statemachines.Facts{Job: w.jobFacts(), Now: w.now, Since: w.job.Status.State.LastTransitionTime.Time}
 }
 
-// known is the facts of a job, and what they follow from: they are read again when that has changed. Pods are added only, and so are those
-// that go; debts change with the job's status.
+// known contains the facts of a job and their inputs. The facts are computed again when an input changed. The numbers of pods and of
+// deleted pods are sufficient as inputs, because both only grow. The debts change with the job's status.
 type known struct {
 	facts      *statemachines.Job
 	job        *batchv1alpha1.Job

@@ -23,7 +23,7 @@ func barePod(annotations map[string]string) *corev1.Pod {
 	}
 }
 
-// owned is a bare pod whose controller is what its author says.
+// owned returns a bare pod with the given controller.
 func owned(apiVersion, kind, name string) *corev1.Pod {
 	pod := barePod(nil)
 	pod.OwnerReferences = []metav1.OwnerReference{{
@@ -33,7 +33,7 @@ func owned(apiVersion, kind, name string) *corev1.Pod {
 	return pod
 }
 
-// TestBarePods shows which pods get a PodGroup, and which.
+// TestBarePods checks which pods get a PodGroup, and its content.
 func TestBarePods(t *testing.T) {
 	set := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "set-uid", Controller: new(true)}
 	for _, c := range []struct {
@@ -122,8 +122,8 @@ func TestBarePods(t *testing.T) {
 	}
 }
 
-// TestMinResourcesFollowTheOwnersTemplate has a StatefulSet ask for 5 GPUs, more than its queue may have. When its template asks for one
-// and the pod is created again, the PodGroup, which is of the StatefulSet, asks for one as well.
+// TestMinResourcesFollowTheOwnersTemplate has a StatefulSet that requests 5 GPUs, more than its queue may have. When its template requests
+// one GPU and the pod is created again, the PodGroup of the StatefulSet requests one as well.
 func TestMinResourcesFollowTheOwnersTemplate(t *testing.T) {
 	asking := func(uid, gpus string) *corev1.Pod {
 		pod := owned("apps/v1", "StatefulSet", "l11")
@@ -196,8 +196,8 @@ func TestMinResourcesFollowResizes(t *testing.T) {
 	}
 }
 
-// TestAPodAloneGetsItsGroupFromItsScheduler shows that the PodGroup of a pod that nobody owns is made here only where the scheduler has not
-// for long, whether the pod is bound, which tells it the name, or waits.
+// TestAPodAloneGetsItsGroupFromItsScheduler checks pods without an owner. The controllers create the PodGroup of such a pod only if the
+// scheduler has not created it for a long time. This applies to bound pods, which get the name from the binding, and to waiting pods.
 func TestAPodAloneGetsItsGroupFromItsScheduler(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), barePod(nil))
 	pod := s.pods()[0]
@@ -235,7 +235,7 @@ func TestAPodAloneGetsItsGroupFromItsScheduler(t *testing.T) {
 	}
 }
 
-// TestQueue shows a queue counted, closed by Command while work is left, closed when it is gone, and opened.
+// TestQueue checks that a queue is counted, is Closing after a Command while work is left, is Closed after that, and is opened.
 func TestQueue(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
 	s.guarded()
@@ -265,7 +265,7 @@ func TestQueue(t *testing.T) {
 	is(schedulingv1beta1.QueueStateOpen, 0, 0)
 }
 
-// TestQueueKeepsAllocated shows that a queue's status keeps what is not the controllers'.
+// TestQueueKeepsAllocated checks that the fields of other writers in a queue's status stay.
 func TestQueueKeepsAllocated(t *testing.T) {
 	queue := openQueue()
 	queue.Status.Allocated = schedulingv1beta1.Queue{}.Status.Allocated
@@ -284,8 +284,8 @@ func TestQueueKeepsAllocated(t *testing.T) {
 	}
 }
 
-// TestCommandDropped shows Commands that have no effect: their target is gone, is another object of that
-// name, or belongs to somebody else.
+// TestCommandDropped checks Commands without an effect: their target does not exist, is another object of that name, or belongs to other
+// controllers.
 func TestCommandDropped(t *testing.T) {
 	foreign := trainJob(t, "")
 	foreign.Spec.SchedulerName = "other"

@@ -19,15 +19,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The status of one object is written at most writesAtOnce times in a row, and writesASecond times per second after that. In any 10 s these
-// are at most 50 writes, whatever the machine of the object does.
+// The status of one object is written at most writesAtOnce times in a row, and then writesASecond times per second. These are at most 50
+// writes in any 10 s, whatever the machine of the object does.
 const (
 	writesASecond = 4
 	writesAtOnce  = 10
 )
 
-// tooSoon is the error of a status write that was deferred. The reconcile stops there, and starts again after the wait. It then writes
-// the state of that time. So the writes in between are merged, and the last state is always written.
+// tooSoon is the error of a deferred status write. The reconcile ends, and starts again after the wait. It then writes the state of that
+// time. This merges the writes in between, and the last state is always written.
 type tooSoon struct{ wait time.Duration }
 
 // Error implements error.
@@ -43,7 +43,7 @@ type pace struct {
 	deferred *prometheus.CounterVec
 
 	mu sync.Mutex
-	// limiters are those of objects that were written of late; forgetAt is how many there may be before those at rest are dropped.
+	// limiters are the limiters of recently written objects. When their number reaches forgetAt, idle ones are removed.
 	limiters map[paced]*rate.Limiter
 	forgetAt int
 }
@@ -81,7 +81,7 @@ func (p *pace) allow(of paced) error {
 	return &tooSoon{wait}
 }
 
-// forget drops the limiters that would allow a whole row of writes, as a new one does.
+// forget removes the limiters that allow writesAtOnce writes, because a new limiter does the same.
 func (p *pace) forget(now time.Time) {
 	for of, l := range p.limiters {
 		if l.TokensAt(now) >= writesAtOnce {
@@ -91,7 +91,7 @@ func (p *pace) forget(now time.Time) {
 	p.forgetAt = max(1000, 2*len(p.limiters))
 }
 
-// pacedClient is a client that writes no status too often.
+// pacedClient is a client that limits the rate of status writes.
 type pacedClient struct {
 	client.Client
 	pace *pace
@@ -147,8 +147,8 @@ func (s pacedStatus) Apply(ctx context.Context, obj runtime.ApplyConfiguration, 
 	return s.SubResourceWriter.Apply(ctx, obj, opts...)
 }
 
-// patient is a reconciler that starts again when a status may be written that was deferred. A write that fails because its namespace is
-// being deleted is no error: that ends by itself, with the deletion of the object.
+// patient is a reconciler that retries when a deferred status write is allowed. It ignores a write that fails because its namespace is
+// being deleted, because the object will be deleted, too.
 type patient struct{ reconcile.Reconciler }
 
 // Reconcile implements reconcile.Reconciler.

@@ -25,14 +25,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
-// TestPage holds the page on which the queries of dashboard and alerts are tried to what the controllers serve after some work.
+// TestPage compares the page on which the queries of dashboards and alerts are tested with what the controllers serve after some work.
 func TestPage(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, "{event: PodFailed, action: RestartJob}"))
 	registry := prometheus.NewRegistry()
 	s.parts.metrics = newMetrics(registry)
 	registry.MustRegister(newJobsByPhase(s.client, s.parts.serves))
 
-	// 1. A controller of controller-runtime's own, so that what is told of its queue is told here.
+	// 1. A controller of controller-runtime, so that the metrics of its queue exist.
 	options := s.parts.controllerOptions()
 	options.Reconciler, options.SkipNameValidation, options.UsePriorityQueue = s.reconcilers["job"], new(true), new(false)
 	options.LogConstructor = func(*reconcile.Request) logr.Logger { return logr.Discard() }
@@ -60,7 +60,7 @@ func TestPage(t *testing.T) {
 	s.play("worker-0", corev1.PodFailed, 1)
 	s.settle()
 
-	// 3. Requests, and the lease.
+	// 3. Requests, and the Lease.
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	cfg := &rest.Config{Host: server.URL}

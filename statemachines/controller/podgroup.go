@@ -6,7 +6,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// unschedulable is the condition that says why a PodGroup waits; nil where none does.
+// unschedulable returns the condition that states why a PodGroup waits, or nil.
 func unschedulable(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroupCondition {
 	if group == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// podIndex is the number of a pod within its task, from 0; false where it has none that can be read.
+// podIndex returns the number of a pod within its task, from 0. It returns false if the pod has no readable number.
 func podIndex(pod *corev1.Pod) (int, bool) {
 	for _, from := range []map[string]string{pod.Annotations, pod.Labels} {
 		if n, err := strconv.Atoi(from[batchv1alpha1.TaskIndex]); err == nil && n >= 0 {
@@ -20,7 +20,7 @@ func podIndex(pod *corev1.Pod) (int, bool) {
 	return n, err == nil && n >= 0
 }
 
-// podVersion is the job's version when the pod was made; 0 where it does not say.
+// podVersion returns the job's version when the pod was created, or 0 if the pod does not state it.
 func podVersion(pod *corev1.Pod) int32 {
 	n, err := strconv.ParseInt(pod.Annotations[batchv1alpha1.JobVersion], 10, 32)
 	if err != nil {
@@ -29,7 +29,7 @@ func podVersion(pod *corev1.Pod) int32 {
 	return int32(n)
 }
 
-// podRetry is the job's retryCount when the pod was made; 0 where it does not say.
+// podRetry returns the job's retryCount when the pod was created, or 0 if the pod does not state it.
 func podRetry(pod *corev1.Pod) int32 {
 	n, err := strconv.ParseInt(pod.Annotations[batchv1alpha1.JobRetryCountKey], 10, 32)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 
 const resumeTrain = "; celsius job resume train -n team resumes it"
 
-// TestStateNamesThePolicy ends a job by a policy, for each event of the machine and each action that ends a job. While the pods terminate
-// and after that, the status states the event, the pod, the policy and its timeout first, and then how to resume a job that can be resumed.
+// TestStateNamesThePolicy ends a job by a policy, for each event of the machine and each action that ends a job. The status must first
+// state the event, the pod, the policy and its timeout, while the pods terminate and after that. Then it states how to resume a job that
+// can be resumed.
 func TestStateNamesThePolicy(t *testing.T) {
 	for event, e := range timedEvents() {
 		for _, action := range []batchv1alpha1.Action{"AbortJob", "CompleteJob", "TerminateJob"} {
@@ -51,7 +52,7 @@ func TestStateNamesThePolicy(t *testing.T) {
 	}
 }
 
-// TestSuspendedByUser states that a user suspended the job, and how to resume it by its real name.
+// TestSuspendedByUser checks that the status states that a user suspended the job, and how to resume it by its real name.
 func TestSuspendedByUser(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, "{event: PodFailed, action: RestartJob}"))
 	runs(s)
@@ -69,7 +70,7 @@ func TestSuspendedByUser(t *testing.T) {
 	}
 }
 
-// TestFailedByRestarts names the last event, its pod and its policy before the limit that ended the job.
+// TestFailedByRestarts checks that the status names the last event, its pod and its policy before the limit that ended the job.
 func TestFailedByRestarts(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, "{event: PodFailed, action: RestartJob}"))
 	runs(s)

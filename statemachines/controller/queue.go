@@ -31,11 +31,11 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// queueMachine is the machine of Queues. Its effects are to count and to write the state that follows:
-// that a closed queue takes no work is seen to where work is let in.
+// queueMachine is the name of the state machine of Queues. Its effects are to count and to write the next state. Admission and the
+// scheduler ensure that a closed queue accepts no work.
 const queueMachine = "queue"
 
-// queues obeys the queue machine.
+// queues runs the state machine of Queues.
 type queues struct {
 	*parts
 	machine *statemachines.Machine
@@ -55,7 +55,7 @@ func addQueues(mgr manager.Manager, p *parts, asked wake) error {
 		Complete(p.recovering(&schedulingv1beta1.Queue{}, q))
 }
 
-// children lists the queues right below one: they follow its state.
+// children lists the direct children of a queue, because they follow its state.
 func (q *queues) children(ctx context.Context, queue client.Object) []reconcile.Request {
 	list := &schedulingv1beta1.QueueList{}
 	if err := q.client.List(ctx, list, client.MatchingFields{byParent: queue.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
@@ -69,14 +69,14 @@ func (q *queues) children(ctx context.Context, queue client.Object) []reconcile.
 	return out
 }
 
-// tally counts the PodGroups of each queue by phase, change by change: a queue of many thousands is never listed.
+// tally counts the PodGroups of each queue by phase, change by change. Thus a queue with many thousands of PodGroups is never listed.
 type tally struct {
 	mu     sync.Mutex
 	groups map[types.NamespacedName]counted
 	queues map[string]map[schedulingv1beta1.PodGroupPhase]int32
 }
 
-// counted is as what a PodGroup is counted: one that has no phase yet is pending.
+// counted is the queue and phase under which a PodGroup is counted. A PodGroup without a phase counts as pending.
 type counted struct {
 	queue string
 	phase schedulingv1beta1.PodGroupPhase
@@ -86,13 +86,13 @@ func newTally() *tally {
 	return &tally{groups: map[types.NamespacedName]counted{}, queues: map[string]map[schedulingv1beta1.PodGroupPhase]int32{}}
 }
 
-// see takes in a PodGroup as it is now, and gives the queues whose counts changed.
+// see records the present state of a PodGroup, and returns the queues whose counts changed.
 func (t *tally) see(group *schedulingv1beta1.PodGroup) []string {
 	is := counted{objects.QueueName(group.Spec.Queue), cmp.Or(group.Status.Phase, schedulingv1beta1.PodGroupPending)}
 	return t.change(client.ObjectKeyFromObject(group), &is)
 }
 
-// forget takes a PodGroup out that is gone.
+// forget removes a deleted PodGroup.
 func (t *tally) forget(group *schedulingv1beta1.PodGroup) []string {
 	return t.change(client.ObjectKeyFromObject(group), nil)
 }
@@ -129,7 +129,7 @@ func (t *tally) change(key types.NamespacedName, is *counted) (changed []string)
 	return changed
 }
 
-// of gives how many PodGroups of a queue have a phase.
+// of returns a function that returns how many PodGroups of a queue have a phase.
 func (t *tally) of(queue string) func(schedulingv1beta1.PodGroupPhase) int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,7 +137,7 @@ func (t *tally) of(queue string) func(schedulingv1beta1.PodGroupPhase) int32 {
 	return func(phase schedulingv1beta1.PodGroupPhase) int32 { return counts[phase] }
 }
 
-// handler has the queues of a PodGroup that changed count, the one that it was in and the one that it is in.
+// handler requests reconciles of the previous and the present queue of a changed PodGroup.
 func (t *tally) handler() handler.Funcs {
 	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	later := func(l line, o client.Object, take func(*schedulingv1beta1.PodGroup) []string) {
@@ -156,7 +156,7 @@ func (t *tally) handler() handler.Funcs {
 	}
 }
 
-// Reconcile does what the machine says about one queue.
+// Reconcile runs the state machine for one queue.
 func (q *queues) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	queue := &schedulingv1beta1.Queue{}
 	err := q.client.Get(ctx, req.NamespacedName, queue)
@@ -184,10 +184,10 @@ func (q *queues) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: sooner(wait, rec.more())}, err
 }
 
-// queueKey keeps queues apart from jobs in the memory: they have no namespace.
+// queueKey returns the key of a queue in the memory. Queues have no namespace, so the key differs from the keys of jobs.
 func queueKey(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
-// reconcile takes one step of a queue's life, and says when it must be looked at again though nothing happens.
+// reconcile runs one step of a queue. It returns after which time to reconcile again without a further change.
 func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, rec *recall) (time.Duration, error) {
 	facts, err := q.facts(ctx, queue)
 	if err != nil {
@@ -225,7 +225,7 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 	return wait, nil
 }
 
-// follow asks the machine what an action makes of a queue.
+// follow asks the machine for the outcome of an action on a queue.
 func (q *queues) follow(queue *schedulingv1beta1.Queue, c cause, facts statemachines.Facts) (statemachines.Outcome, error) {
 	step, err := q.machine.Step(string(queue.Status.State), c.action, facts)
 	if err != nil {
@@ -236,11 +236,11 @@ func (q *queues) follow(queue *schedulingv1beta1.Queue, c cause, facts statemach
 	return out, err
 }
 
-// markTrue is the value of the annotation of a queue that was closed by its parent.
+// markTrue is the value of the annotation of a queue that its parent closed.
 const markTrue = "true"
 
-// set writes into a queue what a row sets, where it is new. It comes before the state, so that whoever is broken off in between
-// leaves a queue that still follows its parent.
+// set writes the fields that a row sets into a queue if they differ. It runs before the state is written. If the controller crashes in
+// between, the queue still follows its parent.
 func (q *queues) set(ctx context.Context, queue *schedulingv1beta1.Queue, fields map[string]string, rec *recall) error {
 	old := queue.DeepCopy()
 	if parent, ok := fields[statemachines.SetParent]; ok {
@@ -264,7 +264,7 @@ func closedByParent(queue *schedulingv1beta1.Queue) bool {
 	return queue.Annotations[schedulingv1beta1.ClosedByParentAnnotationKey] == markTrue
 }
 
-// facts are what the machine's guards may read of a queue.
+// facts returns what the machine's guards can read of a queue.
 func (q *queues) facts(ctx context.Context, queue *schedulingv1beta1.Queue) (statemachines.Facts, error) {
 	f := statemachines.Facts{Now: q.now(), Queue: q.factsOf(queue)}
 	name := queue.Spec.Parent
@@ -292,9 +292,8 @@ func (q *queues) factsOf(queue *schedulingv1beta1.Queue) *statemachines.Queue {
 	}
 }
 
-// write stores a queue's state and counts, if they are new, and nothing else: the rest of the status is
-// the scheduler's. Counts of 0 are written as such, because another manager may have left others. Where they alone are new and others were
-// written a moment ago, it says how long to wait.
+// write stores a queue's state and counts if they changed. The scheduler owns the rest of the status. It writes counts of 0, because
+// another manager may have left other numbers. If only counts changed and a status was written a moment ago, it returns how long to wait.
 func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *statemachines.Queue, state string, rec *recall) (
 	time.Duration, error,
 ) {
@@ -327,8 +326,8 @@ func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *s
 	return 0, nil
 }
 
-// count writes what a queue counts, whatever else of it has changed meanwhile: the scheduler writes what is held, and another state
-// stays, which an apply without it would take away. It gives the version that the queue has then.
+// count writes only a queue's counts, with a merge patch. The scheduler writes the allocated resources, and the state must stay: an apply
+// without the state would remove it. count returns the new resource version of the queue.
 func (q *queues) count(ctx context.Context, queue *schedulingv1beta1.Queue, counts map[string]any) (string, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": queue.UID}, "status": counts})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
-// treeOfQueues is root over a and b, a over a1, a2 and a3, a1 over a11; c names no parent.
+// treeOfQueues returns root above a and b, a above a1, a2 and a3, and a1 above a11. c names no parent.
 func treeOfQueues() []client.Object {
 	var out []client.Object
 	for _, q := range [][2]string{
@@ -36,7 +36,7 @@ func treeOfQueues() []client.Object {
 	return out
 }
 
-// tree writes the queues in a line: name/parent and state.
+// tree returns the queues as one line: name/parent and state.
 func (s *stage) tree() string {
 	s.t.Helper()
 	var out []string
@@ -47,7 +47,7 @@ func (s *stage) tree() string {
 	return strings.Join(out, " ")
 }
 
-// stateOf is a queue's state, with a star where it was closed by its parent.
+// stateOf returns a queue's state, with a star if its parent closed it.
 func stateOf(queue *schedulingv1beta1.Queue) string {
 	if queue.Annotations["volcano.sh/closed-by-parent"] == "true" {
 		return string(queue.Status.State) + "*"
@@ -55,8 +55,8 @@ func stateOf(queue *schedulingv1beta1.Queue) string {
 	return string(queue.Status.State)
 }
 
-// closeAndOpen has a branch of the tree closed and opened, and gives what the queues were after each Command. A Command is taken
-// at most once: where it was lost with a controller, the user sends another.
+// closeAndOpen closes and opens a branch of the tree, and returns the state of the queues after each Command. A Command is executed at most
+// once: if it was lost with a controller, the user sends another one.
 func closeAndOpen(s *stage) []string {
 	s.t.Helper()
 	s.guarded()
@@ -84,8 +84,8 @@ func closeAndOpen(s *stage) []string {
 	return out
 }
 
-// TestQueueTree: queues are closed with the one above them, however deep, and opened with it, but for those that a command of
-// their own closed; none is opened before it. A queue that names no parent gets root.
+// TestQueueTree checks that queues at any depth are closed with their parent and opened with it, except queues that were closed by their
+// own command. No queue is opened before its parent. A queue without a parent gets root.
 func TestQueueTree(t *testing.T) {
 	objects := append(treeOfQueues(), &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "work"}, Spec: schedulingv1beta1.PodGroupSpec{Queue: "a"},
@@ -116,7 +116,7 @@ func TestQueueTree(t *testing.T) {
 	}
 }
 
-// TestQueueTreeInTrouble breaks every write by which queues follow the one above, and demands the undisturbed end.
+// TestQueueTreeInTrouble lets every write fail once with which queues follow their parent. The result must be the same.
 func TestQueueTreeInTrouble(t *testing.T) {
 	calm := newStage(t, Options{}, treeOfQueues()...)
 	closeAndOpen(calm)
@@ -133,7 +133,7 @@ func TestQueueTreeInTrouble(t *testing.T) {
 	}
 }
 
-// TestQueuesBelow: a queue that changes wakes those right below it.
+// TestQueuesBelow checks that a changed queue wakes its children.
 func TestQueuesBelow(t *testing.T) {
 	s := newStage(t, Options{}, treeOfQueues()...)
 	q, ok := s.reconcilers["queue"].(*queues)
@@ -149,8 +149,7 @@ func TestQueuesBelow(t *testing.T) {
 	}
 }
 
-// TestQueueCountsLeaveTheStateAlone: who counts the PodGroups of a queue from what it saw a moment ago does not undo a state that the
-// queue has had since.
+// TestQueueCountsLeaveTheStateAlone checks that a write of counts from an older state does not undo a newer state of the queue.
 func TestQueueCountsLeaveTheStateAlone(t *testing.T) {
 	s := newStage(t, Options{}, openQueue())
 	s.settle()
@@ -175,8 +174,8 @@ func TestQueueCountsLeaveTheStateAlone(t *testing.T) {
 	}
 }
 
-// TestQueueCountsAreWrittenOnceASecond shows that a queue's counts are written a second after the last write at the earliest, whoever has
-// the queue looked at before that, but its state at once.
+// TestQueueCountsAreWrittenOnceASecond checks that a queue's counts are written at the earliest one second after the last write, whatever
+// causes a reconcile before that. A new state is written at once.
 func TestQueueCountsAreWrittenOnceASecond(t *testing.T) {
 	queue := openQueue()
 	s := newStage(t, Options{}, queue)

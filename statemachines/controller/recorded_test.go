@@ -21,8 +21,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// replay runs a check over the rows of a recorded table, and prints how many passed. A row whose id
-// testdata/deliberate.yaml gives a reason for must differ.
+// replay runs a check over the rows of a recorded table, and prints how many passed. A row for whose id testdata/deliberate.yaml gives a
+// reason must differ.
 func replay[T any](t *testing.T, table string, check func(t *testing.T, row T) string) {
 	t.Helper()
 	folder := corpus.Dir(t, "conformance")
@@ -74,7 +74,7 @@ func replay[T any](t *testing.T, table string, check func(t *testing.T, row T) s
 	t.Logf("%s: %d passed, %d deliberate of %d", table, passed, deliberate, total)
 }
 
-// TestRecordedPods makes the pods that Volcano was seen to make.
+// TestRecordedPods compares the pods with pods that Volcano created.
 func TestRecordedPods(t *testing.T) {
 	type row struct {
 		Index         int
@@ -99,7 +99,7 @@ func TestRecordedPods(t *testing.T) {
 			return err.Error()
 		}
 		want := r.Pod.DeepCopy()
-		for _, pod := range []*corev1.Pod{got, want} { // the end of a volume's name is free
+		for _, pod := range []*corev1.Pod{got, want} { // the end of a volume's name is arbitrary
 			for i := range pod.Spec.Volumes {
 				pod.Spec.Volumes[i].Name = random.ReplaceAllString(pod.Spec.Volumes[i].Name, "-x")
 			}
@@ -114,8 +114,8 @@ func TestRecordedPods(t *testing.T) {
 	})
 }
 
-// TestRecordedMinResources sums what Volcano was seen to sum. The rows do not hold the priorities of the
-// tasks: one of the two orders must give the recorded sum.
+// TestRecordedMinResources compares sums with those of Volcano. The records do not contain the priorities of the tasks: one of the two
+// orders must give the recorded sum.
 func TestRecordedMinResources(t *testing.T) {
 	type row struct {
 		JobMinAvailable int32
@@ -139,7 +139,7 @@ func TestRecordedMinResources(t *testing.T) {
 	})
 }
 
-// amounts writes a list of resources in a form that can be compared and read.
+// amounts converts a list of resources into a form that can be compared and read.
 func amounts(of corev1.ResourceList) map[string]string {
 	out := map[string]string{}
 	for name, amount := range of {
@@ -148,7 +148,7 @@ func amounts(of corev1.ResourceList) map[string]string {
 	return out
 }
 
-// TestRecordedSubGroups hands partitions on to the PodGroup as Volcano was seen to.
+// TestRecordedSubGroups compares the partitions in the PodGroup with those of Volcano.
 func TestRecordedSubGroups(t *testing.T) {
 	type row struct {
 		SubGroupPolicy schedulingv1beta1.SubGroupPolicySpec

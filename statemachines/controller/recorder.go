@@ -14,10 +14,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/events"
 )
 
-// mostEvents is how many events may wait to be written: what is told while that many do is lost, as it is of use, not of need.
+// mostEvents is how many events may wait to be written. Further events are lost, because events are useful but not necessary.
 const mostEvents = 1000
 
-// recorder has events written one after another, so that nobody waits for them. It is run by the manager.
+// recorder writes events one after another in the background, so that callers do not wait. The manager runs it.
 type recorder struct {
 	scheme  *runtime.Scheme
 	writer  *events.Writer

@@ -21,11 +21,11 @@ const (
 	leftOutFor = time.Minute
 )
 
-// recovers is a reconciler that survives panics. It leaves out the object of a panic until the object changes, for at most leftOutFor.
+// recovers is a reconciler that survives panics. It skips the object of a panic until the object changes, for at most leftOutFor.
 type recovers struct {
 	reconcile.Reconciler
 	*parts
-	of client.Object // of the kind that is reconciled
+	of client.Object // an object of the reconciled kind
 
 	mu  sync.Mutex
 	out map[types.NamespacedName]leftOut

@@ -21,8 +21,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
-// A reconciler that panics at one Job, itself or in a goroutine that it waits for, reports the panic on the Job once, leaves the Job out
-// until it changes, and reconciles all other Jobs.
+// TestReconcilersSurvivePanics has a reconciler that panics at one Job, itself or in a goroutine that it waits for. The panic is reported
+// on the Job once, the Job is skipped until it changes, and all other Jobs are reconciled.
 func TestReconcilersSurvivePanics(t *testing.T) {
 	for name, fail := range map[string]func(){
 		"itself": func() { panic("test panics") },
@@ -48,7 +48,7 @@ func reportsPanics(t *testing.T, p *parts, said chan string) {
 	}
 }
 
-// survives checks the claim of TestReconcilersSurvivePanics for one way to panic.
+// survives runs TestReconcilersSurvivePanics for one way to panic.
 func survives(t *testing.T, fail func()) {
 	t.Helper()
 	scheme, err := newScheme()
@@ -86,7 +86,7 @@ func survives(t *testing.T, fail func()) {
 		}
 		return result
 	}
-	for range 3 { // its pods change, it does not
+	for range 3 { // its pods change, but the Job does not
 		if again := look(wrong.Name).RequeueAfter; again != leftOutFor {
 			t.Errorf("the Job is looked at again after %s", again)
 		}

@@ -11,8 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// refusalText states why a pod could not be created: the cause and the remedy first where they are known, then what the API server
-// answered.
+// refusalText returns why a pod could not be created: first the cause and the remedy if they are known, then the answer of the API server.
 func refusalText(rules objects.Refusals, pod *corev1.Pod, of objects.Demand, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return fmt.Errorf("create pod %s: %w", pod.Name, err)
@@ -42,7 +41,7 @@ func mayBeFinal(err error) bool {
 	}
 }
 
-// refusedPod is a refusal in the words of objects.Refusals; errors.As finds the API server's answer.
+// refusedPod is a refusal with the text of objects.Refusals. errors.As finds the API server's answer.
 type refusedPod struct {
 	text string
 	err  error
@@ -50,5 +49,5 @@ type refusedPod struct {
 
 func (e *refusedPod) Error() string { return e.text }
 
-// Unwrap gives the API server's answer.
+// Unwrap returns the API server's answer.
 func (e *refusedPod) Unwrap() error { return e.err }

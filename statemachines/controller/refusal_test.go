@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// TestRefusalText shows that a refusal of a pod begins with its cause, with messages that Kubernetes' admission plugins write.
+// TestRefusalText checks that the text of a refused pod begins with the cause, for messages of Kubernetes' admission plugins.
 func TestRefusalText(t *testing.T) {
 	for _, c := range []struct{ answer, begins string }{
 		{
@@ -60,8 +60,9 @@ func TestRefusalText(t *testing.T) {
 	}
 }
 
-// TestQuotaIsNeverFinal has a job's pods, PodGroup or claims refused by a quota far more often than the limit of refusals: the job waits,
-// and runs when the quota is free. A refusal of another kind announces the limit before it ends the job, also in company of a quota's.
+// TestQuotaIsNeverFinal lets a quota refuse a job's pods, PodGroup or claims far more often than the limit of refusals. The job waits, and
+// runs when the quota has free resources. Another type of refusal announces the limit before it ends the job, even together with a refusal
+// by a quota.
 func TestQuotaIsNeverFinal(t *testing.T) {
 	forbidden := func(why string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-ps-0", errors.New(why))
@@ -115,7 +116,7 @@ func TestQuotaIsNeverFinal(t *testing.T) {
 	}
 }
 
-// TestForeignPods shows that a job whose template names another scheduler states that.
+// TestForeignPods checks that a job whose template names another scheduler reports this.
 func TestForeignPods(t *testing.T) {
 	job := &batchv1alpha1.Job{}
 	job.Spec.SchedulerName = "celsius"

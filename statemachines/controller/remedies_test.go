@@ -19,31 +19,31 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// remedyCase is a message that tells the reader to change something, and the change. The tests of this file run the controllers before and
+// remedyCase is a message that asks the reader to change something, with the change. The tests of this file run the controllers before and
 // after the change. cmd/celsius/testdata/fields.txt names them.
 type remedyCase struct {
-	// words state the remedy, as the message contains them.
+	// words is the remedy in the words of the message.
 	words string
 	// mistake changes the objects before the controllers run.
 	mistake func(s *stage, o *remedyObjects)
 	// remedy changes the cluster as the words state; nil: new objects are the remedy.
 	remedy func(s *stage, o *remedyObjects)
-	// renew changes new objects in place of those with the mistake, as the words state. They run in a new cluster.
+	// renew changes new objects that replace those with the mistake, as the words state. They run in a new cluster.
 	renew func(s *stage, o *remedyObjects)
 }
 
 // remedyObjects are the objects of a case.
 type remedyObjects struct {
 	job *batchv1alpha1.Job
-	// limit is how many CPUs the namespace may have, used how many other pods have.
+	// limit is how many CPUs the namespace may use, and used is how many other pods use.
 	limit, used string
-	// missing are names of objects that pods name and that do not exist.
+	// missing are names of objects that pods name but that do not exist.
 	missing []string
-	// permitsHost is whether the namespace permits pods in the network of the host.
+	// permitsHost states whether the namespace permits pods with host network.
 	permitsHost bool
 }
 
-// refusal refuses pods as the admission plugins of Kubernetes do, by the objects of a case.
+// refusal refuses pods as the admission plugins of Kubernetes do, according to the objects of a case.
 func (o *remedyObjects) refusal(obj client.Object) error {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -72,7 +72,7 @@ func (o *remedyObjects) refusal(obj client.Object) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New(why))
 }
 
-// requests gives each container of the job an amount of CPUs.
+// requests sets the CPU request of each container of the job.
 func (o *remedyObjects) requests(cpu string) {
 	for i := range o.job.Spec.Tasks {
 		o.job.Spec.Tasks[i].Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu)}
@@ -86,7 +86,7 @@ func (o *remedyObjects) template(change func(*corev1.PodSpec)) {
 	}
 }
 
-// remedyStage runs the controllers on the objects of a case until the job has its pods, or is refused them.
+// remedyStage runs the controllers on the objects of a case until the job has its pods, or they are refused.
 func remedyStage(t *testing.T, change func(*stage, *remedyObjects)) (*stage, *remedyObjects) {
 	t.Helper()
 	o := &remedyObjects{job: trainJob(t, ""), limit: "100", used: "0"}
@@ -100,7 +100,7 @@ func remedyStage(t *testing.T, change func(*stage, *remedyObjects)) (*stage, *re
 	return s, o
 }
 
-// goOn plays the scheduler, which admits the job, and runs the controllers, which create its pods.
+// goOn acts as the scheduler, which admits the job, and runs the controllers, which create its pods.
 func (s *stage) goOn() {
 	s.t.Helper()
 	s.settle()
@@ -110,7 +110,7 @@ func (s *stage) goOn() {
 	}
 }
 
-// messages returns what the controllers state of the job and in events.
+// messages returns the texts of the controllers in the job's status and in events.
 func (o *remedyObjects) messages(s *stage, since int) string {
 	s.t.Helper()
 	stored := &batchv1alpha1.Job{}
@@ -230,7 +230,7 @@ func podRemedies() []remedyCase {
 	}
 }
 
-// theirService is a Service of another owner, with the name of the job.
+// theirService returns a Service of another owner, with the name of the job.
 func theirService() *corev1.Service {
 	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: namespace}}
 }
@@ -270,8 +270,8 @@ func TestRemediesOfJobs(t *testing.T) {
 	}
 }
 
-// TestRemedyOfImages has pods whose image cannot be pulled. The job states the image. After the remedy the containers run, and the job does
-// not state it.
+// TestRemedyOfImages has pods whose image cannot be pulled. The job names the image. After the remedy the containers run, and the job does
+// not name it any more.
 func TestRemedyOfImages(t *testing.T) {
 	for _, remedy := range []string{"correct the image", "or the access to its registry"} {
 		s, o := remedyStage(t, func(_ *stage, o *remedyObjects) {
@@ -297,7 +297,7 @@ func TestRemedyOfImages(t *testing.T) {
 			!strings.Contains(got, remedy) {
 			t.Fatalf("no message states the remedy %q:\n%s", remedy, got)
 		}
-		if remedy == "correct the image" { // of a pod, the API server lets it change
+		if remedy == "correct the image" { // the API server permits this change of a pod
 			for _, pod := range s.pods() {
 				pod.Spec.Containers[0].Image = "registry.example.com/bert:1"
 				if err := s.api.Update(t.Context(), pod); err != nil {
@@ -315,10 +315,10 @@ func TestRemedyOfImages(t *testing.T) {
 	}
 }
 
-// TestRemediesOfCronJobs runs CronJobs with a mistake of which an event states the remedy. After the remedy no event states it.
+// TestRemediesOfCronJobs runs CronJobs with a mistake for which an event states the remedy. After the remedy no event states it.
 func TestRemediesOfCronJobs(t *testing.T) {
 	missed := []string{"12:20 schedule * * * * *", "14:00 resume"}
-	stranger := func(s *stage) { // a Job of a user, with the name of the one that is due
+	stranger := func(s *stage) { // a Job of a user, with the name of the next Job
 		due := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 		s.add(&batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("nightly-%d", due.Unix()/60)}})
 	}
@@ -326,10 +326,10 @@ func TestRemediesOfCronJobs(t *testing.T) {
 	for _, c := range []struct {
 		words  string
 		change func(*batchv1alpha1.CronJobSpec) // the mistake in the spec
-		others func(*stage)                     // objects of others
+		others func(*stage)                     // objects of other owners
 		remedy func(*batchv1alpha1.CronJob)
-		before []string // what happens
-		after  []string // what happens with the remedy
+		before []string // actions with the mistake
+		after  []string // actions with the remedy
 	}{
 		{
 			words: "120 starts were missed, and the last is made up for; set or lower spec.startingDeadlineSeconds", change: suspended,
@@ -395,7 +395,7 @@ func TestRemediesOfCronJobs(t *testing.T) {
 	}
 }
 
-// TestRemediesOfShares has queues that deserve more than the queue above them. The controllers mark the latest of them, with the remedy.
+// TestRemediesOfShares has queues with a larger deserved share than their parent. The controllers mark the latest of them, with the remedy.
 // After the remedy the mark states that the shares fit.
 func TestRemediesOfShares(t *testing.T) {
 	for remedy, change := range map[string][2]string{"write less": {"z", "2"}, "or raise that of org": {"org", "11"}} {
@@ -413,8 +413,8 @@ func TestRemediesOfShares(t *testing.T) {
 	}
 }
 
-// TestRemediesOfFlows has a JobFlow whose JobTemplate is missing, and one with a Job of a user in the way. After the remedy that the event
-// states, the flow has its Job.
+// TestRemediesOfFlows has a JobFlow whose JobTemplate is missing, and one whose Job name is taken by a user's Job. After the remedy in the
+// event, the flow has its Job.
 func TestRemediesOfFlows(t *testing.T) {
 	theirs := func() *batchv1alpha1.Job {
 		job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "f-a"}}

@@ -26,19 +26,19 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Of the condition of a queue, and of the event upon it.
+// The type and reasons of the condition of a queue and of its event.
 const (
 	sharesOverParent = schedulingv1beta1.QueueSharesOverParent
 	sharesFit        = "SharesFit"
-	sharesManager    = fieldManager + "-shares" // apart from that of state and counts, as each applies all that it has
+	sharesManager    = fieldManager + "-shares" // separate from the manager of state and counts, because each applies all its fields
 )
 
-// mostTold is of how many amounts of one queue it is told that they are too much: a condition has room for no end of them.
+// mostTold is the maximum number of excessive amounts that a condition lists for one queue.
 const mostTold = 20
 
-// shares looks at what queues below one are guaranteed and deserve together. Admission looks at each queue by itself: of two that are made
-// or changed at once both may pass, and together be too much. Of those the later is marked, by creation and then by name, so that it is
-// the same one whoever looks, and in whatever order they come.
+// shares checks the sums of guarantee and deserved of the children of a queue. Admission checks each queue by itself. Two queues that are
+// created or changed at the same time may both be admitted, and together exceed their parent. shares then marks the later one, by creation
+// and then by name. This order is the same in every process, whatever the order of events.
 type shares struct{ *parts }
 
 func addShares(mgr manager.Manager, p *parts) error {
@@ -51,7 +51,7 @@ func addShares(mgr manager.Manager, p *parts) error {
 		Complete(p.recovering(&schedulingv1beta1.Queue{}, s))
 }
 
-// below lists the queues right below one.
+// below lists the direct children of a queue.
 func (s *shares) below(ctx context.Context, name string) ([]*schedulingv1beta1.Queue, error) {
 	list := &schedulingv1beta1.QueueList{}
 	if err := s.client.List(ctx, list, client.MatchingFields{byParent: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -71,8 +71,7 @@ func later(a, b *schedulingv1beta1.Queue) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// concerned lists the queues of which something else may be true now that one has changed: those right below it, and those beside it that
-// come later.
+// concerned lists the queues whose marks may change because of a changed queue: its children, and its later siblings.
 func (s *shares) concerned(ctx context.Context, changed client.Object) (out []reconcile.Request) {
 	queue, ok := changed.(*schedulingv1beta1.Queue)
 	if !ok {
@@ -96,14 +95,14 @@ func (s *shares) concerned(ctx context.Context, changed client.Object) (out []re
 	return out
 }
 
-// isRoot says whether below a queue of that name there is no bound: what is right below root may add up to anything.
+// isRoot reports whether the children of a queue of that name have no bound.
 func isRoot(name string) bool { return name == "" || name == "root" }
 
 func hasShares(q *schedulingv1beta1.Queue) bool {
 	return len(q.Spec.Guarantee.Resource)+len(q.Spec.Deserved) > 0
 }
 
-// Reconcile marks one queue, where what it is guaranteed or deserves is too much.
+// Reconcile marks one queue if its guarantee or deserved does not fit.
 func (s *shares) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	queue, parent := &schedulingv1beta1.Queue{}, &schedulingv1beta1.Queue{}
 	err := s.client.Get(ctx, req.NamespacedName, queue)
@@ -130,7 +129,7 @@ func (s *shares) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	return reconcile.Result{}, nil
 }
 
-// mark writes into the queue's status what of its shares is too much, and that they fit again, and tells of what is new.
+// mark writes into the queue's status which shares do not fit, or that they fit again, and writes an event about a change.
 func (s *shares) mark(ctx context.Context, queue *schedulingv1beta1.Queue, text string) error {
 	conditions := slices.Clone(queue.Status.Conditions)
 	is := metav1.Condition{
@@ -150,12 +149,12 @@ func (s *shares) mark(ctx context.Context, queue *schedulingv1beta1.Queue, text 
 	if err != nil {
 		return fmt.Errorf("write the conditions of queue %s: %w", queue.Name, err)
 	}
-	was := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue.Name, UID: queue.UID}} // whatever else has changed of it
+	was := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue.Name, UID: queue.UID}} // ignore changes of other fields
 	_, err = s.applyStatus(ctx, was, sharesManager, map[string]any{"conditions": status["conditions"]})
 	return err
 }
 
-// tooMuch says what of a queue does not fit under its parent after those that came earlier; "": nothing.
+// tooMuch returns which shares of a queue do not fit under its parent after the shares of earlier siblings, or "".
 func tooMuch(queue, parent *schedulingv1beta1.Queue, siblings []*schedulingv1beta1.Queue) string {
 	var found []string
 	for _, share := range []struct {

@@ -18,7 +18,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// sharing is a queue below another, made some seconds after noon, that is guaranteed and deserves so many CPUs.
+// sharing returns a queue with a parent, created the given seconds after noon, with a guarantee and a deserved share in CPUs.
 func sharing(name, parent string, after int, guaranteed, deserved string) *schedulingv1beta1.Queue {
 	q := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 21, 12, 0, after, 0, time.UTC)),
@@ -33,7 +33,7 @@ func sharing(name, parent string, after int, guaranteed, deserved string) *sched
 	return q
 }
 
-// lookAtShares has the controller look at queues.
+// lookAtShares reconciles queues.
 func lookAtShares(c *shares, s *stage, names ...string) {
 	s.t.Helper()
 	for _, name := range names {
@@ -43,7 +43,7 @@ func lookAtShares(c *shares, s *stage, names ...string) {
 	}
 }
 
-// changeDeserved changes what a queue deserves, and lists whom that concerns.
+// changeDeserved changes the deserved share of a queue, and returns the queues that may be affected.
 func changeDeserved(c *shares, s *stage, name, deserved string) (concerned []string) {
 	s.t.Helper()
 	q := &schedulingv1beta1.Queue{}
@@ -76,8 +76,8 @@ func marksOf(s *stage) (out []string) {
 	return out
 }
 
-// TestSharesOverParent: of queues that were let in at once and together are too much the later is marked, in whatever order they come,
-// and told of once, until something else is true. When it fits again the mark says so.
+// TestSharesOverParent has queues that were admitted at the same time and together exceed their parent. The later one is marked, in any
+// order of events, and reported once until something changes. When it fits again, the mark states this.
 func TestSharesOverParent(t *testing.T) {
 	const words = "z Warning SharesOverParent: spec.deserved.cpu: with its sibling queues that came earlier makes 11, and queue org above " +
 		"them deserves 10; write less, or raise that of org"
@@ -119,7 +119,7 @@ func TestSharesOverParent(t *testing.T) {
 	}
 }
 
-// TestConcernedByShares: who is looked at again when a queue changes.
+// TestConcernedByShares checks which queues are reconciled when a queue changes.
 func TestConcernedByShares(t *testing.T) {
 	s := newStage(t, Options{}, sharing("root", "", 0, "", ""), sharing("org", "root", 0, "", "10"), sharing("other", "root", 1, "", "10"),
 		sharing("a", "org", 1, "", "4"), sharing("b", "org", 2, "", "4"), sharing("c", "org", 3, "", ""), sharing("d", "org", 3, "1", ""))
@@ -139,7 +139,7 @@ func TestConcernedByShares(t *testing.T) {
 	}
 }
 
-// TestSharesManyTooMuch: a queue that has too much of everything is told of some.
+// TestSharesManyTooMuch checks that a queue with too many excessive amounts lists only some of them.
 func TestSharesManyTooMuch(t *testing.T) {
 	q, parent := sharing("a", "org", 1, "", ""), sharing("org", "root", 0, "", "")
 	q.Spec.Deserved = corev1.ResourceList{}

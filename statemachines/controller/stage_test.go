@@ -36,49 +36,49 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// kubelet is a finalizer that every pod of a stage has, so that a deleted pod terminates until it is let go.
+// kubelet is a finalizer of every pod on a stage, so that a deleted pod terminates until it is released.
 const kubelet = "test.celsius.dev/kubelet"
 
 const namespace = "team"
 
 var errTrouble = errors.New("the API server is not well")
 
-// trouble breaks one write of a run.
+// trouble makes one write of a run fail.
 type trouble struct {
-	call  int  // which write: the first is 1; 0 is none
-	after bool // it is done all the same; only the answer is lost
-	dies  bool // the controller dies with it; else it goes on with what it remembers
+	call  int  // which write: 1 is the first, 0 is none
+	after bool // the write is done, and only the answer is lost
+	dies  bool // the controller crashes at this write; otherwise it continues with its memory
 }
 
-// stage is a cluster without a cluster: an API made of a fake client, controllers that are called by
-// hand, and the test as scheduler, kubelet and user.
+// stage simulates a cluster. It has an API of a fake client, and controllers that the test calls directly. The test acts as scheduler,
+// kubelet and user.
 type stage struct {
 	t       *testing.T
-	client  client.WithWatch // what the controllers use
+	client  client.WithWatch // the client of the controllers
 	api     client.WithWatch // the same objects, without trouble
 	parts   *parts
 	now     time.Time
 	trouble trouble
-	amnesia bool // every reconcile is by a controller that knows nothing
+	amnesia bool // every reconcile is done by a new controller without memory
 	dead    bool
-	// reconcilers are the controllers by the kinds of objects that wake them.
+	// reconcilers are the controllers, by the kinds of objects that wake them.
 	reconcilers map[string]reconcile.Reconciler
-	// pace limits status writes by the clock of the stage. It survives new controllers, so that tests without memory are paced as well.
+	// pace limits status writes with the clock of the stage. It outlives controllers, so that tests without memory are limited as well.
 	pace *pace
 
-	// refuse, where it is set, returns the error with which the API server refuses to create an object.
+	// refuse, if set, returns the error with which the API server refuses to create an object.
 	refuse func(client.Object) error
 	// refuseDelete returns the error with which the API server refuses to delete an object. If it is nil, the API server refuses none.
 	refuseDelete func(client.Object) error
 
 	mu     sync.Mutex
 	calls  int
-	made   map[string]int // how often each object was made
-	lines  []string       // the events, each once
+	made   map[string]int // how often each object was created
+	lines  []string       // the events, without repetitions
 	nextID int
 }
 
-// shared is what all stages have in common, and what is dear to make.
+// shared contains what all stages share because it is expensive to create.
 type shared struct {
 	machines map[string]*statemachines.Machine
 	scheme   *runtime.Scheme
@@ -153,13 +153,13 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 	return s
 }
 
-// newController forgets all that the controllers knew.
+// newController clears the memory of the controllers.
 func (s *stage) newController() {
 	s.dead = false
 	s.parts.memory = newMemory()
 	s.parts.metrics = newMetrics(prometheus.NewRegistry())
 	s.parts.client = s.client
-	if s.pace == nil { // the cluster limits writes, whichever controller runs
+	if s.pace == nil { // the cluster limits writes of all controllers together
 		s.pace = newPace(s.parts.now, s.parts.metrics)
 	}
 	s.parts.client = pacedClient{s.client, s.pace}
@@ -177,7 +177,7 @@ func (s *stage) newController() {
 	}
 }
 
-// ofFlows has flows make Jobs of the scheduler other, too, which the test plays itself.
+// ofFlows lets flows also create Jobs of the scheduler other, whose phases the test sets.
 func (s *stage) ofFlows() flows.Shared {
 	shared := s.parts.ofFlows()
 	serves := shared.Serves
@@ -185,7 +185,7 @@ func (s *stage) ofFlows() flows.Shared {
 	return shared
 }
 
-// write does a write of the controllers', or breaks it.
+// write does a write of the controllers, or lets it fail.
 func (s *stage) write(do func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,8 +226,8 @@ func (s *stage) create(ctx context.Context, c client.Client, obj client.Object, 
 	return nil
 }
 
-// apply stands in for server-side apply, which the simple tracker of objects cannot do: of a status of
-// which one manager applies all that it applies, a merge gives the same. The other tracker is far slower.
+// apply replaces server-side apply, which the simple object tracker does not support. If one manager applies all fields of a status, a
+// merge has the same result. The other tracker is far slower.
 func (s *stage) apply(ctx context.Context, c client.SubResourceWriter, obj runtime.ApplyConfiguration) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *stage) apply(ctx context.Context, c client.SubResourceWriter, obj runti
 	}
 	whole := &unstructured.Unstructured{Object: fields}
 	if _, found, _ := unstructured.NestedSlice(fields, "status", "active"); !found && whole.GetKind() == "CronJob" {
-		if err := unstructured.SetNestedField(fields, nil, "status", "active"); err != nil { // what is not applied any more goes
+		if err := unstructured.SetNestedField(fields, nil, "status", "active"); err != nil { // fields that are no longer applied are removed
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func (s *stage) apply(ctx context.Context, c client.SubResourceWriter, obj runti
 	return c.Patch(ctx, whole, client.RawPatch(types.MergePatchType, text))
 }
 
-// Eventf notes an event; it is the controllers' recorder.
+// Eventf records an event; it is the recorder of the controllers.
 func (s *stage) Eventf(on runtime.Object, _ runtime.Object, kind, reason, _, note string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +260,7 @@ func (s *stage) Eventf(on runtime.Object, _ runtime.Object, kind, reason, _, not
 	}
 }
 
-// told says whether an event was sent that has the text in it.
+// told reports whether an event that contains the text was sent.
 func (s *stage) told(text string) bool {
 	return slices.ContainsFunc(s.lines, func(l string) bool { return strings.Contains(l, text) })
 }
@@ -279,7 +279,7 @@ func (s *stage) add(obj client.Object) {
 	}
 }
 
-// settle calls the controllers for every object until none of them writes any more, nor wants to soon.
+// settle calls the controllers for every object until none of them writes any more or requests an early retry.
 func (s *stage) settle() {
 	s.t.Helper()
 	const rounds = 60
@@ -297,7 +297,7 @@ func (s *stage) settle() {
 	s.t.Fatalf("the controllers do not come to rest; events:\n%s", strings.Join(s.lines, "\n"))
 }
 
-// round reconciles each object once, and says whether one is to be seen again at once, or soon.
+// round reconciles each object once. It returns whether an object must be reconciled again at once, or soon.
 func (s *stage) round() (again, soon bool) {
 	for _, kind := range []string{"command", "queue", "pod", "podgroup", "cronjob", "jobflow", "jobtemplate", "job"} {
 		for _, name := range s.names(kind) {
@@ -308,7 +308,7 @@ func (s *stage) round() (again, soon bool) {
 	return again, soon
 }
 
-// reconcile reconciles one object, as round does.
+// reconcile reconciles one object, in the same way as round.
 func (s *stage) reconcile(kind string, name types.NamespacedName) (again, soon bool) {
 	if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
 		s.newController()
@@ -330,7 +330,7 @@ func (s *stage) reconcile(kind string, name types.NamespacedName) (again, soon b
 	return again || errors.Is(err, errTrouble) || s.dead || within(catchUp), within(countsEvery)
 }
 
-// watchGroups tells the queue controller of every PodGroup, as its watch does.
+// watchGroups passes every PodGroup to the queue controller, as its watch does.
 func (s *stage) watchGroups() {
 	s.t.Helper()
 	list := &schedulingv1beta1.PodGroupList{}
@@ -346,7 +346,7 @@ func (s *stage) watchGroups() {
 	}
 }
 
-// asked says whether a command was taken and not yet acted upon.
+// asked reports whether a command was taken and not executed yet.
 func (s *stage) asked() bool {
 	for _, r := range s.parts.memory.byName {
 		if _, ok := r.asked(); ok {
@@ -439,7 +439,7 @@ func (s *stage) groups() []schedulingv1beta1.PodGroup {
 	return list.Items
 }
 
-// letIn plays the scheduler: all PodGroups go to a phase.
+// letIn acts as the scheduler: it sets the phase of all PodGroups.
 func (s *stage) letIn(phase schedulingv1beta1.PodGroupPhase) {
 	s.t.Helper()
 	for _, g := range s.groups() {
@@ -471,7 +471,7 @@ func (s *stage) play(match string, phase corev1.PodPhase, exitCode int32) {
 	}
 }
 
-// release plays the kubelet: pods that are being deleted are gone.
+// release acts as the kubelet: it removes pods that are being deleted.
 func (s *stage) release() {
 	s.t.Helper()
 	for _, pod := range s.pods() {
@@ -485,7 +485,7 @@ func (s *stage) release() {
 	}
 }
 
-// evict plays somebody who deletes a pod.
+// evict deletes a pod, as another client.
 func (s *stage) evict(name string) {
 	s.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -522,8 +522,8 @@ func (s *stage) commandTo(action, queue string) {
 	s.settle()
 }
 
-// commandJob sends a Command and lets it take effect. A Command is taken at most once: where it was lost
-// with a controller, the user sends another.
+// commandJob sends a Command and lets it take effect. A Command is executed at most once: if it was lost with a controller, the user sends
+// another one.
 func (s *stage) commandJob(action string) {
 	s.t.Helper()
 	was := s.job().Status.State.Phase
@@ -536,7 +536,7 @@ func (s *stage) commandJob(action string) {
 	}
 }
 
-// state is all that the controllers wrote, in a form that runs can be compared by.
+// state returns everything that the controllers wrote, in a form in which runs can be compared.
 func (s *stage) state() string {
 	s.t.Helper()
 	var b strings.Builder
@@ -578,7 +578,7 @@ func (s *stage) state() string {
 	return b.String()
 }
 
-// withoutUIDs are entries of a ledger without what is never the same.
+// withoutUIDs returns the entries of a ledger without values that differ between runs.
 func withoutUIDs(ledger map[string]string) map[string]string {
 	out := maps.Clone(ledger)
 	for key := range out {
@@ -589,7 +589,7 @@ func withoutUIDs(ledger map[string]string) map[string]string {
 	return out
 }
 
-// beside lists the objects that plugins made, by kind and name.
+// beside lists the objects that plugins created, by kind and name.
 func (s *stage) beside() (names []string) {
 	s.t.Helper()
 	for _, kind := range jobplugin.Kinds() {

@@ -24,7 +24,7 @@ spec:
   - {name: worker, replicas: 2, template: {spec: {containers: [{name: main, image: x}]}}}
 `
 
-// story is what happens to one job, told in steps between which the controllers come to rest.
+// story describes what happens to one job, in steps. Between the steps the controllers become idle.
 type story struct {
 	name     string
 	policies string
@@ -32,7 +32,7 @@ type story struct {
 	want     batchv1alpha1.JobPhase
 }
 
-// runs has a settled job whose pods run.
+// runs brings a job to the point at which all its pods run.
 func runs(s *stage) {
 	s.settle()
 	s.letIn(schedulingv1beta1.PodGroupInqueue)
@@ -41,7 +41,7 @@ func runs(s *stage) {
 	s.settle()
 }
 
-// again has a restarted job run again.
+// again lets a restarted job run again.
 func again(s *stage) {
 	s.release()
 	runs(s)
@@ -93,7 +93,7 @@ func stories() []story {
 		{"eviction aborts", "{event: PodEvicted, action: AbortJob}", func(s *stage) {
 			runs(s)
 			s.evict("train-worker-0")
-			s.release() // nobody saw it go
+			s.release() // no controller saw it disappear
 			s.settle()
 			s.release()
 			s.settle()
@@ -178,8 +178,7 @@ func tellStory(t *testing.T, st story, amnesia bool, trouble trouble) *stage {
 	return s
 }
 
-// TestStories shows each story's end, and that the end is the same if every reconcile is done by a
-// controller that has just been started.
+// TestStories checks the end of each story, and that it is the same if every reconcile is done by a new controller.
 func TestStories(t *testing.T) {
 	for _, st := range stories() {
 		t.Run(st.name, func(t *testing.T) {
@@ -194,8 +193,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// TestResumeIsNoRetry suspends and resumes a job more often than its maxRetry: it runs, and a failed pod still restarts it as often as
-// maxRetry allows, and no more often. The number of restarts that Volcano's clients read counts both.
+// TestResumeIsNoRetry suspends and resumes a job more often than its maxRetry. The job runs, and failed pods can still restart it exactly
+// as often as maxRetry permits. The number of restarts that Volcano's clients read includes both.
 func TestResumeIsNoRetry(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, "{event: PodFailed, action: RestartJob}")))
 	runs(s)
@@ -223,8 +222,8 @@ func TestResumeIsNoRetry(t *testing.T) {
 	}
 }
 
-// TestLastTryIsKept restarts a job until it has failed: the failed pod of the last try stays, with its logs, also when the API server
-// refuses a deletion at any moment.
+// TestLastTryIsKept restarts a job until it has failed. The failed pod of the last try stays, with its logs, even if the API server refuses
+// a deletion at any moment.
 func TestLastTryIsKept(t *testing.T) {
 	for call := 0; call < 80; call += 9 {
 		s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, "{event: PodFailed, action: RestartJob}")))
@@ -244,9 +243,9 @@ func TestLastTryIsKept(t *testing.T) {
 	}
 }
 
-// TestTrouble breaks every single write of every story, and demands the undisturbed end: the same phases
-// passed through, the same counters, the same pods, and nothing made twice. The worst trouble, a controller
-// that dies when its write was done and before it knows, is tried at each write, the others in turn.
+// TestTrouble lets every single write of every story fail, and requires the same result: the same phases, counters and pods, and no object
+// created twice. The most difficult case is a controller that crashes after its write and before it gets the answer. It is tried at each
+// write, and the other cases in turn.
 func TestTrouble(t *testing.T) {
 	for _, st := range stories() {
 		t.Run(st.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// TestTally: whatever PodGroups do, what is kept is what counting them all gives, and exactly the queues whose counts
-// changed are told.
+// TestTally checks for arbitrary changes of PodGroups that the tally equals a full count, and that exactly the queues with changed counts
+// are returned.
 func TestTally(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

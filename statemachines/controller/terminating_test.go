@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestTerminatingNamespaces has writes be refused because their namespace is being deleted. controller-runtime logs an ERROR line for each
-// error of a reconciler, and tries again at once.
+// TestTerminatingNamespaces has writes that are refused because their namespace is being deleted. controller-runtime would log an ERROR
+// line for each error of a reconciler, and retry at once.
 func TestTerminatingNamespaces(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-worker-0",
 		errors.New("unable to create new content in namespace team because it is being terminated"))

@@ -10,7 +10,7 @@ import (
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 )
 
-// TestPodsStayInTheJobsNamespace shows that a template cannot put a pod elsewhere, nor give it to another owner.
+// TestPodsStayInTheJobsNamespace checks that a template cannot place a pod in another namespace or give it another owner.
 func TestPodsStayInTheJobsNamespace(t *testing.T) {
 	job := trainJob(t, "")
 	template := &job.Spec.Tasks[0].Template
@@ -38,7 +38,7 @@ func TestPodsStayInTheJobsNamespace(t *testing.T) {
 	}
 }
 
-// TestCommandStaysInItsNamespace shows that a Command does nothing to a Job of another namespace, and none to another of the name.
+// TestCommandStaysInItsNamespace checks that a Command does not affect a Job of another namespace, or another Job of the same name.
 func TestCommandStaysInItsNamespace(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
 	s.settle()

@@ -13,14 +13,14 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
-// expire deletes a job that has ended and whose ttlSecondsAfterFinished is over, with all that belongs
-// to it; or says when that will be. A job has ended in a phase that the machine calls final.
+// expire deletes a finished job, with everything that belongs to it, when its ttlSecondsAfterFinished is over. Otherwise it returns the
+// time until then. A job is finished in a phase that the machine calls final.
 func (r *jobs) expire(ctx context.Context, w *world) (time.Duration, error) {
 	left, ends := r.expiry(w.job)
 	if !ends || left > 0 {
 		return left, nil
 	}
-	// Only as it is here: whoever writes it a longer life at this moment comes first.
+	// The delete requires the resource version, because a user may extend the job's life at this moment.
 	as := client.Preconditions{UID: &w.job.UID, ResourceVersion: &w.job.ResourceVersion}
 	err := r.client.Delete(ctx, w.job, as, client.PropagationPolicy(metav1.DeletePropagationForeground))
 	switch {
@@ -35,7 +35,7 @@ func (r *jobs) expire(ctx context.Context, w *world) (time.Duration, error) {
 	return 0, nil
 }
 
-// expiry says how long a job stays after its end; false where it stays for good, or has not ended.
+// expiry returns how long a finished job still exists. It returns false if the job is never deleted or has not ended.
 func (r *jobs) expiry(job *batchv1alpha1.Job) (time.Duration, bool) {
 	at, ends := expiresAt(r.machine, job)
 	if !ends {
@@ -44,7 +44,7 @@ func (r *jobs) expiry(job *batchv1alpha1.Job) (time.Duration, bool) {
 	return max(0, at.Sub(r.now())), true
 }
 
-// expiresAt returns when a finished job is deleted; false if the job has not ended or is never deleted.
+// expiresAt returns when a finished job is deleted. It returns false if the job has not ended or is never deleted.
 func expiresAt(machine *statemachines.Machine, job *batchv1alpha1.Job) (time.Time, bool) {
 	if job.Spec.TTLSecondsAfterFinished == nil || !machine.Final(string(job.Status.State.Phase)) {
 		return time.Time{}, false

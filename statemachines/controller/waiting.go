@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// Why a job waits, as the reason of its state.
+// The causes why a job waits, as reasons of its state.
 const (
 	queueNotFound  = "QueueNotFound"
 	queueClosed    = "QueueClosed"
@@ -34,10 +34,10 @@ const (
 // waiting is why a job waits.
 type waiting struct {
 	reason, message string
-	warn            bool // people are told by an event as well
+	warn            bool // also write an event
 }
 
-// isWaiting says whether a reason is one of those above, which hold only as long as they are true.
+// isWaiting reports whether a reason is one of the above. They apply only as long as they are true.
 func isWaiting(reason string) bool {
 	switch reason {
 	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
@@ -48,9 +48,10 @@ func isWaiting(reason string) bool {
 	}
 }
 
-// outOfBounds says what of a job is more than the controllers make: where a job came by admission, that has said so before.
+// outOfBounds returns which part of a job exceeds what the controllers create. For a job that passed admission, admission has already
+// checked this.
 func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
-	const mostMounts = 10_000 // of one pod: more than fit into an object
+	const mostMounts = 10_000 // mounts of one pod: an object cannot contain more
 	pods := int64(0)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
@@ -70,7 +71,7 @@ func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
 	return nil
 }
 
-// cannotBegin says what keeps a job from getting a PodGroup.
+// cannotBegin returns what prevents a job from getting a PodGroup, or nil.
 func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	if w.queue == nil {
 		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job again in another queue",
@@ -82,7 +83,7 @@ func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	return r.claims(ctx, w)
 }
 
-// waitsFor says what a job that has a PodGroup waits for. schedulers are the names of ours.
+// waitsFor returns what a job with a PodGroup waits for. schedulers are the names of our schedulers.
 func (w *world) waitsFor(schedulers []string) *waiting {
 	queue := objects.QueueName(w.job.Spec.Queue)
 	c := unschedulable(w.group)
@@ -110,8 +111,8 @@ func (w *world) waitsFor(schedulers []string) *waiting {
 	}
 }
 
-// foreignPods states that a pod template names a scheduler that is not ours, so that no pod of it is placed by the job's scheduler; nil:
-// none does.
+// foreignPods returns a wait if a pod template names a scheduler that is not ours, because the job's scheduler does not place its pods.
+// Otherwise it returns nil.
 func (w *world) foreignPods(schedulers []string) *waiting {
 	for i := range w.job.Spec.Tasks {
 		name := w.job.Spec.Tasks[i].Template.Spec.SchedulerName
@@ -125,7 +126,7 @@ func (w *world) foreignPods(schedulers []string) *waiting {
 	return nil
 }
 
-// closed says whether a queue takes no new work. One without a state is open.
+// closed reports whether a queue accepts no new work. A queue without a state is open.
 func closed(queue *schedulingv1beta1.Queue) bool {
 	return queue.Status.State == schedulingv1beta1.QueueStateClosed || queue.Status.State == schedulingv1beta1.QueueStateClosing
 }

@@ -1,7 +1,7 @@
-// Package cron says when the Jobs of a CronJob are due, and what they are. Nothing is asked or stored here, and the time is given.
+// Package cron computes when the Jobs of a CronJob start, and creates these Jobs. It reads no clock, stores nothing and sends no request.
 //
-//	CronJob --ParseSchedule--> Schedule --Due(last, now)--> the start that is due, how many were missed, the next one
-//	CronJob, start --Job--> the Job, under a name that the start gives
+//	CronJob --ParseSchedule--> Schedule --Due(last, now)--> the start to do now, the number of missed starts, the next start
+//	CronJob, start --Job--> the Job, with a name that is derived from the start
 package cron
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones are known wherever the controllers run
+	_ "time/tzdata" // time zones are available on every host
 
 	robfig "github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +21,13 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// Schedule is when starts are due.
+// Schedule contains the times of the starts.
 type Schedule struct {
 	times robfig.Schedule
-	zone  *time.Location // of a schedule that names one; nil: that of the process
+	zone  *time.Location // of a schedule that names a zone; nil: that of the process
 }
 
-// ParseSchedule reads a schedule in a time zone. A zone that the schedule itself names, as TZ=Europe/Berlin, goes before.
+// ParseSchedule parses a schedule in a time zone. A zone in the schedule itself, for example TZ=Europe/Berlin, has priority.
 func ParseSchedule(spec *batchv1alpha1.CronJobSpec) (*Schedule, error) {
 	s := &Schedule{}
 	text := strings.TrimSpace(spec.Schedule)
@@ -45,12 +45,12 @@ func ParseSchedule(spec *batchv1alpha1.CronJobSpec) (*Schedule, error) {
 	return s, nil
 }
 
-// NamesZone says whether a schedule names a time zone itself.
+// NamesZone reports whether a schedule itself names a time zone.
 func NamesZone(schedule string) bool {
 	return strings.HasPrefix(schedule, "TZ=") || strings.HasPrefix(schedule, "CRON_TZ=")
 }
 
-// parse reads the text of a schedule. The library panics on some.
+// parse parses a schedule. It recovers because the library panics on some inputs.
 func parse(text string) (s robfig.Schedule, err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -63,7 +63,7 @@ func parse(text string) (s robfig.Schedule, err error) {
 	return s, nil
 }
 
-// CheckSchedule says what is wrong with a schedule, as admission has it; nil: nothing.
+// CheckSchedule returns the mistake of a schedule for admission, or nil.
 func CheckSchedule(text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -78,17 +78,17 @@ func CheckSchedule(text string) error {
 	if every, ok := s.(robfig.ConstantDelaySchedule); ok && every.Delay < time.Minute {
 		return errors.New("is shorter than a minute, and a Job is called after the minute in which it is due; write @every 1m or more")
 	}
-	first := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) // a year with a 29th of February
+	first := s.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)) // a year with a 29 February
 	if first.IsZero() {
 		return errors.New("is never due; look at the day and the month")
 	}
 	return nil
 }
 
-// zoneLetters are those of which the names of time zones are made.
+// zoneLetters are the characters in names of time zones.
 const zoneLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-"
 
-// ParseZone reads a time zone.
+// ParseZone returns the time zone of that name.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("is %q; write the name of a time zone, such as Europe/Berlin, or Etc/UTC", name)
@@ -105,22 +105,22 @@ func ParseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Due is what is due of a schedule.
+// Due is the result of Schedule.Due.
 type Due struct {
-	// At is the last start that is due; zero: none is.
+	// At is the last start that should have happened; zero: none.
 	At time.Time
-	// Missed is how many are due, with that one: about, where they are not evenly spaced.
+	// Missed is the number of starts that should have happened, including At. It is approximate if they are not evenly spaced.
 	Missed int
 	// Next is the next start after now.
 	Next time.Time
 }
 
-// ErrNever says that a schedule has no further start.
+// ErrNever reports that a schedule has no further start.
 var ErrNever = errors.New("the schedule has no start from here on")
 
-// Due gives what is due now, of the starts after a time.
+// Due returns the starts between two times, and the next start.
 func (s *Schedule) Due(after, now time.Time) (Due, error) {
-	if s.zone == nil { // the library reads the time in the zone of what it is given
+	if s.zone == nil { // the library uses the zone of its argument
 		after, now = after.Local(), now.Local()
 	}
 	first := s.times.Next(after)
@@ -141,7 +141,7 @@ func (s *Schedule) Due(after, now time.Time) (Due, error) {
 	}
 	apart := second.Sub(first)
 	d.Missed = int(now.Sub(first)/apart) + 1
-	for look := apart; d.At.IsZero(); look *= 2 { // those far back need not be gone through
+	for look := apart; d.At.IsZero(); look *= 2 { // begin near now, to skip most of the past starts
 		from := now.Add(-look)
 		if from.Before(first) {
 			from = first.Add(-time.Second)
@@ -153,13 +153,13 @@ func (s *Schedule) Due(after, now time.Time) (Due, error) {
 	return d, nil
 }
 
-// JobName is the name of the Job of a start.
+// JobName returns the name of the Job of a start.
 func JobName(cronJob string, at time.Time) string { return fmt.Sprintf("%s-%d", cronJob, at.Unix()/60) }
 
-// longestSuffix is how long what follows a CronJob's name in that of a Job may be: a dash and the minutes of the next centuries.
+// longestSuffix is the maximum length of what a Job's name adds to the CronJob's name: a dash, and the minutes of the next centuries.
 const longestSuffix = 11
 
-// CheckName says what is wrong with the name of a CronJob; nil: nothing.
+// CheckName returns the mistake in the name of a CronJob, or nil.
 func CheckName(name string) error {
 	if most := validation.DNS1035LabelMaxLength - longestSuffix; len(name) > most {
 		return fmt.Errorf("has %d characters, and may have %d: the names of Jobs and their pods begin with it", len(name), most)
@@ -167,7 +167,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Job makes the Job of a start.
+// Job returns the Job of a start.
 func Job(c *batchv1alpha1.CronJob, s *Schedule, at time.Time) *batchv1alpha1.Job {
 	annotations := maps.Clone(c.Spec.JobTemplate.Annotations)
 	if annotations == nil {
@@ -187,7 +187,7 @@ func Job(c *batchv1alpha1.CronJob, s *Schedule, at time.Time) *batchv1alpha1.Job
 	}
 }
 
-// Surplus lists the Jobs, of those that ended alike, beyond as many as are kept, the oldest first; nil keeps all.
+// Surplus lists the Jobs beyond the number to keep, the oldest first. The Jobs must have ended in the same way. nil keeps all.
 func Surplus(jobs []*batchv1alpha1.Job, most *int32) []*batchv1alpha1.Job {
 	if most == nil || len(jobs) <= int(*most) {
 		return nil

@@ -18,7 +18,7 @@ func scheduleOf(text, zone string) *batchv1alpha1.CronJobSpec {
 	return spec
 }
 
-// TestDue holds what is due against going through all starts, one after the other.
+// TestDue compares Due with an iteration over all starts.
 func TestDue(t *testing.T) {
 	texts := []string{
 		"* * * * *", "*/7 * * * *", "0 * * * *", "30 2 * * *", "0,1 0 * * *", "0 0 1 * *", "0 0 29 2 *", "0 9 * * MON-FRI", "@every 90m",
@@ -53,7 +53,7 @@ func TestDue(t *testing.T) {
 	})
 }
 
-// TestDueAtOnce: what lies far back is not gone through.
+// TestDueAtOnce checks that Due does not iterate over starts in the distant past.
 func TestDueAtOnce(t *testing.T) {
 	s, err := ParseSchedule(scheduleOf("* * * * *", "Etc/UTC"))
 	if err != nil {
@@ -66,8 +66,8 @@ func TestDueAtOnce(t *testing.T) {
 	}
 }
 
-// TestSummerTime: as with Kubernetes' CronJobs, a start in the hour that is left out may be left out, and one in the hour that comes twice
-// is due twice.
+// TestSummerTime checks the same behavior as Kubernetes' CronJobs: a start in the skipped hour may be skipped, and one in the repeated hour
+// happens twice.
 func TestSummerTime(t *testing.T) {
 	s, err := ParseSchedule(scheduleOf("30 2 * * *", "Europe/Berlin"))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestSummerTime(t *testing.T) {
 	}
 }
 
-// TestCheckSchedule shows what is said of a schedule.
+// TestCheckSchedule checks the message for each schedule.
 func TestCheckSchedule(t *testing.T) {
 	for text, want := range map[string]string{
 		"0 3 * * *": "", "@hourly": "", "@every 1m": "", "0 0 29 2 *": "", "*/5 1-3,5 1 JAN-MAR SUN": "", "? ? * * *": "",
@@ -112,7 +112,7 @@ func TestCheckSchedule(t *testing.T) {
 	}
 }
 
-// TestParseZone shows which time zones there are.
+// TestParseZone checks which time zones exist.
 func TestParseZone(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"Etc/UTC": true, "Europe/Berlin": true, "America/Argentina/Ushuaia": true, "": false, "Local": false, "local": false,
@@ -125,7 +125,7 @@ func TestParseZone(t *testing.T) {
 	}
 }
 
-// FuzzSchedule: no text makes the parser panic or go on without end, and what is right is due at some time.
+// FuzzSchedule checks that no text makes the parser panic or loop, and that every valid schedule has a start.
 func FuzzSchedule(f *testing.F) {
 	for _, text := range []string{"0 3 * * *", "@every 1h", "TZ=", "TZ=UTC", "CRON_TZ=x 0 0 * * *", "@", "1-/ * * * *", "0 0 31 4,6 *"} {
 		f.Add(text)
@@ -148,7 +148,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// TestCheckName: the names of Jobs and pods begin with that of the CronJob.
+// TestCheckName checks the maximum length of a CronJob's name, with which the names of Jobs and pods begin.
 func TestCheckName(t *testing.T) {
 	if err := CheckName(strings.Repeat("a", 52)); err != nil {
 		t.Error(err)

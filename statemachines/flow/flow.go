@@ -1,6 +1,6 @@
-// Package flow says what the Jobs of a JobFlow are. Nothing is asked or stored here.
+// Package flow computes the Jobs of a JobFlow. It stores nothing and sends no request.
 //
-//	JobFlow, one of its flows, the JobTemplate that this names --Job--> the Job
+//	JobFlow, one of its flows, the JobTemplate that the flow names --Job--> the Job
 //	spec of a template, patch of a flow --Patched--> spec of the Job
 package flow
 
@@ -13,10 +13,10 @@ import (
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 )
 
-// JobName is what the Job of a flow is called.
+// JobName returns the name of a flow's Job.
 func JobName(jobFlow, flow string) string { return jobFlow + "-" + flow }
 
-// Job is the Job of a flow.
+// Job returns the Job of a flow.
 func Job(of *flowv1alpha1.JobFlow, f *flowv1alpha1.Flow, template *flowv1alpha1.JobTemplate) (*batchv1alpha1.Job, error) {
 	spec := template.Spec.DeepCopy()
 	if f.Patch != nil && f.Patch.JobSpec != nil {

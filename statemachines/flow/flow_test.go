@@ -32,7 +32,7 @@ tasks:
   template: {spec: {containers: [{name: main, image: a, env: [{name: A, value: a}, {name: B, value: b}]}]}}
 `
 
-// TestPatched: a patch is merged by the names of tasks and containers; what it does not say stays.
+// TestPatched checks that a patch is merged by the names of tasks and containers, and that fields it omits stay.
 func TestPatched(t *testing.T) {
 	job, err := flow.Patched(read[batchv1alpha1.JobSpec](t, spec), read[batchv1alpha1.JobSpec](t, `
 queue: research
@@ -76,7 +76,7 @@ tasks:
 	}
 }
 
-// TestJob: the Job is the flow's, tells what it was made of, and leaves the template as it is.
+// TestJob checks that the Job belongs to the flow, names its origin, and that the template stays unchanged.
 func TestJob(t *testing.T) {
 	of := &flowv1alpha1.JobFlow{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "f", UID: "1"}}
 	template := &flowv1alpha1.JobTemplate{

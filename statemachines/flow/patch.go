@@ -10,8 +10,9 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// Patched merges what a flow patches into the spec of a template: tasks by name, and what is in their pod templates as Kubernetes
-// keys it, containers by name. Other lists take the place of the template's. What a patch leaves out, and zero, stay as they were.
+// Patched merges the patch of a flow into the spec of a template. Tasks are merged by name. Fields of their pod templates are merged with
+// the keys that Kubernetes defines: for example, containers by name. Other lists replace the lists of the template. Fields that a patch
+// omits, and zero values, change nothing.
 func Patched(spec, patch *batchv1alpha1.JobSpec) (*batchv1alpha1.JobSpec, error) {
 	base, err := asMap(spec)
 	if err != nil {
@@ -61,7 +62,7 @@ func listOf(v any) []any { list, _ := v.([]any); return list }
 
 func mapOf(v any) map[string]any { fields, _ := v.(map[string]any); return fields }
 
-// mergeTasks merges each task of a patch into that of its name; one that the template has not is one more.
+// mergeTasks merges each task of a patch into the task with the same name. Tasks that the template does not have are added.
 func mergeTasks(tasks, patches []any) ([]any, error) {
 	byName := make(map[any]map[string]any, len(tasks))
 	for _, t := range tasks {
@@ -85,7 +86,7 @@ func mergeTasks(tasks, patches []any) ([]any, error) {
 	return tasks, nil
 }
 
-// mergeTemplates merges pod templates. A null of the patch is a field that its author left out, and deletes nothing.
+// mergeTemplates merges pod templates. A null in the patch is a field that its author omitted, and deletes nothing.
 func mergeTemplates(template, patch map[string]any) (map[string]any, error) {
 	withoutNullFields(patch)
 	if template == nil {
@@ -114,7 +115,7 @@ func withoutNullFields(v any) {
 	}
 }
 
-// mergeMaps writes what one object says into another.
+// mergeMaps writes the fields of from into into.
 func mergeMaps(into, from map[string]any) {
 	for key, v := range from {
 		below, deep := v.(map[string]any)

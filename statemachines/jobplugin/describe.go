@@ -13,14 +13,14 @@ import (
 // Param describes a parameter.
 type Param struct {
 	Name, Flag, Type, Default, Doc string
-	// Range says which numbers or texts it takes; "": any.
+	// Range describes the numbers or texts that the parameter accepts; "" means any.
 	Range string
 }
 
-// Row describes a row about pods, or an object.
+// Row describes a row of pods or of objects.
 type Row struct {
 	Name, Doc string
-	// Adds is what it adds to a pod, by key; of an object its kind.
+	// Adds lists the keys that the row adds to a pod. For an object it contains the kind.
 	Adds []string
 }
 
@@ -39,7 +39,7 @@ func (p *Plugin) Params() (out []Param) {
 	return out
 }
 
-// PodRows lists the rows about pods.
+// PodRows lists the rows of pods.
 func (p *Plugin) PodRows() (out []Row) {
 	for _, r := range p.pods {
 		d := Row{Name: r.name, Doc: r.doc}
@@ -61,7 +61,7 @@ func (p *Plugin) ObjectRows() (out []Row) {
 	return out
 }
 
-// The parts of a file, as its reference names them.
+// The parts of a file, as the reference names them.
 const (
 	partFile       = "A file"
 	partParam      = "A parameter"
@@ -70,7 +70,7 @@ const (
 	partObject     = "A row of objects"
 )
 
-// keysOf names the keys of one part of a file.
+// keysOf returns the names of the keys of one part of a file.
 func keysOf(part string) (out []string) {
 	for _, names := range rules.KeysOf(Schema(), part) {
 		for name := range strings.SplitSeq(names, ", ") {
@@ -81,8 +81,8 @@ func keysOf(part string) (out []string) {
 	return out
 }
 
-// Schema lists what a file may hold; where two keys have one meaning they stand together, as "min, max". Files are read by it, and the
-// reference is written from it.
+// Schema lists the keys of a file. Keys with one meaning are listed together, for example "min, max". The reader of the files and the
+// generated reference use this list.
 func Schema() []rules.Part {
 	asked := []rules.Key{
 		{Name: "name", Value: "text", Doc: "by which errors name the row"},
@@ -140,14 +140,14 @@ func Schema() []rules.Part {
 	}
 }
 
-// Root is something that rows see.
+// Root is a variable that rows can read.
 type Root struct {
 	Name string
 	Type *cel.Type
 	Doc  string
 }
 
-// Roots lists what rows see.
+// Roots lists the variables that rows can read.
 func Roots() ([]Root, error) {
 	lang, err := theLanguage()
 	if err != nil {
@@ -165,7 +165,7 @@ func Roots() ([]Root, error) {
 	}, nil
 }
 
-// Functions lists the functions of the language of job plugins, beyond the dialect's.
+// Functions lists the functions that only the language of job plugins has.
 func Functions() ([]*rules.Function, error) {
 	lang, err := theLanguage()
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package jobplugin makes of a Job's plugins what they add to its pods, and which objects they make beside it. A plugin is a file of
-// rows with CEL in them (rules/jobplugins has those that ship); nothing is asked or stored here.
+// Package jobplugin computes what a Job's plugins add to its pods, and which objects they create in addition. A plugin is a file of rows
+// that contain CEL. The built-in plugins are in rules/jobplugins. The package stores nothing and sends no request.
 //
-//	rules/jobplugins/*.yaml, a cluster's own --Load--> Plugin, of which a Set is what a cluster has
+//	rules/jobplugins/*.yaml, a cluster's own --Load--> Plugin; all plugins of a cluster are a Set
 //	Job --Set.For--> Run --Pod--> the pod with what its plugins add
 //	                     --Objects, Made.Render--> ConfigMaps, Services, Secrets, NetworkPolicies
-//	Job --Set.Mistakes--> what is wrong with the arguments, for admission
+//	Job --Set.Mistakes--> mistakes in the arguments, for admission
 //
-//	load.go      a file, read and compiled
+//	load.go      reads and compiles a file
 //	template.go  values with CEL in them, checked against the types of the API
-//	params.go    the arguments of a Job, as command lines give them
-//	functions.go what an expression cannot say
-//	run.go       the plugins of one Job at work
-//	pod.go       what rows add to a pod
+//	params.go    the arguments of a Job, in the form of command lines
+//	functions.go functions for what an expression cannot state
+//	run.go       runs the plugins of one Job
+//	pod.go       adds to a pod what rows define
 package jobplugin

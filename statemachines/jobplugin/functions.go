@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// functions are those of the language of job plugins, beyond the dialect's.
+// functions returns the functions that only the language of job plugins has.
 func functions(job *typed.Schema) []*rules.Function {
 	one := func(name, doc string, names []string, overloads ...rules.Overload) *rules.Function {
 		for i := range overloads {
@@ -101,7 +101,7 @@ func functions(job *typed.Schema) []*rules.Function {
 	}
 }
 
-// fieldsOf gives an object in JSON back.
+// fieldsOf converts a value to an object in JSON.
 func fieldsOf(v ref.Val) map[string]any {
 	plain, err := typed.Plain(v)
 	if err != nil {
@@ -137,7 +137,7 @@ func mapOf(keys, values []string) ref.Val {
 	return types.NewStringStringMap(types.DefaultTypeAdapter, out)
 }
 
-// textAt reads a text in an object in JSON; "": there is none.
+// textAt returns the string at a path in a JSON object, or "".
 func textAt(object map[string]any, path ...string) string {
 	var at any = object
 	for _, key := range path {
@@ -152,7 +152,7 @@ func podName(job map[string]any, task string, index int64) string {
 	return fmt.Sprintf("%s-%s-%d", textAt(job, "metadata", "name"), task, index)
 }
 
-// mostHosts bounds what one job can ask for: more than fit into one object.
+// mostHosts limits the number of hosts of one job. More hosts do not fit into one object.
 const mostHosts = 100_000
 
 func hosts(job map[string]any, of func(task string) bool) (out []string) {

@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
 
-// TestGolden compares what plugins add to pods, and make beside the job, with what is written down: of each file the section job is a Job,
-// want is its pods (of each task the first and the last) as far as plugins change them, and the objects.
+// TestGolden compares what plugins add to pods, and the objects that they create, with files. The section job of a file is a Job. want
+// contains the changes of its pods (the first and the last of each task) and the objects.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -62,7 +62,7 @@ func shipped(t *testing.T) *jobplugin.Set {
 	return set
 }
 
-// made are the parts of keys that are never the same.
+// made matches the parts of keys that always differ.
 var made = regexp.MustCompile(`(id_rsa(?:\.pub)?|authorized_keys): \S{300,}`)
 
 func ofJob(t *testing.T, set *jobplugin.Set, data []byte) string {
@@ -110,7 +110,7 @@ func ofJob(t *testing.T, set *jobplugin.Set, data []byte) string {
 	return out.String()
 }
 
-// changed is a pod without what it would be without plugins.
+// changed returns what plugins changed in a pod.
 func changed(plain, pod *corev1.Pod) any {
 	for key := range plain.Annotations {
 		if pod.Annotations[key] == plain.Annotations[key] {

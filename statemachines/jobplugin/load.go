@@ -28,14 +28,14 @@ const (
 	fileKind    = "JobPlugin"
 )
 
-// Plugin is a compiled job plugin: immutable, safe to share.
+// Plugin is a compiled job plugin. It is immutable and safe to share.
 type Plugin struct {
 	Name, Description string
-	// Needs are the plugins that a Job with this one has, too.
+	// Needs are the plugins that a Job with this plugin gets, too.
 	Needs []string
 
-	digest      [sha256.Size]byte // of what its file says
-	last        bool              // its rows run after those of plugins that are not
+	digest      [sha256.Size]byte // of the content of its file
+	last        bool              // its rows run after the rows of other plugins
 	params      []*param
 	variables   typed.Variables
 	validations []*validation
@@ -43,7 +43,7 @@ type Plugin struct {
 	objects     []*object
 }
 
-// asked is what all rows have.
+// asked contains what rows of every section have.
 type asked struct {
 	name, doc string
 
@@ -51,23 +51,23 @@ type asked struct {
 	when  *eval.Expr
 }
 
-// validation finds something wrong with a Job.
+// validation is a row that reports a mistake in a Job.
 type validation struct {
 	asked
-	expression         *eval.Expr // nil: whatever it is asked for is wrong
+	expression         *eval.Expr // nil: the row reports a mistake for each element
 	fieldPath, message *typed.Text
 }
 
-// object is what is made beside a Job.
+// object is a row that creates an object in addition to a Job's pods.
 type object struct {
 	asked
-	kind     string // apiVersion and kind, as "v1 ConfigMap"
+	kind     string // apiVersion and kind, for example "v1 ConfigMap"
 	template *template
 	called   *typed.Text // its name
-	once     bool        // it stays as it was made
+	once     bool        // the object is never updated
 }
 
-// kinds are those that a plugin may make: what the controllers have the right to.
+// kinds are the kinds that a plugin may create. The controllers have permissions for these kinds.
 var kinds = map[string]reflect.Type{ //nolint:gochecknoglobals // a table that never changes
 	"v1 ConfigMap":                       reflect.TypeFor[corev1.ConfigMap](),
 	"v1 Secret":                          reflect.TypeFor[corev1.Secret](),
@@ -75,10 +75,10 @@ var kinds = map[string]reflect.Type{ //nolint:gochecknoglobals // a table that n
 	"networking.k8s.io/v1 NetworkPolicy": reflect.TypeFor[networkingv1.NetworkPolicy](),
 }
 
-// Kinds lists the kinds of objects that a plugin may make, as "v1 ConfigMap".
+// Kinds lists the kinds of objects that a plugin may create, for example "v1 ConfigMap".
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// schemas of what rows see, and the language of all plugins.
+// language is the language of all plugins, with the types that rows read.
 type language struct {
 	*rules.Language
 	job, task, pod, container *typed.Schema
@@ -114,17 +114,18 @@ var theLanguage = sync.OnceValues(func() (*language, error) { //nolint:gocheckno
 	return l, err
 })
 
-// Set is the plugins that a cluster has.
+// Set contains the plugins of a cluster.
 type Set struct{ plugins map[string]*Plugin }
 
-// Default gives the plugins that ship.
+// Default returns the built-in plugins.
 var Default = sync.OnceValues(func() (*Set, source.Issues) { //nolint:gochecknoglobals // made once, as it is dear, and never changed
 	set, _, issues := (&Set{}).with(jobplugins.FS, "rules/jobplugins/")
 	return set, issues
 })
 
-// LoadFS gives the plugins that ship, and in their stead, or beside them, those of the files *.yaml and *.yml of a folder, whose names are
-// own. Every mistake of every file comes back at once; with one of severity Error there is no Set.
+// LoadFS returns the built-in plugins, and those of the files *.yaml and *.yml of a folder, which replace built-in plugins of the same
+// name. own lists the names of the folder's plugins. It returns the mistakes of all files at once. If one has severity Error, it returns no
+// Set.
 func LoadFS(fsys fs.FS) (set *Set, own []string, issues source.Issues) {
 	shipped, issues := Default()
 	if shipped == nil {
@@ -133,7 +134,7 @@ func LoadFS(fsys fs.FS) (set *Set, own []string, issues source.Issues) {
 	return shipped.with(fsys, "")
 }
 
-// LoadFile is LoadFS with one file.
+// LoadFile does the same as LoadFS with one file.
 func LoadFile(name string, data []byte) (set *Set, own []string, issues source.Issues) {
 	shipped, issues := Default()
 	if shipped == nil {
@@ -144,7 +145,7 @@ func LoadFile(name string, data []byte) (set *Set, own []string, issues source.I
 	return add.done()
 }
 
-// LoadDocuments is LoadFS with documents that were read already.
+// LoadDocuments does the same as LoadFS with parsed documents.
 func LoadDocuments(docs ...*source.Document) (set *Set, own []string, issues source.Issues) {
 	shipped, issues := Default()
 	if shipped == nil {
@@ -167,7 +168,7 @@ func (s *Set) with(fsys fs.FS, prefix string) (*Set, []string, source.Issues) {
 // adding is a Set to which plugins are added.
 type adding struct {
 	set    *Set
-	from   map[string]source.Value // by name, where it stands
+	from   map[string]source.Value // position of each added plugin, by name
 	issues source.Issues
 }
 
@@ -225,10 +226,10 @@ func (a *adding) done() (*Set, []string, source.Issues) {
 // Names lists the plugins, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.plugins)) }
 
-// Plugin gives the plugin of that name; nil: there is none.
+// Plugin returns the plugin of that name, or nil.
 func (s *Set) Plugin(name string) *Plugin { return s.plugins[name] }
 
-// Needs lists the plugins that a Job with this one has, too, and those that these need, sorted.
+// Needs lists the plugins that a Job with this plugin gets, too, directly or indirectly, sorted.
 func (s *Set) Needs(name string) []string {
 	seen := map[string]bool{name: true}
 	var out []string
@@ -248,7 +249,7 @@ func (s *Set) Needs(name string) []string {
 	return out
 }
 
-// Load compiles a plugin. All mistakes come back at once, each at its place; with one of severity Error there is no Plugin.
+// Load compiles a plugin. It returns all mistakes at once, each with its position. If one has severity Error, it returns no Plugin.
 func Load(doc *source.Document) (*Plugin, source.Issues) {
 	lang, err := theLanguage()
 	if err != nil {
@@ -266,22 +267,22 @@ func Load(doc *source.Document) (*Plugin, source.Issues) {
 	return c.plugin, c.issues
 }
 
-// compiler is the work of one Load.
+// compiler is the state of one Load.
 type compiler struct {
 	plugin *Plugin
 	lang   *language
 	names  map[string]source.Value
-	// same: no expression since the row began reads of which pod it is asked.
+	// same states that no expression since the beginning of the row depends on the pod.
 	same   bool
 	issues source.Issues
 }
 
-// ofPods are the roots that are not the same for all pods of a Job.
+// ofPods are the roots that differ between the pods of a Job.
 var ofPods = []string{"task", "index", "pod", "container"} //nolint:gochecknoglobals // a table that never changes
 
 func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 
-// need reports what is missing.
+// need reports missing keys.
 func (c *compiler) need(v source.Value, keys ...string) {
 	for _, key := range keys {
 		if !v.Get(key).Exists() && v.Kind() == source.Map {
@@ -290,7 +291,7 @@ func (c *compiler) need(v source.Value, keys ...string) {
 	}
 }
 
-// unique reads a name that nothing else in the section has.
+// unique reads a name and reports it if the section already contains it.
 func (c *compiler) unique(v source.Value) string {
 	name := v.String(&c.issues)
 	if first, twice := c.names[name]; twice {
@@ -301,7 +302,7 @@ func (c *compiler) unique(v source.Value) string {
 	return name
 }
 
-// section begins a section, within which names are unique.
+// section begins a section. Names are unique within a section.
 func (c *compiler) section(v source.Value) []source.Value {
 	c.names = map[string]source.Value{}
 	return v.Items(&c.issues)
@@ -343,12 +344,12 @@ func (c *compiler) read(root source.Value) {
 	}
 }
 
-// jobRoots are what every row sees.
+// jobRoots returns the roots that every row can read.
 func (c *compiler) jobRoots() map[string]*cel.Type {
 	return map[string]*cel.Type{"job": c.lang.job.Type(), "params": paramsType(), "variables": typed.VariablesType()}
 }
 
-// podRoots are what rows about pods see.
+// podRoots returns the roots that rows of pods can read.
 func (c *compiler) podRoots() map[string]*cel.Type {
 	roots := c.jobRoots()
 	maps.Copy(roots, map[string]*cel.Type{
@@ -371,7 +372,7 @@ func (c *compiler) compileWith(roots map[string]*cel.Type, t source.Text, want r
 	return e
 }
 
-// seeing compiles what sees these roots and some more.
+// seeing returns a function that compiles expressions with these roots and additional ones.
 func (c *compiler) seeing(roots map[string]*cel.Type) typed.Compile {
 	return func(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr {
 		all := maps.Clone(roots)
@@ -380,13 +381,14 @@ func (c *compiler) seeing(roots map[string]*cel.Type) typed.Compile {
 	}
 }
 
-// text compiles a text of what sees these roots.
+// text compiles a text whose CEL parts can read these roots.
 func (c *compiler) text(t source.Text, roots map[string]*cel.Type) *typed.Text {
 	compile := func(part source.Text) *eval.Expr { return c.compileWith(roots, part, rules.Anything()) }
 	return typed.ParseText(t, compile, c.report)
 }
 
-// readAsked reads what all rows have, and gives what the rest of the row sees. false: that is not known.
+// readAsked reads the keys that rows of every section have. It also returns the roots for the rest of the row, or false if they are
+// unknown.
 func (c *compiler) readAsked(item source.Value, roots map[string]*cel.Type) (a asked, sees map[string]*cel.Type, ok bool) {
 	a.name, a.doc = c.unique(item.Get("name")), item.Get("description").String(&c.issues)
 	loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.seeing(roots), roots, &c.issues)

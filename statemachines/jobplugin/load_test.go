@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// TestSample runs the plugin of a user's own, which is YAML alone.
+// TestSample runs a user's own plugin, which consists of YAML only.
 func TestSample(t *testing.T) {
 	set, own, issues := jobplugin.LoadFS(os.DirFS("../../samples/jobplugins"))
 	if set == nil || len(issues) > 0 {
@@ -62,7 +62,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestMistakes shows that what is wrong with a plugin is told at its place, all at once.
+// TestMistakes checks that all mistakes of a plugin are reported at once, with their positions.
 func TestMistakes(t *testing.T) {
 	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: JobPlugin\nmetadata: {name: p}\ndescription: d\n"
 	archive, err := txtar.ParseFile("testdata/mistakes/mistakes.txtar")
@@ -87,7 +87,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestLargeJobs: the largest Jobs that admission takes have pods and objects by the plugins that ship.
+// TestLargeJobs checks that the built-in plugins work for the largest Jobs that admission accepts.
 func TestLargeJobs(t *testing.T) {
 	set, issues := jobplugin.Default()
 	if set == nil {
@@ -157,7 +157,7 @@ func TestRemediesOfLargeJobs(t *testing.T) {
 		plugin     string
 		pods       int32
 		fewer      int32
-		namesTasks []string // arguments by which the plugin finds tasks with short names
+		namesTasks []string // arguments with which the plugin finds tasks with short names
 	}{
 		{"svc", 20_000, 10_000, nil},
 		{"tensorflow", 4_000, 2_000, []string{"--worker=w"}},
@@ -183,7 +183,7 @@ func TestRemediesOfLargeJobs(t *testing.T) {
 	}
 }
 
-// FuzzArguments: whatever a Job gives as arguments is read, or told, in a few lines.
+// FuzzArguments checks that arbitrary arguments of a Job are either read, or reported in a few lines.
 func FuzzArguments(f *testing.F) {
 	for _, args := range []string{
 		"--ssh-port=1", "---x", "--=x", "-=x", "-", "--", "--ssh-port\n---x", "-- a", "--ssh-port", "--ssh-private-key=a\nb",
@@ -205,7 +205,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// BenchmarkPod is the pod of one task of a job of n pods with the plugins svc and pytorch.
+// BenchmarkPod measures the pod of one task of a job of n pods, with the plugins svc and pytorch.
 func BenchmarkPod(b *testing.B) {
 	set, issues := jobplugin.Default()
 	if set == nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// param is an argument that a Job may give to a plugin.
+// param is a parameter for which a Job may give an argument to a plugin.
 type param struct {
 	name, flag, doc string
 	kind            string // string, int or bool
 	otherwise       ref.Val
 	min, max        *int64
-	pattern         string // of the whole text, as its author wrote it; "": any
+	pattern         string // pattern of the whole text, as its author wrote it; "": any text
 	matches         *regexp.Regexp
 }
 
-// The types that a parameter may have.
+// paramTypes are the types that a parameter may have.
 var paramTypes = map[string]*cel.Type{ //nolint:gochecknoglobals // a table that never changes
 	"string": cel.StringType, "int": cel.IntType, "bool": cel.BoolType,
 }
@@ -105,7 +105,7 @@ func (c *compiler) bound(v source.Value) *int64 {
 	return &n
 }
 
-// read reads a value. An error says what it is and what would be right.
+// read parses a value. The error quotes the value and states what would be correct.
 func (p *param) read(text string) (ref.Val, error) {
 	switch p.kind {
 	case "bool":
@@ -139,11 +139,11 @@ func (p *param) within() string {
 	return ""
 }
 
-// mostWrong is how many mistakes are told of one plugin's arguments.
+// mostWrong is the maximum number of reported mistakes in one plugin's arguments.
 const mostWrong = 10
 
-// parse reads arguments as Go's command lines have them: --flag=value, --flag value, one dash or two, a bool alone. It gives what each
-// parameter is, and what is wrong: whatever cannot be read is as if it were not there.
+// parse parses arguments in the same way as Go's command lines: --flag=value, --flag value, one dash or two, a bool flag alone. It returns
+// the value of each parameter, and the mistakes. It ignores arguments that it cannot read.
 func (p *Plugin) parse(args []string) (values map[string]ref.Val, wrong []string) {
 	values = map[string]ref.Val{}
 	set := flag.NewFlagSet(p.Name, flag.ContinueOnError)
@@ -177,9 +177,9 @@ func (p *Plugin) parse(args []string) (values map[string]ref.Val, wrong []string
 		err := set.Parse(rest)
 		left := set.Args()
 		switch {
-		case err != nil && len(left) < len(rest) && (len(left) == 0 || !malformed(left[0])): // the last one that was taken
+		case err != nil && len(left) < len(rest) && (len(left) == 0 || !malformed(left[0])): // the last argument that was read is wrong
 			tell(p.explain(rest[len(rest)-len(left)-1], err))
-		case len(left) > 0: // one that is no flag, or not written as one
+		case len(left) > 0: // the argument is not a flag, or is malformed
 			tell(p.explain(left[0], nil))
 			left = left[1:]
 		}
@@ -191,13 +191,13 @@ func (p *Plugin) parse(args []string) (values map[string]ref.Val, wrong []string
 	return values, wrong
 }
 
-// malformed says whether an argument is one of those that Go's command lines stop at: without a name behind its dashes.
+// malformed reports whether Go's parser of command lines stops at an argument, because no name follows its dashes.
 func malformed(arg string) bool {
 	name, dashes := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), strings.HasPrefix(arg, "-")
 	return dashes && arg != "-" && arg != "--" && (strings.HasPrefix(name, "-") || strings.HasPrefix(name, "="))
 }
 
-// cut is a text of a user's, as much of it as is told.
+// cut shortens a user's text for a message.
 func cut(text string) string {
 	const most = 40
 	if r := []rune(text); len(r) > most {
@@ -206,7 +206,7 @@ func cut(text string) string {
 	return text
 }
 
-// explain says what is wrong with an argument that is none.
+// explain returns what is wrong with an argument that cannot be read.
 func (p *Plugin) explain(arg string, err error) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	var flags []string

@@ -14,20 +14,20 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// podRow adds to pods.
+// podRow is a row that adds to pods.
 type podRow struct {
 	asked
-	sections  []string   // containers, initContainers
-	container *eval.Expr // which of them; nil: all
+	sections  []string   // the values are containers, initContainers
+	container *eval.Expr // selects containers; nil: all
 	adds      map[string]*template
-	// same: it adds the same to every pod of a Job, so that this is made once.
+	// same states that the row adds the same to every pod of a Job. It is then computed once.
 	same bool
 }
 
-// additions are what a row adds, by key, as Go has it: of types toPods and toContainers.
+// additions are what a row adds, by key, as Go values of the types in toPods and toContainers.
 type additions map[string]any
 
-// What a row may add to a pod, and to containers of it. How each is added stands in docs/job-plugins.md.
+// The keys that a row may add to a pod, and to its containers. docs/job-plugins.md describes how each is added.
 var (
 	toPods = map[string]reflect.Type{ //nolint:gochecknoglobals // a table that never changes
 		"annotations": reflect.TypeFor[map[string]string](), "labels": reflect.TypeFor[map[string]string](),
@@ -76,7 +76,7 @@ func (c *compiler) readPodRow(item source.Value) {
 	c.plugin.pods = append(c.plugin.pods, r)
 }
 
-// podScope is what a row about a pod sees.
+// podScope contains what a row of pods can read.
 type podScope struct {
 	*active
 	task      *taskOf
@@ -85,7 +85,7 @@ type podScope struct {
 	container *corev1.Container
 }
 
-// run adds to the pod what a row adds to it. What the pod has of its own stays.
+// run adds to the pod what a row defines. Existing values of the pod stay.
 func (s *podScope) run(r *podRow) error {
 	if !r.same {
 		return s.each(&r.asked, s, func(in cel.Activation) error { return s.add(r, in, nil) })
@@ -113,7 +113,8 @@ func (s *podScope) run(r *podRow) error {
 	return nil
 }
 
-// merged adds what a row adds for another element of its lists to what it adds for those before, where that is lists alone.
+// merged appends the additions of one more element of a row's lists. Additions of environment variables alone are merged into the last
+// ones.
 func merged(all []additions, one additions) []additions {
 	if len(all) == 0 {
 		return []additions{one}
@@ -148,7 +149,7 @@ func (r *podRow) additions(in cel.Activation) (additions, error) {
 	return out, nil
 }
 
-// add adds to the pod, and to its containers: what is given, or what the row adds to each.
+// add adds to the pod and its containers. It adds given, or computes the additions if given is nil.
 func (s *podScope) add(r *podRow, in cel.Activation, given additions) error {
 	if len(r.sections) == 0 {
 		adds, err := r.of(in, given)
@@ -230,8 +231,8 @@ func addToContainer(pod *corev1.Pod, c *corev1.Container, adds additions) {
 	}
 }
 
-// addPort adds a port, unless the container has it: by number and protocol. Of the pods of a host's network a port is the host's, so one
-// container has it at most. A name that another port of the container has is left out.
+// addPort adds a port, unless the container has one with the same number and protocol. In pods with host network a port belongs to the
+// host. Therefore only one of their containers may have it. The port's name is omitted if another port of the container has it.
 func addPort(pod *corev1.Pod, c *corev1.Container, port corev1.ContainerPort) {
 	same := func(p corev1.ContainerPort) bool {
 		return p.ContainerPort == port.ContainerPort && cmp.Or(p.Protocol, corev1.ProtocolTCP) == cmp.Or(port.Protocol, corev1.ProtocolTCP)
@@ -251,7 +252,7 @@ func addPort(pod *corev1.Pod, c *corev1.Container, port corev1.ContainerPort) {
 	c.Ports = append(c.Ports, port)
 }
 
-// addAll adds copies of what is not there yet, told apart by a key; what is there stays, or takes the new value.
+// addAll adds copies of the elements whose key does not exist yet. Existing elements stay, or are replaced if replace is true.
 func addAll[T any](to *[]T, add []T, dup func(*T) *T, key func(*T) string, replace bool) {
 	if len(add) == 0 {
 		return

@@ -24,7 +24,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// RowError is a row of a plugin that failed on a Job: another try fails as well, until the Job or the plugin changes.
+// RowError is the failure of a plugin's row on a Job. A retry fails as well, until the Job or the plugin changes.
 type RowError struct {
 	Plugin, Row string
 	Err         error
@@ -34,34 +34,35 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("job plugin %s, %s: %v", e.Plugin, e.Row, e.Err)
 }
 
-// Unwrap gives what went wrong.
+// Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// Mistake is something wrong with what a Job asks of a plugin.
+// Mistake is one error in a Job's arguments for a plugin.
 type Mistake struct {
-	// Field is the path in the Job, as spec.plugins.ssh.
+	// Field is the path in the Job, for example spec.plugins.ssh.
 	Field string
-	// Message says what is wrong, and what would be right.
+	// Message states what is wrong and what would be correct.
 	Message string
 }
 
-// Run is the plugins of one Job at work: for one goroutine.
+// Run runs the plugins of one Job. It must be used by one goroutine only.
 type Run struct {
 	job     *batchv1alpha1.Job
 	fields  map[string]any
 	plugins []*active
 }
 
-// active is a plugin of a Job. It is what its rows see.
+// active is a plugin of a Job. Its rows read it as their activation.
 type active struct {
 	*Plugin
 	lang  *language
 	fixed typed.Roots
 	meter *eval.Meter
-	once  map[*podRow][]additions // of rows that add the same to every pod
+	once  map[*podRow][]additions // results of rows that add the same to every pod
 }
 
-// For puts the plugins of a Job to work; nil: it has none. An error says what of the Job they cannot work with.
+// For returns the Run of a Job's plugins, or nil if the Job has none. An error states which mistake of the Job the plugins cannot work
+// with.
 func (s *Set) For(job *batchv1alpha1.Job) (*Run, error) {
 	if len(job.Spec.Plugins) == 0 {
 		return nil, nil //nolint:nilnil // there is nothing to run
@@ -85,14 +86,14 @@ func (s *Set) For(job *batchv1alpha1.Job) (*Run, error) {
 	return r, nil
 }
 
-// Mistakes says what is wrong with what a Job, as JSON, asks of its plugins, unknown ones included. An error is a row that could not be
-// evaluated.
+// Mistakes returns the mistakes in the plugins of a Job, which is given as JSON. Unknown plugins are mistakes, too. An error is a row that
+// could not be evaluated.
 func (s *Set) Mistakes(job map[string]any) ([]Mistake, error) {
 	var run []*active
 	return s.check(job, &run)
 }
 
-// check puts plugins to work in the order in which they run, and says what they cannot work with.
+// check prepares the plugins in the order in which they run, and returns the mistakes in their arguments.
 func (s *Set) check(job map[string]any, run *[]*active) (mistakes []Mistake, err error) {
 	lang, err := theLanguage()
 	if err != nil {
@@ -148,10 +149,10 @@ func (s *Set) unknown(name string) string {
 	return fmt.Sprintf("there is no job plugin %s; %sthe plugins are %s", cut(name), hint, strings.Join(s.Names(), ", "))
 }
 
-// paramsValue is what the parameters of a plugin are, as the language sees them.
+// paramsValue converts the parameters of a plugin into a value of the language.
 func paramsValue(values map[string]ref.Val) ref.Val { return typed.Computed(paramsType(), values) }
 
-// Meter implements eval.Purse: an expression may go through the hosts of the largest Job that there may be.
+// Meter implements eval.Purse. The budget is sufficient to traverse the hosts of the largest possible Job.
 func (a *active) Meter(*eval.Expr) *eval.Meter {
 	if a.meter == nil {
 		const steps, bytes = 50_000_000, 256 << 20
@@ -178,7 +179,7 @@ func holds(e *eval.Expr, in cel.Activation) (bool, error) {
 	return bool(yes), nil
 }
 
-// each visits what a row is asked for.
+// each calls do for every element of the lists in a row's forEach for which its when is true.
 func (a *active) each(r *asked, in cel.Activation, do func(cel.Activation) error) error {
 	return typed.Each(r.loops, in, func(in cel.Activation) error {
 		if r.when != nil {
@@ -190,7 +191,7 @@ func (a *active) each(r *asked, in cel.Activation, do func(cel.Activation) error
 	})
 }
 
-// find adds what a row finds wrong.
+// find evaluates a validation, and adds its mistake to out.
 func (v *validation) find(plugin string, in cel.Activation, out *[]Mistake) error {
 	if v.expression != nil {
 		if yes, err := holds(v.expression, in); err != nil || yes {
@@ -211,7 +212,7 @@ func (v *validation) find(plugin string, in cel.Activation, out *[]Mistake) erro
 	return nil
 }
 
-// taskOf is a task of a Job, as rows see it.
+// taskOf is a task of a Job, in the form that rows read.
 type taskOf struct{ value ref.Val }
 
 // ResolveName implements cel.Activation.
@@ -232,7 +233,7 @@ func (s *podScope) ResolveName(name string) (any, bool) {
 	return s.active.ResolveName(name)
 }
 
-// asObject gives an object of Go to the language.
+// asObject converts a Go object into a value of the language.
 func asObject(schema *typed.Schema, of any) ref.Val {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
 	if err != nil {
@@ -241,7 +242,7 @@ func asObject(schema *typed.Schema, of any) ref.Val {
 	return typed.Object(schema, fields)
 }
 
-// Pod adds to a pod of a task what the plugins add. An error names the plugin, the row and what was wrong.
+// Pod adds to a pod of a task what the plugins define. An error names the plugin, the row and the cause.
 func (r *Run) Pod(task *batchv1alpha1.TaskSpec, index int, pod *corev1.Pod) error {
 	if r == nil || len(r.plugins) == 0 {
 		return nil
@@ -264,11 +265,11 @@ func (r *Run) Pod(task *batchv1alpha1.TaskSpec, index int, pod *corev1.Pod) erro
 	return nil
 }
 
-// Made is an object that a plugin makes beside the Job.
+// Made is an object that a plugin creates in addition to a Job's pods.
 type Made struct {
-	// Plugin is whose it is.
+	// Plugin is the name of the plugin.
 	Plugin string
-	// APIVersion, Kind and Name say which it is; it is in the Job's namespace.
+	// APIVersion, Kind and Name identify the object. It is in the Job's namespace.
 	APIVersion, Kind, Name string
 
 	job *batchv1alpha1.Job
@@ -276,7 +277,7 @@ type Made struct {
 	in  cel.Activation
 }
 
-// Stamp tells a Job's plugins, as they are, from others: what they make beside the Job follows from it and from the Job.
+// Stamp returns a digest of a Job's plugins. The digest and the Job determine all objects that the plugins create.
 func (s *Set) Stamp(job *batchv1alpha1.Job) string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(job.Spec.Plugins)) {
@@ -298,7 +299,7 @@ func (r *Run) Plugins() (names []string) {
 	return names
 }
 
-// Objects lists what the plugins make beside the Job.
+// Objects lists the objects that the plugins create in addition to the pods.
 func (r *Run) Objects() (out []*Made, err error) {
 	if r == nil {
 		return nil, nil
@@ -322,10 +323,10 @@ func (r *Run) Objects() (out []*Made, err error) {
 	return out, nil
 }
 
-// Once says whether the object stays as it was made.
+// Once reports whether the object is created once and never updated.
 func (m *Made) Once() bool { return m.row.once }
 
-// Render gives the object, as it is to be.
+// Render returns the complete object.
 func (m *Made) Render() (*unstructured.Unstructured, error) {
 	v, err := m.row.template.value(m.in)
 	if err != nil {
@@ -341,7 +342,7 @@ func (m *Made) Render() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// checked decodes the object as what it is, so that what is wrong is told by its field.
+// checked decodes the object as its Go type, so that an error names the field.
 func (m *Made) checked(fields map[string]any) error {
 	return into(fields, reflect.New(kinds[m.row.kind]).Interface())
 }

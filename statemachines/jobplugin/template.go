@@ -15,13 +15,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
-// template is a value of a type of the API with CEL in it: in texts, or in the place of a value.
+// template is a value of an API type that contains CEL, in strings or in place of a value.
 type template struct {
-	text   *typed.Text // of a scalar that has CEL in it
-	asText bool        // the field is one of text, or bytes in base64, whatever the expression gives
-	fixed  any         // another scalar
+	text   *typed.Text // a scalar that contains CEL
+	asText bool        // the field is a string, or bytes in base64, whatever the expression returns
+	fixed  any         // a scalar without CEL
 	list   []*template
-	keys   []*typed.Text // of a map, with fields
+	keys   []*typed.Text // keys of a map; fields contains the values
 	fields []*template
 	form   form
 }
@@ -34,7 +34,7 @@ const (
 	mapForm
 )
 
-// readTemplate compiles a value that is to become one of a type. What cannot be one is told at its place.
+// readTemplate compiles a value for a given type. It reports values that do not match the type at their position.
 func (c *compiler) readTemplate(v source.Value, t reflect.Type, extra map[string]*cel.Type) *template {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -60,7 +60,7 @@ func (c *compiler) readTemplate(v source.Value, t reflect.Type, extra map[string
 	return out
 }
 
-// checkWhole reports an expression in the place of a value that gives another type than the field has.
+// checkWhole reports an expression in place of a value if its type differs from the type of the field.
 func (c *compiler) checkWhole(v source.Value, out *template, t reflect.Type) {
 	whole := out.text.Whole()
 	if whole == nil {
@@ -91,7 +91,7 @@ func isBytes(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-// own says whether a type has a form of its own in JSON, as quantities have.
+// own reports whether a type has its own form in JSON, as quantities do.
 func own(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
@@ -123,7 +123,7 @@ func (c *compiler) listTemplate(v source.Value, t reflect.Type, extra map[string
 	return out
 }
 
-// fieldType is the type of a field of a struct, or of every value of a map.
+// fieldType returns the type of a struct's field, or of the values of a map.
 func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
 	if t.Kind() == reflect.Map {
 		return t.Elem(), true
@@ -153,7 +153,7 @@ func (c *compiler) mapTemplate(v source.Value, t reflect.Type, extra map[string]
 	return out
 }
 
-// nearestField is a hint at the field that may have been meant.
+// nearestField returns a hint that names the most similar field.
 func nearestField(t reflect.Type, name string) string {
 	var known []string
 	for f := range t.Fields() {
@@ -167,7 +167,7 @@ func nearestField(t reflect.Type, name string) string {
 	return ""
 }
 
-// value gives what the template is in an evaluation, in JSON.
+// value evaluates the template and returns a JSON value.
 func (t *template) value(in cel.Activation) (any, error) {
 	switch t.form {
 	case listForm:
@@ -206,7 +206,7 @@ func (t *template) value(in cel.Activation) (any, error) {
 	return typed.Plain(v)
 }
 
-// into decodes a value in JSON. An error names the field.
+// into decodes a JSON value. An error names the field.
 func into(value, out any) error {
 	data, err := json.Marshal(value)
 	if err != nil {

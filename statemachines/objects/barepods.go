@@ -16,13 +16,13 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// GroupOf is the name of the PodGroup that a pod names now, in either spelling of the key, whatever it was bound for.
+// GroupOf returns the name of the PodGroup that a pod names, in either spelling of the key.
 func GroupOf(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey],
 		pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
 }
 
-// BareGroupName is one name for all pods of one controller, or for a pod alone.
+// BareGroupName returns the PodGroup name that all pods of one controller share, or the name for a pod without a controller.
 func BareGroupName(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		return batchv1alpha1.PodgroupNamePrefix + string(owner.UID)
@@ -31,7 +31,7 @@ func BareGroupName(pod *corev1.Pod) string {
 }
 
 // BareGroup returns the PodGroup of a bare pod. Annotations of the pod take precedence over those of its owner. For each annotation that
-// cannot be read, it returns an error, and the PodGroup does without that annotation.
+// cannot be read, it returns an error, and the PodGroup omits that annotation.
 func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group *schedulingv1beta1.PodGroup, wrong []error) {
 	says := func(key string) string { return cmp.Or(pod.Annotations[key], inherited[key]) }
 	group = &schedulingv1beta1.PodGroup{
@@ -80,7 +80,7 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group
 	return group, wrong
 }
 
-// amounts reads resources, none of which is less than nothing.
+// amounts parses resources. Negative amounts are an error.
 func amounts(text string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	if err := decode.JSON([]byte(text), &list); err != nil {
@@ -94,8 +94,8 @@ func amounts(text string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod. The PodGroup holds
-// up the deletion of none: to say so takes rights on the owner, whatever that is, and its kind has to be known.
+// bareOwners returns the owners of a bare pod's PodGroup: the owners of the pod if a controller owns it, otherwise the pod. The PodGroup
+// does not block the deletion of its owners: that would require permissions on the owner, and its kind would have to be known.
 func bareOwners(pod *corev1.Pod) []metav1.OwnerReference {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
 		owners := slices.Clone(pod.OwnerReferences)

@@ -9,7 +9,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// TestBareGroupTellsAllThatIsWrong: one annotation that cannot be read does not hide another, and what can be read counts.
+// TestBareGroupTellsAllThatIsWrong checks that one unreadable annotation does not hide another, and that readable ones are used.
 func TestBareGroupTellsAllThatIsWrong(t *testing.T) {
 	for _, amounts := range []string{`{"cpu":"x"}`, `{"cpu":"1","memory":"-1Gi"}`} {
 		tellsAllThatIsWrong(t, amounts)
@@ -34,7 +34,7 @@ func tellsAllThatIsWrong(t *testing.T, amounts string) {
 	}
 }
 
-// TestBareGroup has what a pod says count before what its owner says: admission relies on it.
+// TestBareGroup checks that annotations of a pod take precedence over those of its owner: admission relies on this.
 func TestBareGroup(t *testing.T) {
 	pod := &corev1.Pod{}
 	owner := map[string]string{schedulingv1beta1.QueueNameAnnotationKey: "research"}

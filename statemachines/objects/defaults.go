@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Default does what of admission's defaults of a Job matters to its PodGroup and its pods.
+// Default applies those of admission's defaults of a Job that affect its PodGroup and its pods.
 func Default(j *batchv1alpha1.Job) {
 	j.Spec.Queue = QueueName(j.Spec.Queue)
 	sum := int32(0)
@@ -26,8 +26,8 @@ func Default(j *batchv1alpha1.Job) {
 	}
 }
 
-// PodDefaults fills in what an API server would: limits stand for requests that are
-// not said, host networking for host ports, and a pod is Pending until it is more.
+// PodDefaults applies the defaults of an API server. Limits replace missing requests, host ports get host networking, and a pod without a
+// phase is Pending.
 func PodDefaults(p *corev1.Pod) {
 	if p.Status.Phase == "" {
 		p.Status.Phase = corev1.PodPending
@@ -44,9 +44,9 @@ func PodDefaults(p *corev1.Pod) {
 	defaultPodLevel(p)
 }
 
-// defaultPodLevel completes what a pod states of its resources as a whole, after its containers were completed. It does what
-// defaultHugePagePodLimits and defaultPodRequests of k8s.io/kubernetes/pkg/apis/core/v1 do: an amount that is not stated is what the
-// containers request together, and the pod's limit where they request none.
+// defaultPodLevel completes the pod-level resources of a pod whose containers are complete. It does the same as defaultHugePagePodLimits
+// and defaultPodRequests of k8s.io/kubernetes/pkg/apis/core/v1. A missing amount becomes the sum of the containers' requests, or the pod's
+// limit if the containers request none.
 func defaultPodLevel(p *corev1.Pod) {
 	r := p.Spec.Resources
 	if r == nil || len(r.Limits)+len(r.Requests) == 0 {
@@ -56,7 +56,7 @@ func defaultPodLevel(p *corev1.Pod) {
 		return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 	}
 	whole := &corev1.Pod{Spec: *p.Spec.DeepCopy()}
-	model.TamePod(&whole.Spec) // a sum of monstrous amounts takes for ever
+	model.TamePod(&whole.Spec) // the sum of extremely large amounts takes very long
 	for name, q := range podresource.AggregateContainerLimits(whole, podresource.PodResourcesOptions{}) {
 		if _, requested := r.Requests[name]; hugePages(name) && !requested {
 			r.Limits = withDefault(r.Limits, name, q)
@@ -77,7 +77,7 @@ func defaultPodLevel(p *corev1.Pod) {
 	}
 }
 
-// withDefault adds an amount that is not there.
+// withDefault adds an amount if it is missing.
 func withDefault(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) corev1.ResourceList {
 	if _, there := to[name]; there {
 		return to
@@ -89,7 +89,7 @@ func withDefault(to corev1.ResourceList, name corev1.ResourceName, q resource.Qu
 	return to
 }
 
-// defaultRequests does what the API server will: who has a limit and no request asks for its limit.
+// defaultRequests applies the default of the API server: a missing request equals the limit.
 func defaultRequests(r *corev1.ResourceRequirements) {
 	for name, q := range r.Limits {
 		if _, said := r.Requests[name]; said {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPodDefaultsAreKubernetes holds the requests and limits of completed pods, of their containers and of the pod as a whole, to those
-// that the API server writes.
+// TestPodDefaultsAreKubernetes compares the requests and limits of completed pods, for containers and for the whole pod, with those that
+// the API server writes.
 func TestPodDefaultsAreKubernetes(t *testing.T) {
 	t.Parallel()
 	list := rapid.Custom(func(t *rapid.T) corev1.ResourceList {

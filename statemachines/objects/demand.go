@@ -13,17 +13,17 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// Demand is what a job needs of a ResourceQuota that refuses one of its pods. The zero value is that of a job about which nothing is known.
+// Demand is what a job needs of a ResourceQuota that refuses one of its pods. The zero value stands for an unknown job.
 type Demand struct {
 	// Pods are the pods of the job that exist. Pods that have ended do not count.
 	Pods []*corev1.Pod
 	// Min is how many pods of Roles must run at the same time. It is 0 if that is not known.
 	Min int64
-	// Roles are all pods that the job is to have.
+	// Roles are all pods that the job will have.
 	Roles []Role
 }
 
-// Role is a number of pods that are alike.
+// Role is a number of equal pods.
 type Role struct {
 	Count int64
 	Spec  *corev1.PodSpec
@@ -53,7 +53,7 @@ func JobDemand(job *batchv1alpha1.Job, pods []*corev1.Pod) Demand {
 	return d
 }
 
-// GroupDemand returns the demand of a job of which minMember pods must run at the same time. It has pods, and others are missing.
+// GroupDemand returns the demand of a job with a PodGroup. minMember of its pods must run at the same time. pods exist, and missing do not.
 func GroupDemand(minMember int32, pods, missing []*corev1.Pod) Demand {
 	d := Demand{Pods: pods, Min: int64(minMember)}
 	for _, p := range pods {
@@ -74,11 +74,11 @@ func isEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// exceededQuota is the answer of the API server if a ResourceQuota has too little left for a pod.
+// exceededQuota matches the answer of the API server if a ResourceQuota has too little left for a pod.
 var exceededQuota = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
 
-// quotaText states that a ResourceQuota cannot hold the job even if no other pod uses it, or that the job's own pods exhaust it. It returns
-// "" if pods of others exhaust it, because the job can start once these end, or if the answer is not that of a quota.
+// quotaText states that a ResourceQuota is too small for the job even if no other pod uses it, or that the job's own pods use it up. It
+// returns "" if pods of others use up the quota, because the job can start once these end. It also returns "" for answers without a quota.
 func (d *Demand) quotaText(pod *corev1.Pod, answer string) string {
 	groups := exceededQuota.FindStringSubmatch(answer)
 	if groups == nil {
@@ -117,7 +117,8 @@ func (d *Demand) quotaText(pod *corev1.Pod, answer string) string {
 	return ""
 }
 
-// gang returns the least that the pods that must run at the same time count for under a name of a quota that counts a pod.
+// gang returns how much of one resource the gang of the job uses at least. It counts only pods that a quota counts if it counts the given
+// pod.
 func (d *Demand) gang(pod *corev1.Pod, name string) (sum resource.Quantity) {
 	type amount struct {
 		each  resource.Quantity

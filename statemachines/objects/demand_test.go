@@ -12,7 +12,8 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// TestQuotaRemedies has a quota of 8 CPUs refuse a pod of 4. A job is told to wait only for pods whose end lets it start.
+// TestQuotaRemedies lets a quota of 8 CPUs refuse a pod of 4. The message tells a job to wait only for pods after whose end the job can
+// start.
 func TestQuotaRemedies(t *testing.T) {
 	pod := func(name, cpu string, phase corev1.PodPhase) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: phase}}

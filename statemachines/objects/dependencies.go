@@ -15,14 +15,14 @@ type Dependents map[string]Dependent
 
 // Dependent is a task that depends on others.
 type Dependent struct {
-	// Waits says for which tasks it waits, and what is there of them; "": for none, so that its pods may be made.
+	// Waits states for which tasks it waits, and how many of their pods exist. If it is "", the task's pods may be created.
 	Waits string
-	// Started says that as many of its pods have a node as must be able to start: they are part of the gang from then on.
+	// Started states that the minimum number of its pods has a node. From then on the task belongs to the gang.
 	Started bool
 }
 
-// DependentTasks says how the tasks stand that depend on others. They wait until as many pods of those are ready, or have succeeded, as
-// must be able to start. Pods are those that count: not those that are being deleted, or are of an earlier version of the job.
+// DependentTasks returns the state of the tasks that depend on others. A task waits until the minimum number of pods of those other tasks
+// is ready or has succeeded. pods must not contain pods that are being deleted or belong to an earlier version of the job.
 func DependentTasks(job *batchv1alpha1.Job, pods []*corev1.Pod) Dependents {
 	if !slices.ContainsFunc(job.Spec.Tasks, func(t batchv1alpha1.TaskSpec) bool { return t.DependsOn != nil && len(t.DependsOn.Name) > 0 }) {
 		return nil
@@ -50,7 +50,7 @@ func DependentTasks(job *batchv1alpha1.Job, pods []*corev1.Pod) Dependents {
 	return out
 }
 
-// waitsFor says what is lacking of the tasks that one depends on; "": nothing.
+// waitsFor returns what a dependent task still waits for, or "".
 func waitsFor(on *batchv1alpha1.DependsOn, least, ready map[string]int32) string {
 	var lacks []string
 	for _, name := range on.Name {
@@ -70,7 +70,7 @@ func waitsFor(on *batchv1alpha1.DependsOn, least, ready map[string]int32) string
 	return firstFew(lacks, " or ", "or")
 }
 
-// firstFew joins the first of many texts, and counts the others.
+// firstFew joins the first texts, and adds the number of the others.
 func firstFew(texts []string, by, last string) string {
 	const most = 3
 	if n := len(texts) - most; n > 0 {
@@ -79,7 +79,7 @@ func firstFew(texts []string, by, last string) string {
 	return strings.Join(texts, by)
 }
 
-// isReady says whether a pod runs with all its containers ready, or has succeeded.
+// isReady reports whether a pod runs with all its containers ready, or has succeeded.
 func isReady(pod *corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		return true
@@ -88,8 +88,8 @@ func isReady(pod *corev1.Pod) bool {
 		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready })
 }
 
-// gang is a job without the tasks that depend on others and have not started yet: of its PodGroup they are no part, or it would wait for
-// pods that wait for it.
+// gang returns a copy of the job without dependent tasks that have not started yet. They do not belong to the PodGroup, which would
+// otherwise wait for pods that wait for it.
 func (d Dependents) gang(job *batchv1alpha1.Job) *batchv1alpha1.Job {
 	out := *job
 	out.Spec.Tasks = nil
@@ -110,7 +110,7 @@ func (d Dependents) gang(job *batchv1alpha1.Job) *batchv1alpha1.Job {
 	return &out
 }
 
-// Waiting says of each task that waits for which others; "": none does.
+// Waiting lists which tasks wait for which others, as a text, or returns "".
 func (d Dependents) Waiting() string {
 	var lines []string
 	for name, depends := range d {

@@ -10,7 +10,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// TestDependentTasks: a task waits until as many pods of those that it depends on are ready, or have succeeded, as these must have.
+// TestDependentTasks checks that a task waits until the minimum number of pods of the other tasks is ready or has succeeded.
 func TestDependentTasks(t *testing.T) {
 	pod := func(task string, phase corev1.PodPhase, ready bool) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{batchv1alpha1.TaskSpecKey: task}}}
@@ -20,7 +20,7 @@ func TestDependentTasks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		on   string // names, and any behind them
+		on   string // names of tasks, and "any" if one of them is sufficient
 		pods []*corev1.Pod
 		want string
 	}{

@@ -8,7 +8,8 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// Devices that pods ask for by annotations are in minResources, under the names that the scheduler counts and that no ResourceQuota uses.
+// TestMinResourcesHasDevices checks that minResources contains devices that pods request with annotations. Their names are those of the
+// scheduler, and no ResourceQuota uses these names.
 func TestMinResourcesHasDevices(t *testing.T) {
 	annotations := map[string]string{"celsius.dev/gpu-milli": "500", "celsius.dev/gpu-memory": "8Gi"}
 	task := batchv1alpha1.TaskSpec{Name: "worker", Replicas: 3}

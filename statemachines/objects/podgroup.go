@@ -12,11 +12,11 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// GroupName is the name of a job's PodGroup. Older jobs of Volcano's have one named like the job.
+// GroupName returns the name of a job's PodGroup. In older versions of Volcano it was the name of the job.
 func GroupName(job *batchv1alpha1.Job) string { return job.Name + "-" + string(job.UID) }
 
-// PodGroup makes a job's PodGroup. It waits to be let into its queue. Tasks that depend on others are
-// no part of it until they have started.
+// PodGroup returns a job's PodGroup, which waits for its admission to the queue. Tasks that depend on others do not belong to it until they
+// have started.
 func PodGroup(job *batchv1alpha1.Job, dependents Dependents, priorityOf func(class string) int32) *schedulingv1beta1.PodGroup {
 	annotations := maps.Clone(job.Annotations)
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -34,7 +34,7 @@ func PodGroup(job *batchv1alpha1.Job, dependents Dependents, priorityOf func(cla
 	return group
 }
 
-// FillPodGroup brings a PodGroup's spec in line with its job, and says whether it differed.
+// FillPodGroup updates a PodGroup's spec according to its job, and reports whether it differed.
 func FillPodGroup(
 	group *schedulingv1beta1.PodGroup, job *batchv1alpha1.Job, dependents Dependents, priorityOf func(class string) int32,
 ) bool {
@@ -64,7 +64,7 @@ func FillPodGroup(
 	return true
 }
 
-// SubGroup is how a task's partitions read on a PodGroup.
+// SubGroup returns a task's partitions in the form of a PodGroup.
 func SubGroup(task *batchv1alpha1.TaskSpec) schedulingv1beta1.SubGroupPolicySpec {
 	return schedulingv1beta1.SubGroupPolicySpec{
 		Name:            task.Name,
@@ -87,7 +87,7 @@ func topology(of *batchv1alpha1.NetworkTopologySpec) *schedulingv1beta1.NetworkT
 	}
 }
 
-// TaskMinAvailable is how many pods of a task must be able to start: all, where it does not say.
+// TaskMinAvailable returns how many pods of a task must be able to start. The default is all.
 func TaskMinAvailable(task *batchv1alpha1.TaskSpec) int32 {
 	if task.MinAvailable != nil {
 		return *task.MinAvailable
@@ -95,10 +95,10 @@ func TaskMinAvailable(task *batchv1alpha1.TaskSpec) int32 {
 	return task.Replicas
 }
 
-// QueueName is the queue of that name, or default where none is named.
+// QueueName returns the given name, or the default queue if it is empty.
 func QueueName(name string) string { return cmp.Or(name, schedulingv1beta1.DefaultQueue) }
 
-// Admitted says whether a PodGroup was let into its queue, so that its pods may be made.
+// Admitted reports whether a PodGroup was admitted to its queue, so that its pods may be created.
 func Admitted(group *schedulingv1beta1.PodGroup) bool {
 	return group != nil && group.Status.Phase != "" && group.Status.Phase != schedulingv1beta1.PodGroupPending
 }

@@ -17,28 +17,28 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// ForwardedValue is the value of JobForwardingKey where the queue sends jobs to other clusters.
+// ForwardedValue is the value of JobForwardingKey if the queue forwards jobs to other clusters.
 const ForwardedValue = "true"
 
-// jobOwner is the owner reference of what a controller makes for the job.
+// jobOwner returns the owner reference of objects that a controller creates for the job.
 func jobOwner(job *batchv1alpha1.Job) metav1.OwnerReference {
 	return *metav1.NewControllerRef(job, batchv1alpha1.GroupVersion.WithKind("Job"))
 }
 
-// PodName is the name of a pod of a job.
+// PodName returns the name of a pod of a job.
 func PodName(job, task string, index int) string { return fmt.Sprintf("%s-%s-%d", job, task, index) }
 
-// PodPlan is what a pod is made from, beside its job.
+// PodPlan contains what is needed to create a pod, in addition to its job.
 type PodPlan struct {
 	Task          *batchv1alpha1.TaskSpec
 	Index         int
 	Group         string // the name of the PodGroup
-	SchedulerName string // for a pod whose template and job name none
-	Forwarded     bool   // the queue sends its jobs to other clusters
+	SchedulerName string // for a pod without a scheduler name in its template and its job
+	Forwarded     bool   // the queue forwards its jobs to other clusters
 	Plugins       *jobplugin.Run
 }
 
-// Pod makes the pod of one index of a task. An error is that of a row of a plugin.
+// Pod returns the pod with one index of a task. An error is that of a row of a plugin.
 func Pod(job *batchv1alpha1.Job, p PodPlan) (*corev1.Pod, error) {
 	template := p.Task.Template.DeepCopy()
 	pod := &corev1.Pod{
@@ -65,7 +65,7 @@ func Pod(job *batchv1alpha1.Job, p PodPlan) (*corev1.Pod, error) {
 	return pod, p.Plugins.Pod(p.Task, p.Index, pod)
 }
 
-// markPod writes the labels and annotations by which pods and jobs find each other.
+// markPod writes the labels and annotations through which pods and jobs find each other.
 func markPod(job *batchv1alpha1.Job, p PodPlan, pod *corev1.Pod) {
 	index := strconv.Itoa(p.Index)
 	maps.Copy(pod.Annotations, map[string]string{
@@ -101,7 +101,7 @@ func markPod(job *batchv1alpha1.Job, p PodPlan, pod *corev1.Pod) {
 	}
 }
 
-// partition is the number of the partition that an index falls in; 0 where the size is not a size.
+// partition returns the number of the partition that contains an index, or 0 if the size is not positive.
 func partition(index, size int) int {
 	if size <= 0 {
 		return 0
@@ -109,7 +109,7 @@ func partition(index, size int) int {
 	return index / size
 }
 
-// copyKeys copies those of the keys that are there.
+// copyKeys copies those of the keys that exist.
 func copyKeys(from, to map[string]string, keys ...string) {
 	for _, k := range keys {
 		if v, ok := from[k]; ok {
@@ -118,7 +118,7 @@ func copyKeys(from, to map[string]string, keys ...string) {
 	}
 }
 
-// copyFirst copies the first of the keys that is there: where they exclude each other.
+// copyFirst copies the first of the keys that exists, because the keys exclude each other.
 func copyFirst(from, to map[string]string, keys ...string) {
 	for _, k := range keys {
 		if v, ok := from[k]; ok {
@@ -128,8 +128,7 @@ func copyFirst(from, to map[string]string, keys ...string) {
 	}
 }
 
-// mountVolumes mounts the job's claims into every container of a pod, but not into its init
-// containers. A path that stands twice is mounted once.
+// mountVolumes mounts the job's claims into every container of a pod, except its init containers. A repeated path is mounted once.
 func mountVolumes(job *batchv1alpha1.Job, spec *corev1.PodSpec) {
 	seen := map[string]bool{}
 	for _, v := range job.Spec.Volumes {
@@ -150,12 +149,12 @@ func mountVolumes(job *batchv1alpha1.Job, spec *corev1.PodSpec) {
 	}
 }
 
-// volumeName names a pod's volume: the job's name and twelve characters, as Volcano does. They are
-// drawn from the path, not at random, so that a pod that is made again is the same pod. A volume's
-// name is a DNS label, so a long name of a job is cut.
+// volumeName returns the name of a pod's volume. It is the job's name and twelve characters, as in Volcano. The characters are derived from
+// the path and are not random, so that a pod that is created again is equal. A volume's name is a DNS label. Therefore a long name of a job
+// is cut.
 func volumeName(job *batchv1alpha1.Job, path string) string { return drawn(job, path, "") }
 
-// drawn is a DNS label of a job's name, a word, and twelve characters that are drawn from the job and a path.
+// drawn returns a DNS label with a job's name, a word, and twelve characters that are derived from the job and a path.
 func drawn(job *batchv1alpha1.Job, path, word string) string {
 	const suffix, longest = 12, 63
 	sum := sha256.Sum256([]byte(string(job.UID) + path))
@@ -164,8 +163,8 @@ func drawn(job *batchv1alpha1.Job, path, word string) string {
 	return name + word + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:suffix])
 }
 
-// Claim is the claim that a job has made for a volume: under the name that the volume has, or one that is drawn for it. It belongs to the
-// job.
+// Claim returns the claim that a job creates for a volume. Its name is the volume's claim name or, if it is empty, a derived name. It
+// belongs to the job.
 func Claim(job *batchv1alpha1.Job, v *batchv1alpha1.VolumeSpec) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{

@@ -10,9 +10,9 @@ import (
 
 // The reasons of the state of a Job whose objects the API server refuses.
 const (
-	// FailedCreate is the reason while the controllers try again.
+	// FailedCreate is the reason while the controllers retry.
 	FailedCreate = "FailedCreate"
-	// RefusedTooOften is the reason after the Job was terminated because of it.
+	// RefusedTooOften is the reason after the Job was terminated because of the refusals.
 	RefusedTooOften = "RefusedTooOften"
 )
 
@@ -22,10 +22,10 @@ type refusalRule struct {
 	text    string
 }
 
-// Refusals match the messages of Kubernetes' admission plugins (1.36). The first that matches is used.
+// Refusals match the messages of Kubernetes' admission plugins (1.36). The first match is used.
 type Refusals []refusalRule
 
-// NewRefusals returns the messages that are known.
+// NewRefusals returns the rules for all known messages.
 func NewRefusals() Refusals {
 	rule := func(pattern, text string) refusalRule { return refusalRule{regexp.MustCompile(pattern), text} }
 	return Refusals{

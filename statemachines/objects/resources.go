@@ -16,10 +16,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// MinResources is what the first minAvailable pods of a job need, counted as Kubernetes' quotas
-// count. Which pods are first: where the job's minAvailable holds all of the tasks' own, each task's
-// minAvailable, then the rest of the tasks; else the tasks as they are. Tasks of a greater priority
-// go before others, those of one priority in the job's order.
+// MinResources returns what the first minAvailable pods of a job need, counted as in Kubernetes' quotas. Tasks with a higher priority come
+// first, and tasks of equal priority are in the job's order. If the job's minAvailable is at least the sum of the tasks' minimums, the
+// minAvailable of each task that sets it is taken first, and then the rest of the tasks. Otherwise whole tasks are taken in their order.
 func MinResources(job *batchv1alpha1.Job, priorityOf func(class string) int32) corev1.ResourceList {
 	tasks := make([]*batchv1alpha1.TaskSpec, 0, len(job.Spec.Tasks))
 	minima := int64(0)
@@ -42,7 +41,7 @@ func MinResources(job *batchv1alpha1.Job, priorityOf func(class string) int32) c
 	})
 }
 
-// firstPods sums what count pods need: of each task first as many as minimum says, then the rest.
+// firstPods returns the sum of what count pods need. It first takes minimum pods of each task, and then the rest.
 func firstPods(tasks []*batchv1alpha1.TaskSpec, count int64, minimum func(*batchv1alpha1.TaskSpec) int64) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	take := func(task *batchv1alpha1.TaskSpec, pods int64) {
@@ -61,7 +60,7 @@ func firstPods(tasks []*batchv1alpha1.TaskSpec, count int64, minimum func(*batch
 	return total
 }
 
-// addTimes adds a list to another, times over.
+// addTimes adds a list to another, multiplied by times.
 func addTimes(to, add corev1.ResourceList, times int64) {
 	for name, amount := range add {
 		product := amount.DeepCopy()
@@ -71,17 +70,16 @@ func addTimes(to, add corev1.ResourceList, times int64) {
 	}
 }
 
-// podNeeds is what one pod counts for in minResources: podUsage, and the devices that its annotations ask for. A ResourceQuota counts no
-// annotation, so these have no name that a quota uses.
+// podNeeds returns what one pod adds to minResources: podUsage, and the devices that its annotations request. A ResourceQuota does not
+// count annotations. Therefore the devices have no name that a quota uses.
 func podNeeds(meta *metav1.ObjectMeta, spec *corev1.PodSpec) corev1.ResourceList {
 	needs := podUsage(*spec)
 	maps.Copy(needs, model.DeviceRequests(&corev1.Pod{ObjectMeta: *meta, Spec: *spec}, false))
 	return needs
 }
 
-// podUsage is what one pod counts for in a ResourceQuota: cpu, memory, requests.*, limits.*, pods,
-// count/pods. Extended resources, which quotas know as requests.<name>, stand under their own name as
-// well, as the scheduler knows them.
+// podUsage returns what one pod uses of a ResourceQuota: cpu, memory, requests.*, limits.*, pods, count/pods. Quotas name extended
+// resources requests.<name>. The result also contains them under their own name, which the scheduler uses.
 func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	model.TamePod(&pod.Spec)
@@ -102,8 +100,9 @@ func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 	return usage
 }
 
-// quotaUsage is what Kubernetes' quotas count of a pod that has not ended, as PodUsageFunc of k8s.io/kubernetes/pkg/quota/v1/evaluator/core
-// does. That package links a client of the API server, with the types of all its APIs.
+// quotaUsage returns what Kubernetes' quotas count for a pod that has not ended. It does the same as PodUsageFunc of
+// k8s.io/kubernetes/pkg/quota/v1/evaluator/core. That package is not used because it links a client of the API server with the types of all
+// its APIs.
 func quotaUsage(pod *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	usage := corev1.ResourceList{"count/pods": one, corev1.ResourcePods: one}
@@ -125,11 +124,11 @@ func quotaUsage(pod *corev1.Pod) corev1.ResourceList {
 	return usage
 }
 
-// deviceClassPrefix is that of resources which stand for a class of devices, resourcev1.ResourceDeviceClassPrefix: that package brings the
-// types of its API along.
+// deviceClassPrefix is the prefix of resources that stand for a class of devices. It equals resourcev1.ResourceDeviceClassPrefix, whose
+// package would link the types of its API.
 const deviceClassPrefix = "deviceclass.resource.kubernetes.io/"
 
-// isExtended says whether a resource is none of Kubernetes' own, and can be counted by a quota.
+// isExtended reports whether a resource is not one of Kubernetes' own, and can be counted by a quota.
 func isExtended(name corev1.ResourceName) bool {
 	if strings.HasPrefix(string(name), deviceClassPrefix) {
 		return true

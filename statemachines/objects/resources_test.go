@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQuotaUsage holds what a pod counts for to what Kubernetes' own quotas count.
+// TestQuotaUsage compares what a pod counts for with Kubernetes' own quotas.
 func TestQuotaUsage(t *testing.T) {
 	t.Parallel()
 	names := rapid.SampledFrom([]corev1.ResourceName{

@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NoPriorityClass states that the pods of a job name a PriorityClass that does not exist, so that the API server refuses them. Its argument
-// is the name of the class.
+// NoPriorityClass states that the pods of a job name a PriorityClass that does not exist, so the API server refuses them. Its argument is
+// the name of the class.
 const NoPriorityClass = "PriorityClass %s does not exist; create it, or change priorityClassName in the job and its pod templates"
 
-// Stuck is why a container cannot start until a user changes something; "" if none is known.
+// Stuck is why a container cannot start until a user changes something, or "" if no cause is known.
 type Stuck string
 
 // Before returns a text with the cause first and then its effect.
@@ -39,7 +39,7 @@ func StuckContainer(pods []*corev1.Pod) Stuck {
 	return ""
 }
 
-// describeStuck states which container of which pod is stuck, and on which image.
+// describeStuck states which container of which pod cannot start, and its image.
 func describeStuck(pod *corev1.Pod, status *corev1.ContainerStatus, waits *corev1.ContainerStateWaiting) string {
 	image := status.Image
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -60,7 +60,7 @@ func describeStuck(pod *corev1.Pod, status *corev1.ContainerStatus, waits *corev
 	return text
 }
 
-// needsHelp says whether a container that waits for this reason, as the kubelet writes it, waits until a user changes something.
+// needsHelp reports whether a container that waits for this reason of the kubelet waits until a user changes something.
 func needsHelp(reason string) bool {
 	switch reason {
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "CreateContainerConfigError",
@@ -71,7 +71,7 @@ func needsHelp(reason string) bool {
 	}
 }
 
-// imageText names an image. A snapshot of a cluster may not contain it.
+// imageText returns a phrase with the image. A snapshot of a cluster may not contain the image.
 func imageText(image string) string {
 	if image == "" {
 		return "its image"

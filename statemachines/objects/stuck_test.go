@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestStuckContainer shows that a job that waits for a pod whose image cannot be pulled names the image first.
+// TestStuckContainer checks that a job that waits for a pod with an image that cannot be pulled names the image first.
 func TestStuckContainer(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bert-master-0"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "train", Image: "registry.example.com/bert:typo"}}

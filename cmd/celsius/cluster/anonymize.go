@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Anonymize writes numbers in place of names, in the order of what they stand for, so that the same is decided.
+// Anonymize replaces names by numbered names. The new names have the same order, so that the scheduler makes the same decisions.
 func Anonymize(objects []*unstructured.Unstructured) {
 	x := &pseudonyms{names: map[string]string{}, values: map[string]string{}, images: map[string]string{}}
 	x.learn(objects)
@@ -20,24 +20,24 @@ func Anonymize(objects []*unstructured.Unstructured) {
 	}
 }
 
-// pseudonyms are what stands for names, for values of labels and for images.
+// pseudonyms maps names, values of labels and images to their replacements.
 type pseudonyms struct{ names, values, images map[string]string }
 
-// public are domains of labels and annotations whose values say nothing of who uses a cluster.
+// public are domains of labels and annotations whose values do not identify the users of a cluster.
 const public = "kubernetes.io k8s.io volcano.sh celsius.dev nvidia.com amd.com intel.com node.kubernetes.io"
 
-// isPublic says whether a label or an annotation is of a domain that is public.
+// isPublic reports whether a label or an annotation belongs to a public domain.
 func isPublic(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	return ok && slices.ContainsFunc(strings.Fields(public), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// known are names that Kubernetes and Volcano give.
+// known reports whether Kubernetes or Volcano gives the name.
 func known(name string) bool {
 	return name == "" || name == "default" || name == "root" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "system-")
 }
 
-// learn gives everything a number.
+// learn creates a replacement for every name, value and image.
 func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
 	namespaces, names, pods := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	values, images := map[string]bool{}, map[string]bool{}
@@ -48,7 +48,7 @@ func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
 		case "Pod":
 			pods[o.GetName()] = true
 			if node, ok, err := unstructured.NestedString(o.Object, "spec", "nodeName"); ok && err == nil {
-				names[node] = true // the nodes themselves may not be there
+				names[node] = true // the nodes themselves may not be in the list
 			}
 			fallthrough
 		default:
@@ -69,7 +69,7 @@ func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
 			}
 		})
 	}
-	// Keys of objects are compared as namespace/name.
+	// The scheduler compares keys of the form namespace/name.
 	number(x.names, namespaces, "namespace", known, func(a, b string) int { return strings.Compare(a+"/", b+"/") }, nil)
 	number(x.names, names, "name", known, strings.Compare, pods)
 	plain := func(v string) bool { return v == "" || v == "true" || v == "false" || x.names[v] != "" }
@@ -77,7 +77,7 @@ func (x *pseudonyms) learn(objects []*unstructured.Unstructured) {
 	number(x.images, images, "image", func(i string) bool { return i == "" }, strings.Compare, nil)
 }
 
-// number gives words that have none yet a number each, in their order. Those that are indexed keep the number at their end.
+// number creates a numbered replacement for each word that has none, in their order. Words in indexed keep the number at their end.
 func number(
 	to map[string]string, words map[string]bool, what string, leave func(string) bool, order func(a, b string) int, indexed map[string]bool,
 ) {
@@ -93,7 +93,7 @@ func number(
 	}
 }
 
-// beside opens the name for a word so that it stays between the same names that are left as they are.
+// beside returns a prefix for the replacement of a word. With it, the order relative to names that stay unchanged is the same.
 func beside(word string, leave func(string) bool) string {
 	if !leave("default") {
 		return ""
@@ -106,12 +106,12 @@ func beside(word string, leave func(string) bool) string {
 	return "z-"
 }
 
-// ofLabels says whether what is at a path are values of labels, or of selectors of them.
+// ofLabels reports whether the values at a path are values of labels or of label selectors.
 func ofLabels(path string) bool {
 	return slices.Contains([]string{"labels", "matchLabels", "nodeSelector"}, path[strings.LastIndex(path, ".")+1:])
 }
 
-// walk goes through all texts of an object: the path of what they are in, and their key there.
+// walk calls see for all strings of an object, with the path of the enclosing object and the key.
 func walk(path string, o any, see func(path, key, text string)) {
 	switch o := o.(type) {
 	case map[string]any:
@@ -133,7 +133,7 @@ func walk(path string, o any, see func(path, key, text string)) {
 	}
 }
 
-// within is a value with pseudonyms in the place of what they stand for.
+// within returns a value with all replacements applied.
 func (x *pseudonyms) within(path string, o any) any {
 	at := path[strings.LastIndex(path, ".")+1:]
 	switch o := o.(type) {
@@ -164,7 +164,7 @@ func (x *pseudonyms) within(path string, o any) any {
 	return o
 }
 
-// annotate writes an annotation that a scheduler may read: one that is JSON with pseudonyms in it; words for people are left out.
+// annotate writes an annotation that a scheduler may read. In JSON it applies the replacements. It omits texts for people.
 func (x *pseudonyms) annotate(to map[string]any, key string, value any) {
 	text, _ := value.(string)
 	var fields map[string]any
@@ -178,9 +178,9 @@ func (x *pseudonyms) annotate(to map[string]any, key string, value any) {
 	}
 }
 
-// field is the value of a field of an object at a path.
+// field returns the replaced value of a field of an object at a path.
 func (x *pseudonyms) field(path string, of map[string]any, key string, value any) any {
-	selected := fmt.Sprint(of["key"]) // of a requirement of a selector, the key of the label
+	selected := fmt.Sprint(of["key"]) // the key of the label, if the object is a requirement of a selector
 	switch {
 	case key == "expression" || key == "by":
 		return value
@@ -192,7 +192,7 @@ func (x *pseudonyms) field(path string, of map[string]any, key string, value any
 	return x.within(path+"."+key, value)
 }
 
-// replaced is a text, or each text of a list, with what stands for it.
+// replaced returns the replacement of a string, or of each string in a list.
 func replaced(value any, by map[string]string) any {
 	switch v := value.(type) {
 	case string:

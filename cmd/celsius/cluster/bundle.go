@@ -25,19 +25,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The bounds of a bundle.
+// The limits of a bundle.
 const (
-	mostOfFile   = 32 << 20 // bytes of one file, before it is packed
+	mostOfFile   = 32 << 20 // bytes of one file, before compression
 	linesOfLog   = 2000     // of each container
 	bytesOfLog   = 1 << 20
 	podsInBundle = 20
 	mostEvents   = 500
 )
 
-// partLabel says of which part an object is.
+// partLabel is the label with the name of the part that an object belongs to.
 const partLabel = "app.kubernetes.io/name"
 
-// isPart says whether a label's value is that of a part of Celsius.
+// isPart reports whether the value of the label is the name of a part of Celsius.
 func isPart(name string) bool {
 	return name == "celsius-scheduler" || name == "celsius-controllers" || name == "celsius-webhook"
 }
@@ -100,17 +100,17 @@ Look through it before you send it to anybody.`,
 	return c
 }
 
-// bundle is one in the making.
+// bundle is a bundle that is being created.
 type bundle struct {
 	reach     *Reach
 	ctx       context.Context
 	namespace string
 	anonymous bool
 	now       time.Time
-	client    string // its version
+	client    string // version of the client
 
 	files []bundled
-	notes []string // what is not in it, and why
+	notes []string // what is missing in the bundle, and why
 }
 
 // bundled is a file in a bundle.
@@ -119,11 +119,11 @@ type bundled struct {
 	data []byte
 }
 
-// add puts a file in, or as much of it as there is room for.
+// add adds a file. It cuts the file at the size limit.
 func (b *bundle) add(name string, data []byte) {
 	if len(data) > mostOfFile {
 		most := data[:mostOfFile]
-		end := max(bytes.LastIndex(most, []byte("\n---\n")), 0) // between objects
+		end := max(bytes.LastIndex(most, []byte("\n---\n")), 0) // cut between objects
 		if end == 0 {
 			end = bytes.LastIndexByte(most, '\n')
 		}
@@ -133,7 +133,7 @@ func (b *bundle) add(name string, data []byte) {
 	b.files = append(b.files, bundled{name, data})
 }
 
-// addObjects puts objects in as YAML, if there are any; where says where they were looked for.
+// addObjects adds objects as YAML, if there are any. where describes for people where they were searched.
 func (b *bundle) addObjects(name, where string, objects []*unstructured.Unstructured) {
 	if len(objects) == 0 {
 		b.note(name, errors.New("there is none"+where))
@@ -147,7 +147,8 @@ func (b *bundle) addObjects(name, where string, objects []*unstructured.Unstruct
 	b.add(name, out.Bytes())
 }
 
-// note says what is not in the bundle. Words of the API server name whom they are for.
+// note records what is missing in the bundle. In an anonymous bundle it keeps only the reason, because messages of the API server name the
+// user.
 func (b *bundle) note(what string, why error) {
 	if reason := apierrors.ReasonForError(why); b.anonymous && reason != "" {
 		why = errors.New(string(reason))
@@ -155,7 +156,8 @@ func (b *bundle) note(what string, why error) {
 	b.notes = append(b.notes, fmt.Sprintf("%s: %v", what, why))
 }
 
-// collect reads all. Only where the API server does not even say its version it fails: what else cannot be read is noted.
+// collect reads everything. It fails only if the API server does not even return its version. It records everything else that cannot be
+// read as missing.
 func (b *bundle) collect() error {
 	version, err := b.reach.Raw(b.ctx, "/version", "application/json", nil)
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -168,7 +170,7 @@ func (b *bundle) collect() error {
 	return nil
 }
 
-// objects reads those of a kind that are kept, of a namespace where they have one, each less what says nothing.
+// objects reads and adds the selected objects of a kind. It uses the namespace if the kind has one. trim removes useless fields.
 func (b *bundle) objects(file, namespace string, gvk schema.GroupVersionKind, of func(*unstructured.Unstructured) bool,
 	trim func(map[string]any),
 ) []*unstructured.Unstructured {
@@ -193,7 +195,7 @@ func (b *bundle) objects(file, namespace string, gvk schema.GroupVersionKind, of
 	return all
 }
 
-// parts are the deployments and pods of Celsius, and what they say.
+// parts adds the deployments and pods of Celsius, with their logs and metrics.
 func (b *bundle) parts() {
 	of := func(o *unstructured.Unstructured) bool { return isPart(o.GetLabels()[partLabel]) }
 	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
@@ -222,13 +224,13 @@ func (b *bundle) parts() {
 	}
 }
 
-// userinfo is who an address is asked as.
+// userinfo matches the user and password in a URL.
 var userinfo = regexp.MustCompile(`://[^/@\s]*@`)
 
-// host is of an address where it leads.
+// host matches the host in a URL.
 var host = regexp.MustCompile(`://[^/\s]*`)
 
-// unnamed takes from an object of ours what names machines, registries and hosts, and words for people.
+// unnamed removes from an object of Celsius the names of machines, registries and hosts, and texts for people.
 func unnamed(o any) any {
 	switch o := o.(type) {
 	case map[string]any:
@@ -237,7 +239,7 @@ func unnamed(o any) any {
 			switch key {
 			case "nodeName", "message", "nodeSelector":
 				delete(o, key)
-			case "holderIdentity": // a pod's name, or that of a machine
+			case "holderIdentity": // the name of a pod or of a machine
 				if !strings.HasPrefix(text, "celsius-") {
 					delete(o, key)
 				}
@@ -257,7 +259,7 @@ func unnamed(o any) any {
 	return o
 }
 
-// trimPart leaves of a pod of ours, or of its template, what runs and with which flags: no environment.
+// trimPart keeps of a pod of Celsius, or of its template, what runs and its flags, but no environment variables.
 func trimPart(pod any) {
 	o, ok := pod.(map[string]any)
 	if !ok {
@@ -278,7 +280,7 @@ func trimPart(pod any) {
 	}
 }
 
-// events are the newest of the namespace.
+// events adds the newest events of the namespace.
 func (b *bundle) events() {
 	list := &corev1.EventList{}
 	if err := b.reach.List(b.ctx, list, client.InNamespace(b.namespace), client.Limit(10*mostEvents)); err != nil {
@@ -298,7 +300,7 @@ func (b *bundle) events() {
 	b.add("events.txt", out.Bytes())
 }
 
-// logs are the last lines of each container of a pod, and of the one before, where it was started again.
+// logs adds the last lines of each container of a pod. After a restart it also adds those of the previous container.
 func (b *bundle) logs(pod *unstructured.Unstructured) {
 	status, _ := pod.Object["status"].(map[string]any)
 	for _, c := range listOf(status, "containerStatuses") {
@@ -323,7 +325,7 @@ func (b *bundle) logs(pod *unstructured.Unstructured) {
 	}
 }
 
-// metrics are what a pod serves, by way of the API server.
+// metrics adds the metrics of a pod, which it reads through the API server.
 func (b *bundle) metrics(pod string) {
 	file, found := "metrics/"+pod+".prom", []error(nil)
 	for _, scheme := range []string{"https:", ""} {
@@ -340,12 +342,12 @@ func (b *bundle) metrics(pod string) {
 		found[0], b.namespace, pod))
 }
 
-// ours says whether a name is of an API group of Celsius or Volcano.
+// ours reports whether a name belongs to an API group of Celsius or Volcano.
 func ours(name string) bool {
 	return strings.HasSuffix(name, "celsius.dev") || strings.HasSuffix(name, "volcano.sh")
 }
 
-// registered is what the API server knows of Celsius.
+// registered adds the webhook configurations, CRDs and APIServices of Celsius and Volcano.
 func (b *bundle) registered() {
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		gvk := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}
@@ -373,7 +375,7 @@ func (b *bundle) registered() {
 		})
 }
 
-// state is what a scheduler reads, the policies with what is said of them, and how much of everything there is.
+// state adds a snapshot of what a scheduler reads, the policies with their status, and the number of all objects.
 func (b *bundle) state() {
 	objects, err := takeSnapshot(b.ctx, b.reach, func(kind string, err error) { b.note("snapshot.yaml: "+kind+"s", err) })
 	if err != nil {
@@ -390,7 +392,7 @@ func (b *bundle) state() {
 	b.addObjects("snapshot.yaml", "", objects)
 }
 
-// countsOf says how many objects of each kind there are, and of each phase or state.
+// countsOf counts the objects of each kind by phase or state.
 func countsOf(objects []*unstructured.Unstructured) []byte {
 	type of struct{ kind, state string }
 	counts := map[of]int{}
@@ -415,7 +417,7 @@ func countsOf(objects []*unstructured.Unstructured) []byte {
 	return out.Bytes()
 }
 
-// summary says what is in the bundle, and what is not.
+// summary lists what is in the bundle, and what is missing.
 func (b *bundle) summary(file string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s, of %s in namespace %s\n\ncollected:\n", file, b.now.Format(time.RFC3339), b.namespace)
@@ -431,13 +433,13 @@ func (b *bundle) summary(file string) string {
 	return out.String()
 }
 
-// save writes the bundle to a file that is not there yet, or may be replaced.
+// save writes the bundle to a new file, or replaces an existing one if overwrite is true.
 func (b *bundle) save(file, title string, overwrite bool) (err error) {
 	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
 	if overwrite {
 		how = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 	}
-	out, err := os.OpenFile(file, how, 0o600) // it tells of a whole cluster
+	out, err := os.OpenFile(file, how, 0o600) // it contains data of a whole cluster
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("--to: %s is there already; give another name, or --overwrite", file)
 	}

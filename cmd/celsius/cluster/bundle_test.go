@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// installed puts a Celsius into a world: its scheduler, of which one pod was started again, with secrets all around.
+// installed adds an installation of Celsius to a world. One pod of its scheduler restarted. Many of its objects contain secrets.
 func installed(t *testing.T, w *world) {
 	t.Helper()
 	meta := func(name, part string) metav1.ObjectMeta {
@@ -88,10 +88,11 @@ func installed(t *testing.T, w *world) {
 	}
 }
 
-// holderOfLease stays, as it is a pod of ours.
+// holderOfLease stays in an anonymous bundle, because it is the name of a pod of Celsius.
 const holderOfLease = "holderIdentity: celsius-scheduler-1_x"
 
-// answers is what an API server says at paths; it lets metrics be read by TLS only, and the log of the container before not at all.
+// answers returns the answer of an API server for a path. Metrics can be read by TLS only. The log of the container before the restart
+// cannot be read.
 func answers(_ context.Context, path, _ string, _ []byte) ([]byte, error) {
 	at, query, _ := strings.Cut(path, "?")
 	switch {
@@ -105,7 +106,7 @@ func answers(_ context.Context, path, _ string, _ []byte) ([]byte, error) {
 	return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods/log"}, "celsius-scheduler-1", errors.New("alice may not"))
 }
 
-// bundles runs the command, and gives what it prints and what is in the file, as "-- NAME --" and its text.
+// bundles runs the command. It returns the output and the content of the file, each part as "-- NAME --" and its text.
 func (w *world) bundles(t *testing.T, reach *Reach, args ...string) (printed, files string, err error) {
 	t.Helper()
 	root := &cobra.Command{Use: "celsius", SilenceErrors: true, SilenceUsage: true, Version: "v1.2.3"}
@@ -155,7 +156,7 @@ func unpacked(t *testing.T, name string) string {
 	}
 }
 
-// TestBundle compares a bundle with testdata/bundle.txt: what is in it, and that nothing secret is.
+// TestBundle compares a bundle with testdata/bundle.txt. The bundle must not contain a secret.
 func TestBundle(t *testing.T) {
 	golden, err := filepath.Abs("testdata/bundle.txt")
 	if err != nil {
@@ -185,7 +186,7 @@ func TestBundle(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the bundle (-want +got; -update writes it):\n%s", diff)
 	}
-	// A file that is there stays, unless it is said.
+	// The command does not replace an existing file without --overwrite.
 	if _, _, err := w.bundles(t, &Reach{WithWatch: w.client, Raw: answers}); err == nil || !strings.Contains(err.Error(), "is there already") {
 		t.Errorf("over a file that is there: %v", err)
 	}
@@ -207,7 +208,7 @@ func TestBundleWithoutNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := strings.ReplaceAll(printed+files, "uid: u-train", "") // UIDs stay, and are no names but in this test
+	told := strings.ReplaceAll(printed+files, "uid: u-train", "") // the bundle keeps UIDs; only in this test, they contain names
 	for _, word := range []string{"s3cr3t", "acme", "alice", "research", "train", "10.1.1.1", "-- logs"} {
 		if strings.Contains(told, word) {
 			t.Errorf("%q stands in the bundle without names:\n%s", word, told)
@@ -219,7 +220,8 @@ func TestBundleWithoutNames(t *testing.T) {
 	}
 }
 
-// Who may do next to nothing gets a bundle that says so; where nobody answers there is none.
+// TestBundleOfLittle checks a user with almost no rights. The bundle then states what is forbidden. If the API server does not answer, no
+// bundle is written.
 func TestBundleOfLittle(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(t.TempDir())
@@ -247,7 +249,7 @@ func TestBundleOfLittle(t *testing.T) {
 	}
 }
 
-// A file is cut between objects, else between lines, and that is told.
+// TestBundleIsBounded checks that a long file is cut between two objects, or otherwise between two lines. A note states this.
 func TestBundleIsBounded(t *testing.T) {
 	b := &bundle{}
 	object := "---\nname: x\n"

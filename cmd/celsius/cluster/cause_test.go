@@ -14,8 +14,11 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// TestCauses holds `job view` and `explain job` to the cause that comes first: a name that nothing serves, controllers or a scheduler that
-// do not run, and what the controllers wrote last.
+// TestCauses checks that `job view` and `explain job` show the first cause. The causes are:
+//
+//   - a scheduler name that nothing serves
+//   - controllers or a scheduler that do not run
+//   - the last message of the controllers
 func TestCauses(t *testing.T) {
 	job := func(scheduler string, phase batchv1alpha1.JobPhase, message string, age time.Duration) *batchv1alpha1.Job {
 		j := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{
@@ -96,7 +99,7 @@ func TestCauses(t *testing.T) {
 			[]client.Object{lease(controllersLease, "c", fresh), lease(schedulerLease, "s", fresh)},
 			"Unschedulable: 0/4 nodes are available",
 		},
-		"aborted by a policy": { // its message begins with the event, which is the reason as well
+		"aborted by a policy": { // its message begins with the event, which is also the reason
 			func() *batchv1alpha1.Job {
 				j := job("volcano", batchv1alpha1.Aborted, "PodPending of pod bert-large-w-0: spec.policies[0] requests AbortJob", time.Hour)
 				j.Status.State.Reason = "PodPending"
@@ -138,7 +141,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestNearLimits shows that `job view` shows the limits that are near, and no others.
+// TestNearLimits checks that `job view` shows the limits that the job is close to, and no others.
 func TestNearLimits(t *testing.T) {
 	w := newWorld(t)
 	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "bert-large", Namespace: "nlp"}}

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sameSpec reports whether two specs mean the same: numbers are equal by value, whatever their Go types are, amounts under params are equal
-// as quantities, and a field that is null or empty equals one that is missing.
+// sameSpec reports whether two specs mean the same. Numbers are compared by value, whatever their Go types are. Amounts under params are
+// compared as quantities. A field that is null or empty equals a missing one.
 func sameSpec(a, b any) bool { return sameValue(plain(a), plain(b), false) }
 
-// plain is a value as JSON has it, with numbers as they are written.
+// plain converts a value to JSON types, with numbers as they are written.
 func plain(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -91,15 +91,15 @@ func sameNumber(a, b json.Number) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// sameQuantity compares amounts as Kubernetes does: 1 is 1000m, and 1Gi is 1024Mi. Strings that are both no quantities differ.
+// sameQuantity compares amounts as Kubernetes does: 1 is 1000m, and 1Gi is 1024Mi. Two strings that are not quantities differ.
 func sameQuantity(a, b any) bool {
 	x, errX := resource.ParseQuantity(fmt.Sprint(a))
 	y, errY := resource.ParseQuantity(fmt.Sprint(b))
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// changePolicy stores what change makes of a policy, again from what is stored after a conflict, and reads it back. Nothing is stored where
-// dry. It returns the policy as the API server has it then.
+// changePolicy applies change to a stored policy, stores the result, and reads it back. After a conflict it starts again from the stored
+// policy. If dry is true, it stores nothing. It returns the policy that the API server has afterwards.
 func (r *Reach) changePolicy(ctx context.Context, name string, dry bool,
 	change func(stored *unstructured.Unstructured) error,
 ) (*unstructured.Unstructured, error) {
@@ -125,7 +125,7 @@ func (r *Reach) changePolicy(ctx context.Context, name string, dry bool,
 	return r.policyIs(ctx, name, want)
 }
 
-// policyIs reads a policy, and reports where its spec is not what was stored.
+// policyIs reads a policy, and reports an error if its spec differs from what was stored.
 func (r *Reach) policyIs(ctx context.Context, name string, want any) (*unstructured.Unstructured, error) {
 	now, err := r.policy(ctx, name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Reach) policyIs(ctx context.Context, name string, want any) (*unstructu
 	return now, nil
 }
 
-// isGone reads whether an object was deleted, and returns what to report: "deleted", or that it is being deleted, with what holds it.
+// isGone checks whether an object was deleted. It returns the text to report: "deleted", or that it is being deleted, with what blocks it.
 func isGone(ctx context.Context, r *Reach, o client.Object) (string, error) {
 	uid := o.GetUID()
 	err := r.Get(ctx, client.ObjectKeyFromObject(o), o)

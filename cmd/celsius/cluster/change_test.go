@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestSameSpec compares a spec as the API server has it, with int64, to one that a revision has, with float64, and others.
+// TestSameSpec compares a spec from the API server, with int64, with a spec from a revision, with float64. It also compares different
+// specs.
 func TestSameSpec(t *testing.T) {
 	const spec = `{"mode":"Active","pipeline":["enqueue","allocate"],"rollback":{"rowErrors":3},"tiers":[{"name":"house","tables":[
 		{"name":"overcommit","params":{"factor":1}},{"name":"binpack","params":{"weights":{"cpu":"1","memory":"2Gi"},"names":["a","b"]}},

@@ -35,11 +35,11 @@ import (
 
 var update = flag.Bool("update", false, "write what is printed into testdata")
 
-// now is when all commands run.
+// now is the time at which all commands run.
 func now() time.Time { return time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC) }
 
-// TestCommands runs the commands of each file of testdata, one after another, on the objects of world.yaml, and compares what they print.
-// "$ asked" lists the Commands that were made, and "$ jobs" prints the specs of the Jobs that the file's commands made.
+// TestCommands runs the commands of each file of testdata in order, on the objects of world.yaml. It compares their output with the file.
+// "$ asked" lists the created Commands. "$ jobs" prints the specs of the Jobs that the commands of the file created.
 func TestCommands(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
@@ -75,7 +75,7 @@ func TestCommands(t *testing.T) {
 type world struct {
 	t      *testing.T
 	client client.WithWatch
-	before map[string]bool // Jobs that were there at first
+	before map[string]bool // Jobs that exist at the start
 }
 
 func newWorld(t *testing.T) *world {
@@ -123,7 +123,7 @@ func (w *world) jobs() []batchv1alpha1.Job {
 	return list.Items
 }
 
-// run runs a command, and gives what it prints, and its exit code, if that is not 0.
+// run runs a command. It returns the output, and the exit code if that is not 0.
 func (w *world) run(line string) string {
 	w.t.Helper()
 	switch line {
@@ -155,14 +155,14 @@ func (w *world) run(line string) string {
 	return out.String()
 }
 
-// raw answers questions about cycles as a scheduler does.
+// raw answers questions about cycles in the same way as a scheduler.
 func (w *world) raw(_ context.Context, path, accept string, body []byte) ([]byte, error) {
 	answers := map[string]string{
 		"/apis/explain.celsius.dev/v1alpha1/namespaces/team/jobs/train text/plain": "job team/train\n  queue  research, place 1 in its order\n",
 		"/apis/explain.celsius.dev/v1alpha1/queues/research application/json": `{"kind":"Explanation","explanation":{"kind":"queue",` +
 			`"name":"research","text":"queue research\n  no job waits in it\n"}}`,
 	}
-	if strings.HasSuffix(path, "whatifs") { // told is what was asked
+	if strings.HasSuffix(path, "whatifs") { // the answer contains the question
 		return fmt.Appendf(nil, "%s is asked:\n%s\n", path, body), nil
 	}
 	if text, ok := answers[path+" "+accept]; ok {
@@ -197,7 +197,7 @@ func (w *world) program(name string) *cobra.Command {
 	return root
 }
 
-// podTable is what the API server makes of pods.
+// podTable returns the table of pods that the API server makes.
 func podTable(_ context.Context, namespace string, of metav1.ListOptions) (*metav1.Table, error) {
 	selector, err := labels.Parse(of.LabelSelector)
 	if err != nil {
@@ -242,7 +242,7 @@ func podTable(_ context.Context, namespace string, of metav1.ListOptions) (*meta
 	return table, nil
 }
 
-// asked lists the Commands there are.
+// asked lists the Commands that exist.
 func (w *world) asked() string {
 	list := &busv1alpha1.CommandList{}
 	if err := w.client.List(w.t.Context(), list); err != nil {
@@ -260,7 +260,7 @@ func (w *world) asked() string {
 	return out.String()
 }
 
-// made prints the specs of the Jobs that were made.
+// made prints the specs of the Jobs that were created.
 func (w *world) made() string {
 	var out strings.Builder
 	for _, job := range w.jobs() {
@@ -276,7 +276,7 @@ func (w *world) made() string {
 	return out.String()
 }
 
-// TestPaint shows that colours come to terminals only, and stay out of the widths.
+// TestPaint checks that only terminals get colors, and that colors do not change the column widths.
 func TestPaint(t *testing.T) {
 	var plain, painted bytes.Buffer
 	rows := [][]string{{"NAME", "PHASE", "AGE"}, {"a", "Running", "1m"}}
@@ -290,7 +290,7 @@ func TestPaint(t *testing.T) {
 	}
 }
 
-// TestWatch shows that a list goes on with what changes, and ends with its user.
+// TestWatch checks that a list continues with changed objects, and ends when the user stops it.
 func TestWatch(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -307,7 +307,7 @@ func TestWatch(t *testing.T) {
 	job := &batchv1alpha1.Job{}
 	job.Namespace, job.Name = "team", "new"
 	var line string
-	for tries := 0; line == "" && tries < 50; tries++ { // the watch of the client in memory sees only what comes after it began
+	for tries := 0; line == "" && tries < 50; tries++ { // the watch of the client in memory does not see earlier changes
 		job.ResourceVersion, job.Name = "", fmt.Sprint("new-", tries)
 		if err := w.client.Create(ctx, job); err != nil {
 			t.Fatal(err)
@@ -326,7 +326,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// signalled tells of each write.
+// signalled sends each write to a channel.
 type signalled struct{ wrote chan string }
 
 func (s *signalled) Write(p []byte) (int, error) {
@@ -334,7 +334,7 @@ func (s *signalled) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWordsOfShell shows what becomes of a command.
+// TestWordsOfShell checks the words of a command.
 func TestWordsOfShell(t *testing.T) {
 	for command, want := range map[string][]string{
 		"":                                nil,
@@ -357,7 +357,7 @@ func TestWordsOfShell(t *testing.T) {
 	}
 }
 
-// FuzzWordsOfShell: nothing that a user writes makes it panic, and what it gives it would give again, quoted.
+// FuzzWordsOfShell checks that no command makes wordsOfShell panic. If its result is quoted and split again, the words are the same.
 func FuzzWordsOfShell(f *testing.F) {
 	f.Add(`a "b c" 'd' e\ f $g`)
 	f.Fuzz(func(t *testing.T, command string) {

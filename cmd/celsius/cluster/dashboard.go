@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/cmd/celsius/try"
 )
 
-// dashboardAddress is where the page is unless its user says so, and sharedAddress where it is that others see.
+// dashboardAddress is the default address of the page. sharedAddress is the default if other users can see the page.
 const (
 	dashboardAddress = "127.0.0.1:8088"
 	sharedAddress    = ":8443"
@@ -93,7 +93,7 @@ the account of the dashboard may see.`,
 	return c
 }
 
-// clusterName is what a user calls a cluster: the context that is used, else its address.
+// clusterName returns the user's name for a cluster: the context in use, or its address.
 func (t *tool) clusterName(host string) string {
 	if *t.flags.Context != "" {
 		return *t.flags.Context

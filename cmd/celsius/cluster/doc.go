@@ -1,6 +1,6 @@
-// Package cluster holds the commands about what is in a cluster: Jobs, Queues, pods, JobFlows and JobTemplates, and who uses how much. Each
-// is there twice: with kubectl's habits (celsius job list -n team -o yaml), and with the names, flags and columns of Volcano's programs
-// (vcctl, vsub, vjobs, vqueues, vcancel, vsuspend, vresume), so that scripts go on.
+// Package cluster contains the commands for objects in a cluster: Jobs, Queues, pods, JobFlows and JobTemplates, and resource usage. Each
+// command exists twice. One form follows the conventions of kubectl (celsius job list -n team -o yaml). The other has the names, flags and
+// columns of Volcano's programs (vcctl, vsub, vjobs, vqueues, vcancel, vsuspend, vresume), so that existing scripts continue to work.
 //
-// Commands do only what their user could do with kubectl: they ask the API server as that user, and nobody else.
+// Commands can do only what their user can do with kubectl: they send all requests to the API server as that user.
 package cluster

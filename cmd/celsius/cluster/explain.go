@@ -26,7 +26,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// explainable are the kinds that can be explained, with the words that people write for them.
+// explainable lists the kinds that can be explained, with the words that users write for them.
 var explainable = []struct {
 	kind, apiVersion, of string
 	words                []string
@@ -78,7 +78,7 @@ and pods. Names from namespaces in which you may not ask are not shown.`,
 			}
 			text, err := r.Raw(c.Context(), questions.Path(kind, namespace, name), accept, nil)
 			switch {
-			case apierrors.IsNotFound(err) && cause != "": // the scheduler knows no job whose pods do not exist; its controllers stated why
+			case apierrors.IsNotFound(err) && cause != "": // the scheduler does not know jobs without pods, but the controllers stated the cause
 				if output == "" {
 					return nil
 				}
@@ -104,14 +104,14 @@ and pods. Names from namespaces in which you may not ask are not shown.`,
 	return c
 }
 
-// Leases by which the parts take turns, as deploy installs them.
+// The Leases of the parts, with the names that deploy installs.
 const (
 	schedulerLease   = "celsius-scheduler"
 	controllersLease = "celsius-controllers"
 )
 
-// idle states that no process of a part holds its Lease; "" where one does, or where the user may not read the Lease. written is when the
-// part is known to have written last. A part that wrote after its Lease ended runs without it.
+// idle states that no process of a part holds its Lease. It returns "" if a process holds it, or if the user may not read the Lease.
+// written is when the part is known to have written last. A part that wrote after the end of its Lease runs without it.
 func idle(ctx context.Context, r *Reach, name string, now, written time.Time) string {
 	l := &coordinationv1.Lease{}
 	part := map[string]string{schedulerLease: "no scheduler runs", controllersLease: "no controllers run"}[name]
@@ -125,8 +125,8 @@ func idle(ctx context.Context, r *Reach, name string, now, written time.Time) st
 	return part + ": " + v.Ago(func(since metav1.Time) string { return age(now, since) })
 }
 
-// jobCause states what the controllers know of why a Job has no running pods, and the Job's phase. The cause is "" where the Job runs, does
-// not exist, or may not be read. The scheduler knows nothing of pods that could not be created.
+// jobCause returns what the controllers know about why a Job has no running pods, and the Job's phase. The cause is "" if the Job runs,
+// does not exist, or may not be read. The scheduler does not know pods that could not be created.
 func (t *tool) jobCause(ctx context.Context, r *Reach, name types.NamespacedName) (why, phase string) {
 	job := &batchv1alpha1.Job{}
 	if err := r.Get(ctx, name, job); err != nil {
@@ -135,12 +135,12 @@ func (t *tool) jobCause(ctx context.Context, r *Reach, name types.NamespacedName
 	return causeOf(ctx, r, job, t.Now()), string(phaseOf(job))
 }
 
-// causeOf states why a Job that the caller read has no running pods; "" where it runs, or has ended well.
+// causeOf states why a Job that the caller read has no running pods. It returns "" if the Job runs or has completed.
 func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Time) string {
 	state, ours := job.Status.State, []string{"celsius", "volcano"}
 	waits := slices.Contains([]batchv1alpha1.JobPhase{"", batchv1alpha1.Pending, batchv1alpha1.Restarting}, state.Phase)
 	switch name := job.Spec.SchedulerName; {
-	case state.Phase == "" && !slices.Contains(ours, name): // no time changes that
+	case state.Phase == "" && !slices.Contains(ours, name): // waiting does not change that
 		notServed, _ := objects.NotServed(name, ours)
 		return fmt.Sprintf("no controllers have taken the Job since it was created %s ago, because %s", age(now, job.CreationTimestamp),
 			notServed)
@@ -150,7 +150,7 @@ func causeOf(ctx context.Context, r *Reach, job *batchv1alpha1.Job, now time.Tim
 	}
 	why := ""
 	switch {
-	case strings.HasPrefix(state.Message, state.Reason+" "): // a policy's event
+	case strings.HasPrefix(state.Message, state.Reason+" "): // the event of a policy
 		why = state.Message
 	case state.Message != "":
 		why = strings.TrimPrefix(state.Reason+": "+state.Message, ": ")
@@ -193,7 +193,7 @@ func decidedAt(ctx context.Context, r *Reach, job *batchv1alpha1.Job) (at time.T
 // partsNamespace is the namespace of the Leases of the scheduler and the controllers.
 const partsNamespace = "celsius-system"
 
-// acceptFor is the form in which an answer is asked for.
+// acceptFor returns the media type of an answer for an output format.
 func acceptFor(output string) (accept string, err error) {
 	switch output {
 	case "":
@@ -204,7 +204,7 @@ func acceptFor(output string) (accept string, err error) {
 	return "", fmt.Errorf("-o %s: write json or yaml, or leave it out", output)
 }
 
-// sayAnswer writes an answer in the form that was asked for, in JSON and YAML with the cause that the controllers know as the field cause.
+// sayAnswer prints an answer in the requested format. In JSON and YAML the cause that the controllers know is in the field cause.
 func sayAnswer(c *cobra.Command, output string, text []byte, cause string) (err error) {
 	if output != "" {
 		object := map[string]any{}
@@ -227,7 +227,7 @@ func sayAnswer(c *cobra.Command, output string, text []byte, cause string) (err 
 	return nil
 }
 
-// whatToExplain reads KIND NAME, or KIND/NAME.
+// whatToExplain parses KIND NAME, or KIND/NAME.
 func whatToExplain(args []string) (kind, name string, err error) {
 	kind, name, _ = strings.Cut(args[0], "/")
 	if len(args) == 2 {
@@ -244,8 +244,8 @@ func whatToExplain(args []string) (kind, name string, err error) {
 	return "", "", fmt.Errorf("%q cannot be explained; there are %s", kind, strings.Join(explain.Kinds(), ", "))
 }
 
-// unanswered states what it means that the API of explanations is missing, or does not answer. why is why no scheduler runs; "": it is not
-// known, or one does.
+// unanswered explains why the API of explanations is missing or does not answer. why states why no scheduler runs. It is "" if that is not
+// known, or if a scheduler runs.
 func unanswered(err error, why string) error {
 	if why != "" {
 		return fmt.Errorf("%s, so no pod is placed and no question answered; start the scheduler: %w", why, err)

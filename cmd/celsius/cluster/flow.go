@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// flowKind is JobFlow or JobTemplate: the same can be done with both.
+// flowKind is JobFlow or JobTemplate. The same commands exist for both.
 type flowKind struct {
 	kind, command, called string
 	new                   func() client.Object
@@ -42,7 +42,7 @@ func jobTemplates() flowKind {
 	}
 }
 
-// columns are a name, the phase of a JobFlow, and an age.
+// columns returns a name, the phase of a JobFlow, and an age.
 func (k flowKind) columns(t *tool, named func(string) string) []column[client.Object] {
 	out := []column[client.Object]{{name: named("Name"), of: client.Object.GetName}}
 	if k.kind == "JobFlow" {
@@ -140,7 +140,7 @@ type document struct {
 	object *unstructured.Unstructured
 }
 
-// readDocuments reads the objects of a file, which must be of these kinds.
+// readDocuments reads the objects of a file. Their kind must be one of kinds.
 func readDocuments(c *cobra.Command, file string, kinds ...string) ([]document, error) {
 	kind := strings.Join(kinds, " or ")
 	data, err := io.ReadAll(c.InOrStdin())
@@ -175,12 +175,12 @@ func readDocuments(c *cobra.Command, file string, kinds ...string) ([]document, 
 	return out, nil
 }
 
-// create makes an object as it was written; fields that its kind does not have are refused.
+// create creates an object as it is written. Fields that its kind does not have are refused.
 func create(ctx context.Context, r *Reach, o *unstructured.Unstructured) error {
 	return r.Create(ctx, o, client.FieldValidation(metav1.FieldValidationStrict))
 }
 
-// createFrom makes the objects of a file. What is wrong with one does not keep the others back.
+// createFrom creates the objects of a file. A mistake in one object does not prevent the creation of the others.
 func (t *tool) createFrom(c *cobra.Command, r *Reach, file, asked, namespace, kind, called string) error {
 	documents, err := readDocuments(c, file, kind)
 	if err != nil {

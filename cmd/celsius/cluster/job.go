@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// What Commands ask for.
+// The actions of Commands.
 const (
 	abortJob   = "AbortJob"
 	resumeJob  = "ResumeJob"
@@ -31,7 +31,7 @@ const (
 	closeQueue = "CloseQueue"
 )
 
-// jobName is what kubectl calls Jobs.
+// jobName is kubectl's name of Jobs.
 const jobName = "job.batch.volcano.sh"
 
 func (t *tool) jobCommand() *cobra.Command {
@@ -43,14 +43,14 @@ func (t *tool) jobCommand() *cobra.Command {
 	return c
 }
 
-// jobFlags are what a Job is made from that no file describes.
+// jobFlags describe a Job that is created without a file.
 type jobFlags struct {
 	name, namespace, image, scheduler, queue, requests, limits string
 	min, replicas                                              int32
 	command                                                    []string
 }
 
-// job makes the Job: one task of equal pods that wait for each other, as far as the minimum goes.
+// job creates the Job. It has one task of equal pods, and at least min of them start together.
 func (f jobFlags) job() (*batchv1alpha1.Job, error) {
 	requests, err := quantities("--requests", f.requests)
 	if err != nil {
@@ -80,7 +80,7 @@ func (f jobFlags) job() (*batchv1alpha1.Job, error) {
 	return job, nil
 }
 
-// quantities reads amounts of resources, cpu=1,memory=2Gi.
+// quantities parses amounts of resources such as cpu=1,memory=2Gi.
 func quantities(flag, text string) (corev1.ResourceList, error) {
 	out := corev1.ResourceList{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -196,7 +196,7 @@ func (t *tool) listJobsCommand() *cobra.Command {
 	return c
 }
 
-// jobsShown are our own columns of Jobs.
+// jobsShown returns the columns of our own list of Jobs.
 func (t *tool) jobsShown(namespaces bool) []column[*batchv1alpha1.Job] {
 	type col = column[*batchv1alpha1.Job]
 	out := []col{
@@ -219,7 +219,7 @@ func (t *tool) jobsShown(namespaces bool) []column[*batchv1alpha1.Job] {
 	return out
 }
 
-// optionsOf says which objects are listed.
+// optionsOf returns which objects are listed.
 func optionsOf(namespace, selector string) (*client.ListOptions, error) {
 	raw, err := metav1.ParseToLabelSelector(selector)
 	if err != nil {
@@ -246,7 +246,7 @@ func (t *tool) viewCommand() *cobra.Command {
 	}
 }
 
-// viewJob tells all of a Job.
+// viewJob prints all details of a Job.
 func (t *tool) viewJob(ctx context.Context, r *Reach, out io.Writer, name types.NamespacedName) error {
 	job := &batchv1alpha1.Job{}
 	if err := r.Get(ctx, name, job); err != nil {
@@ -307,7 +307,7 @@ func taskRow(job *batchv1alpha1.Job, task *batchv1alpha1.TaskSpec) []string {
 	return append(row, strings.Join(images, ","), strings.Join(requests, "+"))
 }
 
-// amounts writes resources in a line, by name.
+// amounts formats resources on one line, sorted by name.
 func amounts(list corev1.ResourceList) string {
 	var out []string
 	for name, q := range list {
@@ -328,15 +328,15 @@ func wordsOf(of map[string]string) string {
 	return cmp.Or(strings.Join(out, "\n"+strings.Repeat(" ", 18)), "<none>")
 }
 
-// eventsOf is the field by which the API server finds the events of an object.
+// eventsOf is the field through which the API server finds the events of an object.
 const eventsOf = "involvedObject.name"
 
-// viewEvents tells the events of a Job and of its PodGroup, oldest first.
+// viewEvents prints the events of a Job and of its PodGroup, oldest first.
 func (t *tool) viewEvents(ctx context.Context, r *Reach, out io.Writer, job *batchv1alpha1.Job) error {
 	var events []corev1.Event
 	for _, of := range []struct {
 		kind, name string
-		id         types.UID // "": whichever
+		id         types.UID // "": any UID
 	}{{"Job", job.Name, job.UID}, {"PodGroup", job.Name + "-" + string(job.UID), ""}} {
 		list := &corev1.EventList{}
 		if err := r.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{eventsOf: of.name}); err != nil {
@@ -367,7 +367,7 @@ func (t *tool) viewEvents(ctx context.Context, r *Reach, out io.Writer, job *bat
 	return nil
 }
 
-// lastSeen is when an event was last seen, whoever wrote it.
+// lastSeen returns when an event was last seen, whichever of the event APIs its writer used.
 func lastSeen(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
@@ -380,7 +380,7 @@ func lastSeen(e *corev1.Event) metav1.Time {
 	return e.CreationTimestamp
 }
 
-// commandCommand asks for an action of Jobs, by a Command.
+// commandCommand returns a command that requests an action on Jobs with a Command object.
 func (t *tool) commandCommand(verb, action, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME...", Short: short, Args: cobra.MinimumNArgs(1),
@@ -402,7 +402,7 @@ func (t *tool) commandCommand(verb, action, short string) *cobra.Command {
 	}
 }
 
-// eachOf does something to each, and joins the errors.
+// eachOf calls do for each name, and joins the errors.
 func eachOf(names []string, do func(string) error) error {
 	var errs []error
 	for _, name := range names {
@@ -411,7 +411,7 @@ func eachOf(names []string, do func(string) error) error {
 	return errors.Join(errs...)
 }
 
-// deleteCommand deletes objects of a kind by name.
+// deleteCommand returns a command that deletes objects of a kind by name.
 func (t *tool) deleteCommand(kind client.Object, title, called, apiVersion string, namespaced bool) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete NAME...", Aliases: []string{"rm"}, Short: "Delete " + title + "s", Args: cobra.MinimumNArgs(1),

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestReadersOfJSON checks that files of objects are read as JSON if they are JSON.
+// TestReadersOfJSON checks that object files in JSON are read as JSON, not as YAML.
 func TestReadersOfJSON(t *testing.T) {
 	t.Parallel()
 	const job = `{"kind": "Job", "metadata": {"name": "j", "annotations": {"a": "\ud83d\ude00"}}, "spec": {"minAvailable": 9007199254740993}}`
 	for name, c := range map[string]struct {
 		text string
-		want int    // objects
-		err  string // a part of it
+		want int    // number of objects
+		err  string // a part of the error message
 	}{
 		"an emoji as two escapes": {job, 1, ""},
 		"tabs":                    {strings.ReplaceAll(job, ", ", "\n\t,\n\t"), 1, ""},
@@ -38,17 +38,17 @@ func TestReadersOfJSON(t *testing.T) {
 		for _, d := range docs {
 			checkRead(t, name, d)
 		}
-		// The API server decides what a policy is.
+		// The API server decides whether this is a policy.
 		if text, err := policyOf(file); c.want == 1 && (err != nil || !strings.Contains(string(text), `"a": "\ud83d\ude00"`)) {
 			t.Errorf("%s: got %s, %v", name, text, err)
 		}
 	}
 }
 
-// checkRead checks that a document with fields has its text and its number as they were written.
+// checkRead checks that a document with fields has the same text and the same number as in the file.
 func checkRead(t *testing.T, name string, d document) {
 	t.Helper()
-	if len(d.object.Object) == 1 { // the kind alone
+	if len(d.object.Object) == 1 { // it has only the kind
 		return
 	}
 	text, err := d.object.MarshalJSON()

@@ -26,10 +26,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// HelpColumns is how wide help is.
+// HelpColumns is the width of help texts.
 const HelpColumns = 80
 
-// NarrowHelp has the help of a program tell of flags, and of where there is more help, in that many columns.
+// NarrowHelp wraps the descriptions of flags in the help of a program to HelpColumns columns.
 func NarrowHelp(root *cobra.Command) {
 	root.SetUsageTemplate(strings.NewReplacer(
 		".FlagUsages ", fmt.Sprintf(".FlagUsagesWrapped %d ", HelpColumns), " for more information about a command.", " to read about one.",
@@ -50,7 +50,7 @@ type grid struct {
 	paint  bool
 }
 
-// newGrid paints phases and states on terminals, where nobody asked not to (https://no-color.org).
+// newGrid returns a grid. On a terminal it colors phases and states, unless the user disables colors (https://no-color.org).
 func newGrid(out io.Writer, env func(string) string) *grid {
 	g := &grid{out: out}
 	if f, ok := out.(*os.File); ok && env("NO_COLOR") == "" && env("TERM") != "dumb" {
@@ -59,7 +59,7 @@ func newGrid(out io.Writer, env func(string) string) *grid {
 	return g
 }
 
-// print prints rows; the last column is not filled up.
+// print prints rows. The last column is not padded.
 func (g *grid) print(rows [][]string) {
 	rows = escaped(rows)
 	for _, row := range rows {
@@ -86,8 +86,8 @@ func (g *grid) print(rows [][]string) {
 	}
 }
 
-// escaped returns rows with visible control characters and line breaks: users write names that a terminal could obey, or that look like
-// other rows.
+// escaped returns rows with visible control characters and line breaks. Names of users can contain characters that a terminal would
+// interpret, or that look like other rows.
 func escaped(rows [][]string) [][]string {
 	out := make([][]string, len(rows))
 	for i, row := range rows {
@@ -98,7 +98,7 @@ func escaped(rows [][]string) [][]string {
 	return out
 }
 
-// painted gives phases and states a colour: those that ended badly red, that wait yellow, that are well green.
+// painted colors phases and states: red after a failure, yellow for waiting, green otherwise.
 func painted(cell string) string {
 	colour := 0
 	switch cell {
@@ -114,7 +114,7 @@ func painted(cell string) string {
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", colour, cell)
 }
 
-// header and cells make a row of each.
+// header and cells return a row of each column's name or value.
 func header[T any](columns []column[T]) []string {
 	var out []string
 	for _, c := range columns {
@@ -131,7 +131,7 @@ func cells[T any](columns []column[T], of T) []string {
 	return out
 }
 
-// age is how old something is, as kubectl says it.
+// age formats the age of an object in the same way as kubectl.
 func age(now time.Time, since metav1.Time) string {
 	if since.IsZero() {
 		return "<unknown>"
@@ -139,7 +139,7 @@ func age(now time.Time, since metav1.Time) string {
 	return duration.HumanDuration(now.Sub(since.Time))
 }
 
-// outputFlags say how a list is printed.
+// outputFlags define how a list is printed.
 type outputFlags struct {
 	print  *genericclioptions.PrintFlags
 	format string
@@ -147,7 +147,7 @@ type outputFlags struct {
 	watch  bool
 }
 
-// wideFormat is the one that the library's printers leave to the command.
+// wideFormat is the output format that kubectl's library leaves to the command.
 const wideFormat = "wide"
 
 func (o *outputFlags) register(c *cobra.Command, watches bool) {
@@ -162,7 +162,7 @@ func (o *outputFlags) register(c *cobra.Command, watches bool) {
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// printer is that of the library for the format; nil where columns are to be printed.
+// printer returns the library's printer for the format, or nil for output in columns.
 func (o *outputFlags) printer(scheme *runtime.Scheme) (printers.ResourcePrinter, error) {
 	if o.format == "" || o.format == wideFormat {
 		return nil, nil
@@ -175,7 +175,7 @@ func (o *outputFlags) printer(scheme *runtime.Scheme) (printers.ResourcePrinter,
 	return p, nil
 }
 
-// listing is a list of objects to be printed.
+// listing prints a list of objects.
 type listing[T client.Object] struct {
 	tool    *tool
 	flags   *outputFlags
@@ -187,7 +187,7 @@ func (l listing[T]) shown() []column[T] {
 	return slices.DeleteFunc(slices.Clone(l.columns), func(c column[T]) bool { return c.wide && l.flags.format != wideFormat })
 }
 
-// show prints what there is, and with --watch what changes.
+// show prints the objects, and with --watch also changes.
 func (l listing[T]) show(c *cobra.Command, r *Reach, list client.ObjectList, of ...client.ListOption) error {
 	ctx := c.Context()
 	if err := r.List(ctx, list, of...); err != nil {
@@ -197,7 +197,7 @@ func (l listing[T]) show(c *cobra.Command, r *Reach, list client.ObjectList, of 
 	if err != nil {
 		return err
 	}
-	for _, o := range objects { // what is printed whole says what it is
+	for _, o := range objects { // a printed object contains its kind
 		gvk, err := r.GroupVersionKindFor(o)
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func (l listing[T]) rows(g *grid, objects []T, headed bool) {
 	g.print(rows)
 }
 
-// follow prints objects as they change, until the user ends it.
+// follow prints objects when they change, until the user stops it.
 func (l listing[T]) follow(ctx context.Context, r *Reach, list client.ObjectList, g *grid, p printers.ResourcePrinter,
 	of ...client.ListOption,
 ) error {
@@ -257,7 +257,7 @@ func (l listing[T]) follow(ctx context.Context, r *Reach, list client.ObjectList
 	return nil
 }
 
-// changes prints what a watch tells, until it ends, and gives the version of what it told last.
+// changes prints the events of a watch until it ends, and returns the resource version of the last event.
 func (l listing[T]) changes(ctx context.Context, w watch.Interface, g *grid, p printers.ResourcePrinter) (version string, err error) {
 	for {
 		var e watch.Event
@@ -291,7 +291,7 @@ func (l listing[T]) changes(ctx context.Context, w watch.Interface, g *grid, p p
 	}
 }
 
-// printObjects prints a list as kubectl does: as a List, or each object for itself.
+// printObjects prints a list in the same way as kubectl: as a List, or each object separately.
 func printObjects[T client.Object](p printers.ResourcePrinter, out io.Writer, each bool, list client.ObjectList, objects []T) error {
 	if each {
 		for _, o := range objects {
@@ -311,7 +311,7 @@ func printObjects[T client.Object](p printers.ResourcePrinter, out io.Writer, ea
 	return p.PrintObj(list, out)
 }
 
-// itemsOf lists the objects of a list.
+// itemsOf returns the objects of a list.
 func itemsOf[T client.Object](list client.ObjectList) ([]T, error) {
 	objects, err := apimeta.ExtractList(list)
 	if err != nil {
@@ -328,12 +328,12 @@ func itemsOf[T client.Object](list client.ObjectList) ([]T, error) {
 	return out, nil
 }
 
-// without takes some out of a list of names.
+// without removes some names from a list.
 func without(list, some []string) []string {
 	return slices.DeleteFunc(list, func(name string) bool { return slices.Contains(some, name) })
 }
 
-// selectorFlag and bareFlag are flags that lists have in common.
+// selectorFlag and bareFlag add flags that several lists have.
 func selectorFlag(c *cobra.Command, to *string) {
 	c.Flags().StringVarP(to, "selector", "l", "", "only those with such labels: key=value,key2 in (a,b)")
 }
@@ -342,7 +342,7 @@ func bareFlag(c *cobra.Command, to *bool) {
 	c.Flags().BoolVar(to, "no-headers", false, "leave the line of headers out")
 }
 
-// showOne prints one object that was found.
+// showOne prints one object.
 func (l listing[T]) showOne(c *cobra.Command, r *Reach, o T) error {
 	p, err := l.flags.printer(r.Scheme())
 	if err != nil {

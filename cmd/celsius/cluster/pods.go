@@ -15,15 +15,15 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// podColumns are those that lists of pods have, by the names that the API server gives them.
+// podColumns are the columns of lists of pods, with the names that the API server uses.
 var podColumns = []struct{ title, of string }{
 	{"Name", "Name"}, {"Ready", "Ready"}, {"Status", "Status"}, {"Restart", "Restarts"}, {"Age", "Age"},
 }
 
-// podsOf are the pods of Jobs, of one Job, or of a queue.
+// podsOf selects the pods of Jobs, of one Job, or of a queue.
 type podsOf struct{ queue, job string }
 
-// selector picks what labels can tell.
+// selector returns a label selector for the part that labels can select.
 func (p podsOf) selector() string {
 	switch {
 	case p.job != "":
@@ -34,7 +34,7 @@ func (p podsOf) selector() string {
 	return batchv1alpha1.JobNameKey
 }
 
-// keeps says whether a pod is one of them.
+// keeps reports whether a pod is selected.
 func (p podsOf) keeps(m *metav1.PartialObjectMetadata) (bool, error) {
 	if p.queue == "" {
 		return true, nil
@@ -47,7 +47,7 @@ func (p podsOf) keeps(m *metav1.PartialObjectMetadata) (bool, error) {
 	return is, nil
 }
 
-// rows lists the pods, by namespace and name.
+// rows lists the pods, sorted by namespace and name.
 func (p podsOf) rows(ctx context.Context, r *Reach, namespace string, all bool, named func(string) string) (rows [][]string, err error) {
 	table, err := r.Table(ctx, namespace, metav1.ListOptions{LabelSelector: p.selector()})
 	if err != nil {
@@ -131,6 +131,6 @@ func (t *tool) podCommand() *cobra.Command {
 	return c
 }
 
-// upper and asIs write the titles of columns: as kubectl does, and as Volcano's programs do.
+// upper and asIs format the titles of columns: upper as kubectl does, and asIs as Volcano's programs do.
 func upper(title string) string { return strings.ToUpper(title) }
 func asIs(title string) string  { return title }

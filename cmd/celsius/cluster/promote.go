@@ -19,7 +19,7 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 )
 
-// shadowOf reads a policy that is a shadow as it is stored, and what was found of it.
+// shadowOf returns the results in the status of a stored policy that is a shadow.
 func shadowOf(u *unstructured.Unstructured) (found []policyv1alpha1.ShadowStatus, err error) {
 	var p policyv1alpha1.SchedulingPolicyStatus
 	status, _ := u.Object["status"].(map[string]any)
@@ -33,7 +33,7 @@ func shadowOf(u *unstructured.Unstructured) (found []policyv1alpha1.ShadowStatus
 	return p.Shadows, nil
 }
 
-// shadowLine is a line about how a shadow fares.
+// shadowLine returns a row with the results of a shadow.
 func shadowLine(s *policyv1alpha1.ShadowStatus) []string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{
@@ -104,7 +104,7 @@ latest differences are shown as well. The counts are at most ten seconds old.`,
 	}
 }
 
-// none stands where there is nothing to show.
+// none is shown if there is nothing to show.
 const none = "<none>"
 
 func differences(s *policyv1alpha1.ShadowStatus) (rows [][]string) {
@@ -176,15 +176,15 @@ spec.rollback of the policy requires it.`,
 	return c
 }
 
-// servedBeside is the policy of all others beside which a shadow decided, and its generation.
+// servedBeside returns the served policy with which a shadow was compared, and its generation. It is the policy of all other queues.
 func servedBeside(s *policyv1alpha1.ShadowStatus) (name, generation string) {
 	base, _, _ := strings.Cut(s.Beside, "+")
 	name, generation, _ = strings.Cut(base, "@")
 	return name, generation
 }
 
-// decidedBeside says why what was found of a shadow is not about what it is and what it is to become; nil: it is. stored is what it is to
-// become, nil where there is none.
+// decidedBeside returns an error if the results of a shadow do not apply to its present spec and to the policy that it replaces. stored is
+// that policy, or nil if it does not exist.
 func decidedBeside(shadow *unstructured.Unstructured, found []policyv1alpha1.ShadowStatus, to string,
 	stored *unstructured.Unstructured,
 ) error {
@@ -226,14 +226,15 @@ func besides(found []policyv1alpha1.ShadowStatus) string {
 	return strings.Join(names, " and ")
 }
 
-// promote has a policy be what another is, if what it is lets it; nil: it is not there.
+// promote stores the spec of a shadow in another policy, if decided permits it for the stored policy. The stored policy is nil if it does
+// not exist.
 func (t *tool) promote(c *cobra.Command, r *Reach, shadow *unstructured.Unstructured, to string, dry bool,
 	decided func(stored *unstructured.Unstructured) error,
 ) error {
 	spec, _ := shadow.Object["spec"].(map[string]any)
 	spec = maps.Clone(spec)
 	spec["mode"] = string(policyv1alpha1.ModeActive)
-	delete(spec, "queues") // it is to serve all
+	delete(spec, "queues") // the result serves all queues
 	if to == shadow.GetName() {
 		return fmt.Errorf("policy %s is to be served already: set its spec.mode to Active", to)
 	}

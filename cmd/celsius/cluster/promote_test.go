@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestShadows shows how shadows fare, and has one be the policy that is served.
+// TestShadows lists the shadow policies with their results. Then it makes one of them the policy that serves.
 func TestShadows(t *testing.T) {
 	w := newWorld(t)
 	if got := w.run("celsius policy shadows"); got != "celsius: no policy is in mode Shadow\n[exit code 1]\n" {

@@ -19,10 +19,10 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// queueName is what kubectl calls Queues.
+// queueName is kubectl's name of Queues.
 const queueName = "queue.scheduling.volcano.sh"
 
-// commandNamespace is where Commands for Queues are made, which have no namespace.
+// commandNamespace is the namespace of Commands for Queues, which have no namespace themselves.
 const commandNamespace = metav1.NamespaceDefault
 
 func (t *tool) queueCommand() *cobra.Command {
@@ -74,7 +74,7 @@ func (t *tool) createQueueCommand() *cobra.Command {
 	return c
 }
 
-// queueColumns are those of Volcano's list of Queues. Counts come from a function: of PodGroups as they are, or of the status.
+// queueColumns returns the columns of Volcano's list of Queues. The function count returns numbers from the PodGroups or from the status.
 func queueColumns(named func(string) string, tree bool, count counter) []column[*schedulingv1beta1.Queue] {
 	type col = column[*schedulingv1beta1.Queue]
 	number := func(name string, phase schedulingv1beta1.PodGroupPhase) col {
@@ -97,7 +97,7 @@ func queueColumns(named func(string) string, tree bool, count counter) []column[
 	return out
 }
 
-// parentOf is the queue above one: a queue that names none is below root.
+// parentOf returns the parent of a queue. The default parent is root.
 func parentOf(q *schedulingv1beta1.Queue) string {
 	if q.Name == schedulingv1beta1.RootQueue {
 		return "-"
@@ -105,10 +105,10 @@ func parentOf(q *schedulingv1beta1.Queue) string {
 	return cmp.Or(q.Spec.Parent, schedulingv1beta1.RootQueue)
 }
 
-// counter gives how many PodGroups of a queue have a phase.
+// counter returns how many PodGroups of a queue have a phase.
 type counter func(*schedulingv1beta1.Queue, schedulingv1beta1.PodGroupPhase) int32
 
-// fromStatus counts as the controllers did, a second ago at most.
+// fromStatus returns the counts of the controllers, which are at most one second old.
 func fromStatus(q *schedulingv1beta1.Queue, phase schedulingv1beta1.PodGroupPhase) int32 {
 	s := q.Status
 	return map[schedulingv1beta1.PodGroupPhase]int32{
@@ -117,7 +117,7 @@ func fromStatus(q *schedulingv1beta1.Queue, phase schedulingv1beta1.PodGroupPhas
 	}[phase]
 }
 
-// counted counts the PodGroups there are; where the user may not list them, as the controllers did.
+// counted returns a counter for the existing PodGroups. If the user may not list PodGroups, the counter uses the status.
 func counted(ctx context.Context, r *Reach) (counter, error) {
 	list := &schedulingv1beta1.PodGroupList{}
 	if err := r.List(ctx, list); err != nil {
@@ -214,7 +214,7 @@ func (t *tool) getQueueCommand() *cobra.Command {
 	return c
 }
 
-// What can be done to a queue.
+// The actions on a queue.
 const (
 	openAction   = "open"
 	closeAction  = "close"
@@ -253,7 +253,7 @@ namespace default, which the controllers obey.`,
 	return c
 }
 
-// operate opens or closes a queue, by a Command, or changes its weight. It returns what to report.
+// operate opens or closes a queue through a Command, or changes its weight. It returns what to report.
 func (t *tool) operate(ctx context.Context, r *Reach, name, action string, weight int32) (string, error) {
 	if actions := []string{openAction, closeAction, updateAction}; !slices.Contains(actions, action) {
 		return "", fmt.Errorf("action %q: give open, close or update", action)

@@ -24,33 +24,33 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Reach is the way to a cluster, as one user.
+// Reach is the connection to a cluster as one user.
 type Reach struct {
 	client.WithWatch
-	// Table lists pods as kubectl shows them: the API server makes the columns.
+	// Table lists pods in the form in which kubectl shows them: the API server creates the columns.
 	Table func(ctx context.Context, namespace string, of metav1.ListOptions) (*metav1.Table, error)
-	// Raw reads what is at a path of the API server, which may have a query, in a form; with a body, it posts that there and gives what is
-	// answered.
+	// Raw reads a path of the API server, which may contain a query. accept is the media type. With a body, it posts the body and returns the
+	// answer.
 	Raw func(ctx context.Context, path, accept string, body []byte) ([]byte, error)
 }
 
-// Options say how commands reach a cluster; what is not said is as in production.
+// Options define how commands reach a cluster. Missing fields have the defaults of production.
 type Options struct {
 	Connect func(*genericclioptions.ConfigFlags) (*Reach, error)
 	Now     func() time.Time
-	// Patience is how long a command waits until the controllers have done what it asks for.
+	// Patience is how long a command waits for the controllers to complete its request.
 	Patience time.Duration
-	// Env reads a variable of the environment.
+	// Env reads an environment variable.
 	Env func(name string) string
 }
 
-// tool is what all commands of one program have in common.
+// tool contains what all commands of one program share.
 type tool struct {
 	Options
 	flags *genericclioptions.ConfigFlags
 }
 
-// Commands are the commands with kubectl's habits.
+// Commands returns the commands with the conventions of kubectl.
 func Commands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
 	return t.flagged(
@@ -59,7 +59,7 @@ func Commands(o Options) []*cobra.Command {
 	)
 }
 
-// flagged gives commands the flags by which they find a cluster.
+// flagged adds the flags that select a cluster to the commands.
 func (t *tool) flagged(all ...*cobra.Command) []*cobra.Command {
 	t.flags = Flags()
 	for _, c := range all {
@@ -69,7 +69,7 @@ func (t *tool) flagged(all ...*cobra.Command) []*cobra.Command {
 	return all
 }
 
-// Flags are those of kubectl's by which a cluster is found, and the user.
+// Flags returns the flags of kubectl that select the cluster and the user.
 func Flags() *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.APIServer, flags.TLSServerName, flags.CertFile, flags.KeyFile, flags.CAFile, flags.Insecure = nil, nil, nil, nil, nil, nil
@@ -93,7 +93,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Scheme knows what the commands read and write.
+// Scheme returns a scheme with the kinds that the commands read and write.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	err := errors.Join(clientscheme.AddToScheme(s), batchv1alpha1.AddToScheme(s), busv1alpha1.AddToScheme(s), flowv1alpha1.AddToScheme(s),
@@ -101,7 +101,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, err
 }
 
-// nowhere is the address that the library falls back on.
+// nowhere is the address that the library uses if no cluster is configured.
 const nowhere = "http://localhost:8080"
 
 func connect(flags *genericclioptions.ConfigFlags) (*Reach, error) {
@@ -146,7 +146,7 @@ func connect(flags *genericclioptions.ConfigFlags) (*Reach, error) {
 			request = request.Param(key, of.Get(key))
 		}
 		result := request.AbsPath(path).SetHeader("Accept", accept).Do(ctx)
-		if err := result.Error(); err != nil { // which has the server's own words, as that of Raw has not
+		if err := result.Error(); err != nil { // it contains the server's message, which the error of Raw does not
 			return nil, err
 		}
 		return result.Raw()
@@ -154,7 +154,7 @@ func connect(flags *genericclioptions.ConfigFlags) (*Reach, error) {
 	return &Reach{c, table, raw}, nil
 }
 
-// reach connects, and says which namespace a command is about; "" for all of them.
+// reach connects, and returns the namespace of a command; "" means all namespaces.
 func (t *tool) reach(all bool) (r *Reach, namespace string, err error) {
 	if r, err = t.Connect(t.flags); err != nil || all {
 		return r, "", err
@@ -163,7 +163,7 @@ func (t *tool) reach(all bool) (r *Reach, namespace string, err error) {
 	return r, namespace, err
 }
 
-// namespaces completes the name of one.
+// namespaces completes the name of a namespace.
 func (t *tool) namespaces(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	r, _, err := t.reach(true)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *tool) namespaces(c *cobra.Command, _ []string, _ string) ([]string, cob
 	return names(c.Context(), r, list), cobra.ShellCompDirectiveNoFileComp
 }
 
-// named completes names of objects that are not among the arguments yet.
+// named completes names of objects that are not yet among the arguments.
 func (t *tool) named(apiVersion, kind string, namespaced bool) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		r, namespace, err := t.reach(!namespaced)
@@ -201,5 +201,5 @@ func names(ctx context.Context, r *Reach, list *metav1.PartialObjectMetadataList
 	return out
 }
 
-// say writes to a stream. If that fails there is nobody left to be told.
+// say writes to a stream. It ignores errors, because there is no other stream to report them.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }

@@ -11,7 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 )
 
-// A path of Raw keeps its query, and stands below that of the API server's address, as behind a proxy of many clusters.
+// TestRawAsks checks that a path of Raw keeps its query. The path of the API server's address comes before it, for example behind a proxy
+// of many clusters.
 func TestRawAsks(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/k8s/api" || r.URL.Path == "/k8s/apis" {

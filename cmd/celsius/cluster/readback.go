@@ -18,7 +18,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Create creates an object, and reads it back: an error means that it may not exist. A dry run is not read back.
+// Create creates an object, and reads it back. An error means that the object may not exist. A dry run is not read back.
 func (r *Reach) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
 	var of client.CreateOptions
 	of.ApplyOptions(options)
@@ -29,13 +29,13 @@ func (r *Reach) Create(ctx context.Context, o client.Object, options ...client.C
 	return err
 }
 
-// Delete deletes an object, and reads back that it is gone, or is being deleted.
+// Delete deletes an object. It then checks that the object no longer exists, or is being deleted.
 func (r *Reach) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
 	_, err := r.remove(ctx, o, options...)
 	return err
 }
 
-// remove is Delete, and returns what to report: "deleted", or that the object is being deleted, with what holds it.
+// remove is Delete, and returns what to report: "deleted", or that the object is being deleted, with what blocks it.
 func (r *Reach) remove(ctx context.Context, o client.Object, options ...client.DeleteOption) (string, error) {
 	if err := r.WithWatch.Delete(ctx, o, options...); err != nil {
 		return "", err //nolint:wrapcheck // the API server names the object
@@ -43,7 +43,7 @@ func (r *Reach) remove(ctx context.Context, o client.Object, options ...client.D
 	return isGone(ctx, r, o)
 }
 
-// Patch changes an object, and reads back that its spec is the one that the API server returned.
+// Patch changes an object. It then checks that its spec is the one that the API server returned.
 func (r *Reach) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
 	if err := r.WithWatch.Patch(ctx, o, patch, options...); err != nil {
 		return err //nolint:wrapcheck // the API server names the object
@@ -59,7 +59,7 @@ func (r *Reach) Patch(ctx context.Context, o client.Object, patch client.Patch, 
 	return nil
 }
 
-// readBack reads an object as the API server has it.
+// readBack reads an object from the API server again.
 func (r *Reach) readBack(ctx context.Context, o client.Object, what string) (client.Object, error) {
 	now, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
@@ -90,8 +90,8 @@ type order struct {
 	state func(ctx context.Context) (state string, reached bool, err error)
 }
 
-// give creates a Command, waits until its target has the state that it leads to, and returns what to report. The wait ends after some time:
-// then the Command is still there, and is reported as requested.
+// give creates a Command and waits until its target reaches the requested state. It returns what to report. After some time it stops
+// waiting: then the Command still exists, and is reported as requested.
 func (r *Reach) give(ctx context.Context, o order, patience time.Duration) (string, error) {
 	command := &busv1alpha1.Command{
 		ObjectMeta: metav1.ObjectMeta{
@@ -103,7 +103,7 @@ func (r *Reach) give(ctx context.Context, o order, patience time.Duration) (stri
 	if err := r.WithWatch.Create(ctx, command); err != nil { // the controllers delete it
 		return "", err //nolint:wrapcheck // the API server names the object
 	}
-	if command.ResourceVersion == "" { // of a Command that is stored the API server returns one
+	if command.ResourceVersion == "" { // the API server returns a resource version for each stored Command
 		return "", fmt.Errorf("%s of %s was requested, but the API server stored no Command", o.action, o.target.Name)
 	}
 	const pause = 100 * time.Millisecond
@@ -134,7 +134,7 @@ func (r *Reach) give(ctx context.Context, o order, patience time.Duration) (stri
 	}
 }
 
-// commandJob has the controllers act on a Job. It returns what to report.
+// commandJob requests an action on a Job from the controllers. It returns what to report.
 func (t *tool) commandJob(ctx context.Context, r *Reach, name types.NamespacedName, action string) (string, error) {
 	job := &batchv1alpha1.Job{}
 	if err := r.Get(ctx, name, job); err != nil {
@@ -164,7 +164,7 @@ func isResumed(phase batchv1alpha1.JobPhase) bool {
 	return slices.Contains([]batchv1alpha1.JobPhase{batchv1alpha1.Pending, batchv1alpha1.Running, batchv1alpha1.Restarting}, phase)
 }
 
-// commandQueue has the controllers open or close a queue. It returns what to report.
+// commandQueue requests from the controllers to open or close a queue. It returns what to report.
 func (t *tool) commandQueue(ctx context.Context, r *Reach, queue *schedulingv1beta1.Queue, action string) (string, error) {
 	leadsTo := []schedulingv1beta1.QueueState{schedulingv1beta1.QueueStateOpen}
 	if action == closeQueue {

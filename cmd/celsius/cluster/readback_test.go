@@ -101,8 +101,8 @@ func changeable(t *testing.T) *world {
 	return w
 }
 
-// TestDroppedWrites runs each command that changes something with a client whose writes get lost, though they return no error. No command
-// may report success. With a client that writes, each reports success.
+// TestDroppedWrites runs each command that changes something with a client that loses its writes without an error. No command may report
+// success. With a client that writes, each command reports success.
 func TestDroppedWrites(t *testing.T) {
 	for name, line := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -152,8 +152,8 @@ func TestWeightIsReadBack(t *testing.T) {
 	}
 }
 
-// TestUnknownWrites runs each command with a client that writes, and that gets no answer to its later reads from the API server. No
-// command may report success.
+// TestUnknownWrites runs each command with a client that writes. Later reads get no answer from the API server. No command may report
+// success.
 func TestUnknownWrites(t *testing.T) {
 	for name, line := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestUnknownWrites(t *testing.T) {
 	}
 }
 
-// TestChangesAreListed compares the tables with the commands as they are: each command either only reads, or changes something, and
-// TestDroppedWrites loses its writes.
+// TestChangesAreListed compares the two lists with the existing commands. Each command must be in one of them: it only reads, or it changes
+// something and TestDroppedWrites loses its writes.
 func TestChangesAreListed(t *testing.T) {
 	listed, known := changes(), reads()
 	for _, program := range []string{"celsius", "vcctl", "vsub", "vjobs", "vqueues", "vcancel", "vsuspend", "vresume"} {
@@ -204,7 +204,7 @@ func TestChangesAreListed(t *testing.T) {
 	}
 }
 
-// TestStatesAreReadBack has controllers that act on Commands: the commands report the state that follows.
+// TestStatesAreReadBack runs controllers that carry out Commands. The commands must report the resulting state.
 func TestStatesAreReadBack(t *testing.T) {
 	for _, c := range []struct {
 		line, want string
@@ -268,7 +268,7 @@ func setState(state schedulingv1beta1.QueueState) func(context.Context, client.W
 	}
 }
 
-// TestConflictsAreRetried has another client change the policy between the reads and the writes of a change.
+// TestConflictsAreRetried lets another client change the policy between the read and the write of a change.
 func TestConflictsAreRetried(t *testing.T) {
 	w := newWorld(t).client
 	policy := &unstructured.Unstructured{}

@@ -21,16 +21,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
 )
 
-// PolicyCommands are those about the policies that served a cluster.
+// PolicyCommands returns the commands for the policies that served a cluster.
 func PolicyCommands(o Options) []*cobra.Command {
 	t := &tool{o.withDefaults(), nil}
 	return t.flagged(t.revisionsCommand(), t.rollbackCommand(), t.shadowsCommand(), t.promoteCommand())
 }
 
-// systemNamespace is where policies that served are kept, unless -n says otherwise.
+// systemNamespace is the default namespace in which served policies are stored. -n overrides it.
 const systemNamespace = "celsius-system"
 
-// revision is a policy that served.
+// revision is a stored version of a policy that served.
 type revision struct {
 	*appsv1.ControllerRevision
 	policy map[string]any
@@ -41,10 +41,10 @@ func (r *revision) name() string {
 	return name
 }
 
-// spec is what the policy was; nil: it says nothing.
+// spec returns the spec of the policy, or nil if it has none.
 func (r *revision) spec() any { return r.policy["spec"] }
 
-// revisions are the policies that served, the newest first; of one name, or of any.
+// revisions returns the policies that served, the newest first. An empty name selects all policies.
 func (t *tool) revisions(c *cobra.Command, name string) (*Reach, []revision, error) {
 	r, namespace, err := t.reach(!c.Flags().Changed("namespace"))
 	if err != nil {
@@ -128,7 +128,8 @@ SchedulingPolicy, to compare it (celsius policy diff) or to apply it again
 	return c
 }
 
-// ofNumber is the revision of a number; where schedulers of several names have one each, their policies must be told apart.
+// ofNumber returns the revision with a number. It returns an error if schedulers with different names have one each, because the user must
+// then name the policy.
 func ofNumber(all []revision, number int64) (*revision, error) {
 	var found *revision
 	for i := range all {
@@ -198,7 +199,7 @@ func storedPolicy(ctx context.Context, r *Reach, name string) (*unstructured.Uns
 	return stored, err
 }
 
-// rolledTo is the revision that a policy goes back to, which is another one than the policy is now.
+// rolledTo returns the revision for a rollback, which differs from the present policy.
 func rolledTo(all []revision, now any, number int64) (*revision, error) {
 	if number != 0 {
 		x, err := ofNumber(all, number)

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/serving"
 )
 
-// TestRevisions lists what served, prints one of them, and goes back to it.
+// TestRevisions lists the revisions that served, prints one of them, and goes back to it.
 func TestRevisions(t *testing.T) {
 	w := newWorld(t)
 	object := func(pipeline string) string {
@@ -107,7 +107,7 @@ celsius: policy house is what it was in revision 1
 	}
 }
 
-// TestRevisionOfTwoSchedulers asks for a revision that the schedulers of two names have, and then names the policy, as the message states.
+// TestRevisionOfTwoSchedulers requests a revision that two schedulers have. Then it names the policy, as the message tells it to do.
 func TestRevisionOfTwoSchedulers(t *testing.T) {
 	w := newWorld(t)
 	for scheduler, policy := range map[string]string{"celsius": "house", "lab": "trial"} {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// snapshotKinds are what a scheduler reads of a cluster, in the order in which they are written: what others refer to first.
+// snapshotKinds returns the kinds that a scheduler reads, in the order in which they are written. Kinds that others refer to come first.
 func snapshotKinds() []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for _, of := range []struct{ group, version, kinds string }{
@@ -42,7 +42,7 @@ func snapshotKinds() []schema.GroupVersionKind {
 	return out
 }
 
-// pageOfSnapshot is how many objects are read at once.
+// pageOfSnapshot is how many objects one request reads.
 const pageOfSnapshot = 500
 
 func (t *tool) snapshotCommand() *cobra.Command {
@@ -82,7 +82,7 @@ messages, are left out. Names within expressions of policies stay as they are.`,
 			}
 			out := c.OutOrStdout()
 			if to != "" {
-				file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // it tells of a whole cluster
+				file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // it contains data of a whole cluster
 				if err != nil {
 					return fmt.Errorf("--to: %w", err)
 				}
@@ -97,14 +97,15 @@ messages, are left out. Names within expressions of policies stay as they are.`,
 	return c
 }
 
-// takeSnapshot reads a cluster. What its user may not read is left out, and told; so is, untold, what the cluster does not have.
+// takeSnapshot reads a cluster. It omits kinds that the user may not read, and calls leftOut for them. It also omits kinds that the cluster
+// does not have, without a call.
 func takeSnapshot(ctx context.Context, r *Reach, leftOut func(kind string, err error)) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, gvk := range snapshotKinds() {
 		objects, err := listAll(ctx, r, gvk)
 		switch {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-			continue // nobody has it
+			continue // the cluster does not have this kind
 		case apierrors.IsForbidden(err):
 			leftOut(gvk.Kind, err)
 			continue
@@ -155,7 +156,7 @@ func writeSnapshot(to io.Writer, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// Trim leaves of an object what a scheduler reads, and of pods what places them.
+// Trim removes everything from an object that a scheduler does not read. Of pods it keeps what determines their placement.
 func Trim(o *unstructured.Unstructured) {
 	keepOf(o.Object, "metadata", "name namespace uid labels annotations creationTimestamp deletionTimestamp deletionGracePeriodSeconds "+
 		"ownerReferences")
@@ -176,7 +177,7 @@ func Trim(o *unstructured.Unstructured) {
 		spec, _ := o.Object["spec"].(map[string]any)
 		if plugins, ok := spec["plugins"].(map[string]any); ok {
 			for name := range plugins {
-				plugins[name] = []any{} // arguments may be keys
+				plugins[name] = []any{} // arguments may contain keys
 			}
 		}
 		for _, task := range listOf(spec, "tasks") {
@@ -196,7 +197,7 @@ func Trim(o *unstructured.Unstructured) {
 	}
 }
 
-// placing are the kinds of volumes that say where a pod can go.
+// placing are the names of volume fields that determine on which nodes a pod can run.
 const placing = "name persistentVolumeClaim ephemeral csi gcePersistentDisk awsElasticBlockStore azureDisk iscsi rbd"
 
 // trimStatuses keeps only the containers that wait, and their reasons: they explain why a task that depends on the pod waits.
@@ -218,7 +219,7 @@ func trimStatuses(pod map[string]any) {
 	}
 }
 
-// trimPod leaves of a pod, or of a template of some, what places it.
+// trimPod keeps of a pod or pod template what determines its placement.
 func trimPod(pod map[string]any) {
 	keepOf(pod, "spec", "nodeName schedulerName priority priorityClassName preemptionPolicy nodeSelector affinity tolerations "+
 		"topologySpreadConstraints overhead resources resourceClaims schedulingGates schedulingGroup hostNetwork activeDeadlineSeconds "+
@@ -243,7 +244,7 @@ func trimPod(pod map[string]any) {
 	}
 }
 
-// listOf are the objects of a list in an object.
+// listOf returns the objects in a list of an object.
 func listOf(in map[string]any, key string) []map[string]any {
 	all, _ := in[key].([]any)
 	var out []map[string]any
@@ -255,7 +256,7 @@ func listOf(in map[string]any, key string) []map[string]any {
 	return out
 }
 
-// keep leaves these fields of an object.
+// keep removes all fields of an object except the given ones.
 func keep(o map[string]any, fields string) {
 	these := strings.Fields(fields)
 	for field := range o {
@@ -265,7 +266,7 @@ func keep(o map[string]any, fields string) {
 	}
 }
 
-// keepOf leaves these fields of an object within another.
+// keepOf removes all fields of a nested object except the given ones.
 func keepOf(o map[string]any, of, fields string) {
 	if within, ok := o[of].(map[string]any); ok {
 		keep(within, fields)

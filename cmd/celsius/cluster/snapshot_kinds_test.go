@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// TestSnapshotHasWhatSimulateReads shows that a snapshot contains every kind of Kubernetes' own objects that a simulation reads. Otherwise
-// a simulation of the snapshot decides something else than the cluster.
+// TestSnapshotHasWhatSimulateReads checks that a snapshot contains every Kubernetes kind that a simulation reads. Otherwise, a simulation
+// of the snapshot would decide something else than the cluster.
 func TestSnapshotHasWhatSimulateReads(t *testing.T) {
 	kinds := snapshotKinds()
 	read := 0

@@ -55,13 +55,13 @@ deserved share that the policy computes is shown by celsius explain queue NAME.`
 	return c
 }
 
-// placedQueue is a queue, and how many are above it.
+// placedQueue is a queue with its depth in the tree.
 type placedQueue struct {
 	*schedulingv1beta1.Queue
 	depth int
 }
 
-// treeOf puts queues below their parents. A queue of which none above is there is on top; so is the first of a circle.
+// treeOf sorts queues below their parents. A queue without an existing ancestor is at the top, and so is the first queue of a circle.
 func treeOf(queues []schedulingv1beta1.Queue) []placedQueue {
 	slices.SortFunc(queues, func(a, b schedulingv1beta1.Queue) int { return strings.Compare(a.Name, b.Name) })
 	below, there := map[string][]*schedulingv1beta1.Queue{}, map[string]bool{}
@@ -98,7 +98,7 @@ func treeOf(queues []schedulingv1beta1.Queue) []placedQueue {
 	return out
 }
 
-// queueRows are a row a resource, the first of them with the queue's name.
+// queueRows returns one row for each resource. The first row contains the queue's name.
 func queueRows(q placedQueue) (rows [][]string) {
 	s := q.Status
 	lead := []string{strings.Repeat("  ", q.depth) + q.Name, strconv.Itoa(int(s.Running)), strconv.Itoa(int(s.Pending + s.Inqueue))}
@@ -164,7 +164,7 @@ what a scheduler goes by. What they use is told by kubectl top.`,
 	return c
 }
 
-// nodeRows are a row a node, with a column for pods, processors, memory, and each resource of devices.
+// nodeRows returns one row for each node, with columns for pods, CPU, memory, and each device resource.
 func nodeRows(nodes []corev1.Node, pods []corev1.Pod, headed bool) (rows [][]string) {
 	taken := map[string]corev1.ResourceList{}
 	for i := range pods {
@@ -203,7 +203,7 @@ func nodeRows(nodes []corev1.Node, pods []corev1.Pod, headed bool) (rows [][]str
 	return rows
 }
 
-// devicesOf are the resources of devices that nodes have, by name.
+// devicesOf returns the device resources of nodes, sorted by name.
 func devicesOf(nodes []corev1.Node) []corev1.ResourceName {
 	names := map[corev1.ResourceName]bool{}
 	for i := range nodes {
@@ -224,7 +224,7 @@ func add(to, what corev1.ResourceList) {
 	}
 }
 
-// share writes what is taken of what there is.
+// share formats an amount in use and the total.
 func share(taken resource.Quantity, of corev1.ResourceList, name corev1.ResourceName) string {
 	all, ok := of[name]
 	if !ok {

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Devices that pods and nodes state by annotations are in the table, as the scheduler counts them.
+// TestTopNodesCountsDevices checks that the table counts devices that pods and nodes state in annotations. The numbers are those of the
+// scheduler.
 func TestTopNodesCountsDevices(t *testing.T) {
 	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "gpu-node-1", Annotations: map[string]string{"celsius.dev/gpus-count": "4"}}}
 	node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32")}

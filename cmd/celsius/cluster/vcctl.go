@@ -22,10 +22,10 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// exitFailed is how Volcano's programs end when something went wrong.
+// exitFailed is the exit code of Volcano's programs after an error.
 const exitFailed = 255
 
-// Execute runs one of Volcano's programs, and gives its exit code. What went wrong is told on the standard output.
+// Execute runs one of Volcano's programs, and returns its exit code. It prints an error on the standard output.
 func Execute(program *cobra.Command) (code int) {
 	c, err := program.ExecuteC()
 	if err == nil {
@@ -35,10 +35,10 @@ func Execute(program *cobra.Command) (code int) {
 	return exitFailed
 }
 
-// volcanos makes commands with the names, flags and columns of Volcano's programs.
+// volcanos creates commands with the names, flags and columns of Volcano's programs.
 type volcanos struct{ *tool }
 
-// New makes one of Volcano's programs, with its names, flags and columns; nil where there is none of that name.
+// New creates one of Volcano's programs, with its names, flags and columns. It returns nil for an unknown name.
 func New(program string, o Options) *cobra.Command {
 	t := volcanos{&tool{o.withDefaults(), genericclioptions.NewConfigFlags(true)}}
 	var root *cobra.Command
@@ -61,7 +61,7 @@ func New(program string, o Options) *cobra.Command {
 	return root
 }
 
-// withRun lists a command and those below that do something.
+// withRun lists a command and its subcommands that have a RunE function.
 func withRun(c *cobra.Command) (out []*cobra.Command) {
 	if c.RunE != nil {
 		out = append(out, c)
@@ -72,7 +72,7 @@ func withRun(c *cobra.Command) (out []*cobra.Command) {
 	return out
 }
 
-// said names a command from its end: run job.
+// said returns the name of a command from its end: run job.
 func said(c *cobra.Command) string {
 	var words []string
 	for ; c.HasParent(); c = c.Parent() {
@@ -84,10 +84,10 @@ func said(c *cobra.Command) string {
 	return strings.Join(words, " ")
 }
 
-// volcanoFlags declares flags by Volcano's names for them.
+// volcanoFlags declares flags with Volcano's names.
 type volcanoFlags struct{ *pflag.FlagSet }
 
-// namespace is -n, or -N of the slurm-like programs.
+// namespace declares the flag -n, or -N in the programs that resemble Slurm's.
 func (f volcanoFlags) namespace(to *string, short, otherwise string) {
 	f.StringVarP(to, "namespace", short, otherwise, "namespace")
 }
@@ -96,7 +96,7 @@ func (f volcanoFlags) name(to *string, short, otherwise string) {
 	f.StringVarP(to, "name", short, otherwise, "name")
 }
 
-// needName refuses a command without a name.
+// needName returns an error for an empty name.
 func needName(name string) error {
 	if name == "" {
 		return errors.New("--name is empty: say which")
@@ -104,14 +104,14 @@ func needName(name string) error {
 	return nil
 }
 
-// group is a command that has only commands below it.
+// group returns a command that has only subcommands.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short}
 	c.AddCommand(below...)
 	return c
 }
 
-// leaf is a command that does something, and takes no arguments.
+// leaf returns a command that runs a function and takes no arguments.
 func (t volcanos) leaf(use, short string, flags func(volcanoFlags), run func(*cobra.Command, *Reach) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 		r, err := t.Connect(t.flags)
@@ -162,7 +162,7 @@ func deleteJob(c *cobra.Command, r *Reach, name types.NamespacedName, verb strin
 	return nil
 }
 
-// vcctlOnJob does something to one Job.
+// vcctlOnJob returns a command that acts on one Job.
 func (t volcanos) vcctlOnJob(use, namespaceShort, nameShort, short string,
 	do func(*cobra.Command, *Reach, types.NamespacedName) error,
 ) *cobra.Command {
@@ -178,7 +178,7 @@ func (t volcanos) vcctlOnJob(use, namespaceShort, nameShort, short string,
 	})
 }
 
-// register declares the flags of a Job that Volcano has everywhere.
+// register declares the flags of a Job that all of Volcano's programs have.
 func (f *jobFlags) register(to volcanoFlags) {
 	to.StringVarP(&f.image, "image", "i", f.image, "image of the container")
 	to.Int32VarP(&f.min, "min", "m", 1, "how many pods must be able to run for any to be started")
@@ -188,7 +188,7 @@ func (f *jobFlags) register(to volcanoFlags) {
 	to.StringVarP(&f.scheduler, "scheduler", "S", f.scheduler, "scheduler of the pods")
 }
 
-// submit makes a Job, and says so.
+// submit creates a Job, and reports it.
 func submit(c *cobra.Command, r *Reach, f jobFlags) error {
 	job, err := f.job()
 	if err != nil {
@@ -233,7 +233,7 @@ func (t volcanos) vcctlRun() *cobra.Command {
 	})
 }
 
-// volcanoJobs are the columns of Volcano's list of Jobs.
+// volcanoJobs returns the columns of Volcano's list of Jobs.
 func volcanoJobs(namespaces bool) []column[*batchv1alpha1.Job] {
 	type col = column[*batchv1alpha1.Job]
 	number := func(name string, of func(*batchv1alpha1.Job) int32) col {
@@ -259,7 +259,7 @@ func volcanoJobs(namespaces bool) []column[*batchv1alpha1.Job] {
 	return out
 }
 
-// jobFilter says which Jobs a list has.
+// jobFilter selects the Jobs of a list.
 type jobFilter struct {
 	namespace, scheduler, selector, queue string
 	all                                   bool
@@ -271,7 +271,7 @@ func (f *jobFilter) register(v volcanoFlags) {
 	v.StringVar(&f.selector, "selector", "", "only Jobs whose names have this in them")
 }
 
-// list prints the Jobs that pass.
+// list prints the selected Jobs.
 func (f *jobFilter) list(t volcanos, c *cobra.Command, r *Reach) error {
 	namespace := f.namespace
 	if f.all {
@@ -295,7 +295,7 @@ func (f *jobFilter) list(t volcanos, c *cobra.Command, r *Reach) error {
 	return nil
 }
 
-// printRows prints a header and rows, or that there are none.
+// printRows prints a header and rows, or that no rows exist.
 func (t volcanos) printRows(out io.Writer, rows [][]string) {
 	if len(rows) < 2 {
 		say(out, "No resources found\n")
@@ -333,7 +333,7 @@ func (t volcanos) vcctlCreateQueue() *cobra.Command {
 		if err := r.Create(c.Context(), queue); err != nil || !closed {
 			return err
 		}
-		_, err := t.operate(c.Context(), r, queue.Name, closeAction, 0) // a state is asked for, not written
+		_, err := t.operate(c.Context(), r, queue.Name, closeAction, 0) // the command requests a state and does not write it
 		return err
 	})
 }
@@ -367,7 +367,7 @@ func (t volcanos) vcctlOperate() *cobra.Command {
 	})
 }
 
-// volcanoQueues prints Volcano's list of Queues: of all, or of one.
+// volcanoQueues prints Volcano's list of Queues, with all Queues or one.
 func (t volcanos) volcanoQueues(c *cobra.Command, r *Reach, name string, tree bool) error {
 	list := &schedulingv1beta1.QueueList{}
 	if name == "" {
@@ -432,7 +432,7 @@ func (t volcanos) vcctlPod() *cobra.Command {
 	}))
 }
 
-// vcctlFlow are the commands of JobFlows, or of JobTemplates.
+// vcctlFlow returns the commands of JobFlows or of JobTemplates.
 func (t volcanos) vcctlFlow(k flowKind) *cobra.Command {
 	return group(k.command, "Create, list, get, describe and delete "+k.kind+"s", t.vcctlCreateFlow(k), t.vcctlListFlows(k), t.vcctlGetFlow(k),
 		t.vcctlDescribeFlow(k), t.vcctlDeleteFlow(k))
@@ -447,7 +447,7 @@ func (t volcanos) vcctlCreateFlow(k flowKind) *cobra.Command {
 	})
 }
 
-// eachOf does something to each object of a file, and says of each how it went.
+// eachOf calls do for each object of a file, and reports each result.
 func (k flowKind) eachOf(c *cobra.Command, file, verb, done string, do func(document) error) error {
 	if file == "" {
 		return errors.New("--file is empty: say which")
@@ -503,14 +503,14 @@ func (t volcanos) vcctlGetFlow(k flowKind) *cobra.Command {
 	})
 }
 
-// volcanoFlows prints Volcano's columns of all of a namespace, or of one.
+// volcanoFlows prints Volcano's columns for one object, or for all objects of a namespace.
 func (t volcanos) volcanoFlows(c *cobra.Command, r *Reach, k flowKind, name types.NamespacedName) error {
 	found, err := k.find(c, r, name)
 	if err != nil {
 		return err
 	}
 	columns := slices.Insert(k.columns(t.tool, asIs), 1, column[client.Object]{name: "Namespace", of: client.Object.GetNamespace})
-	if k.kind == "JobTemplate" { // Volcano tells no age of them
+	if k.kind == "JobTemplate" { // Volcano shows no age for them
 		columns = columns[:len(columns)-1]
 	}
 	rows := [][]string{header(columns)}
@@ -521,7 +521,7 @@ func (t volcanos) volcanoFlows(c *cobra.Command, r *Reach, k flowKind, name type
 	return nil
 }
 
-// find gives one by name, or, without a name, all of a namespace.
+// find returns one object by name. Without a name, it returns all objects of a namespace.
 func (k flowKind) find(c *cobra.Command, r *Reach, name types.NamespacedName) ([]client.Object, error) {
 	if name.Name != "" {
 		o := k.new()
@@ -562,7 +562,7 @@ func (t volcanos) vcctlDescribeFlow(k flowKind) *cobra.Command {
 	})
 }
 
-// printWhole prints an object without who manages which field of it.
+// printWhole prints an object without its managed fields.
 func printWhole(out io.Writer, r *Reach, o client.Object, format string) error {
 	o.SetManagedFields(nil)
 	gvk, err := r.GroupVersionKindFor(o)
@@ -610,7 +610,7 @@ func (t volcanos) vcctlDeleteFlow(k flowKind) *cobra.Command {
 	})
 }
 
-// slurm makes one of the programs that are called as those of Slurm are.
+// slurm creates one of the programs whose names resemble those of Slurm.
 func (t volcanos) slurm(program string) *cobra.Command {
 	switch program {
 	case "vsub":

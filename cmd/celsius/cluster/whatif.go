@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// whatIfFlags say what is to be otherwise.
+// whatIfFlags define the hypothetical changes.
 type whatIfFlags struct {
 	files, deleted, nodes []string
 	policy, output        string
@@ -92,7 +92,7 @@ celsius-explain-cluster does.`,
 	return c
 }
 
-// question reads what is to be otherwise. of is the namespace that it is about, "": it is about the cluster.
+// question reads the hypothetical changes. of is the namespace of the question; "" means the whole cluster.
 func (f *whatIfFlags) question(c *cobra.Command, r *Reach, namespace string) (q *questions.WhatIf, of string, err error) {
 	q, of = &questions.WhatIf{TypeMeta: metav1.TypeMeta{Kind: "WhatIf", APIVersion: questions.Group + "/" + questions.Version}}, namespace
 	for _, word := range f.deleted {
@@ -135,7 +135,7 @@ func (f *whatIfFlags) question(c *cobra.Command, r *Reach, namespace string) (q 
 	return q, of, nil
 }
 
-// copies are the nodes that would come.
+// copies returns the hypothetical nodes.
 func (f *whatIfFlags) copies() (out []whatif.Copies, err error) {
 	for _, word := range f.nodes {
 		count, like, _ := strings.Cut(word, "x")
@@ -148,8 +148,8 @@ func (f *whatIfFlags) copies() (out []whatif.Copies, err error) {
 	return out, nil
 }
 
-// arriving is an object as the API server would have it. One that replaces another of its name is created, in the dry run, under a name
-// that the API server chooses: so it is filled in and checked, too.
+// arriving returns an object as the API server would store it, with a dry run. For an object that replaces another one of its name, the dry
+// run uses a name that the API server chooses. Thus this object also gets defaults and is validated.
 func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace string) (json.RawMessage, error) {
 	o := d.object.DeepCopy()
 	if slices.Contains([]string{"Job", "PodGroup", "Pod"}, o.GetKind()) {
@@ -173,13 +173,14 @@ func (f *whatIfFlags) arriving(c *cobra.Command, r *Reach, d document, namespace
 	return o.MarshalJSON()
 }
 
-// generated is a prefix for the name of an object that is like one of this name. The name is as long, as some rules limit its length.
+// generated returns a prefix for a generated name that replaces the given name. The result has the same length, because some rules limit
+// the length.
 func generated(name string) string {
-	const random = 5 // characters, which the API server appends
+	const random = 5 // characters that the API server appends
 	return name[:max(min(len(name)-random, 63-random), 1)]
 }
 
-// policyOf reads a SchedulingPolicy, if there is to be one; the scheduler compiles it.
+// policyOf reads a SchedulingPolicy if a file is given. The scheduler compiles it.
 func policyOf(file string) (json.RawMessage, error) {
 	if file == "" {
 		return nil, nil

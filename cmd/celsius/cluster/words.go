@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// wordsOfShell splits a command as a shell does, and removes quotes. Nothing is put in for variables and the like: they are those of the
-// container, not of who submits, and reach it as they are written.
+// wordsOfShell splits a command in the same way as a shell, and removes quotes. It does not expand variables or similar syntax: these
+// belong to the container, not to the user who submits the job, and reach the container as they are written.
 func wordsOfShell(command string) (words []string, err error) {
 	for w, err := range syntax.NewParser().WordsSeq(strings.NewReader(command)) {
 		if err != nil {
@@ -46,7 +46,7 @@ func unquote(b *strings.Builder, parts []syntax.WordPart, quoted bool) error {
 	return nil
 }
 
-// unescape removes backslashes: all outside of quotes, and those before what is special within double ones.
+// unescape removes backslashes. Outside quotes it removes all of them, and in double quotes only those before special characters.
 func unescape(text string, quoted bool) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -22,29 +22,29 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// Options say what is shown, and to whom.
+// Options define what the dashboard shows, and to whom.
 type Options struct {
-	// Address is where to serve, as host:port.
+	// Address is the address to serve at, as host:port.
 	Address string
-	// Namespace is the only one of which jobs and pods are shown; "": all.
+	// Namespace limits the shown jobs and pods to one namespace; "" means all.
 	Namespace string
-	// Cluster is what the page calls the cluster.
+	// Cluster is the name of the cluster on the page.
 	Cluster string
-	// Shared serves by TLS, at any address, to whom the API server lets get Path, who bring a bearer token. Else the page is served on this
-	// machine alone, in plain HTTP, to who has the key.
+	// Shared serves with TLS at any address. A client needs a bearer token, and permission of the API server to get Path. Without Shared, the
+	// page is served only on this machine, in plain HTTP, to clients that know the key.
 	Shared bool
-	// CertDir holds tls.crt and tls.key, for Shared; "": a certificate is made at the start.
+	// CertDir contains tls.crt and tls.key for Shared; "" means that a certificate is created at the start.
 	CertDir string
-	// Key is what a page must bring that is not shared; "": a new one.
+	// Key is the key for a page that is not shared; "" means a new key.
 	Key string
-	// Try is the folder of the page on which policies are tried, which is served besides; nil: it is not.
+	// Try is the folder of the page on which users try policies. It is also served, unless it is nil.
 	Try fs.FS
-	// Ready is told the address to open.
+	// Ready is called with the address to open.
 	Ready func(url string)
 	Log   logr.Logger
 }
 
-// Check says what cannot be meant.
+// Check returns an error for invalid combinations of options.
 func (o *Options) Check() error {
 	host, _, err := net.SplitHostPort(o.Address)
 	switch {
@@ -67,12 +67,12 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// about is what of the overview does not come from the cluster.
+// about returns the part of the overview that does not come from the cluster.
 func (o *Options) about() overview {
 	return overview{Cluster: o.Cluster, Namespace: o.Namespace, Try: o.Try != nil}
 }
 
-// Run shows a cluster until ctx ends. The cluster is read with all that the config may.
+// Run serves the dashboard of a cluster until ctx ends. It reads the cluster with the permissions of cfg.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	// Clients limit how much they ask: figures do not wait for what is asked because somebody opened something.
+	// A client limits its request rate. A separate client for the figures ensures that they do not wait for requests of users.
 	counted, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("reach the API server: %w", err)
@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	return serve(ctx, listener, h)
 }
 
-// guarded serves data to those who may see it. url is what to open, by the address that is listened on.
+// guarded serves data to permitted clients. url returns what to open, given the address that the server listens on.
 func (o *Options) guarded(cfg *rest.Config, data http.Handler) (h http.Handler, url func(address string) string, err error) {
 	files, err := fs.Sub(pageFiles, "page")
 	if err != nil {
@@ -144,7 +144,7 @@ func (o *Options) guarded(cfg *rest.Config, data http.Handler) (h http.Handler, 
 	return onlyHere(h), func(address string) string { return "http://" + address + "/#key=" + key }, nil
 }
 
-// encrypted is the listener by TLS.
+// encrypted returns a listener with TLS.
 func (o *Options) encrypted(listener net.Listener) (net.Listener, error) {
 	if o.CertDir == "" {
 		made, err := scrape.SelfSigned()
@@ -153,7 +153,7 @@ func (o *Options) encrypted(listener net.Listener) (net.Listener, error) {
 		}
 		return tls.NewListener(listener, made), nil
 	}
-	// Read at each handshake, so that one that is renewed counts.
+	// The certificate is read at each handshake, so that a renewed one is used.
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(filepath.Join(o.CertDir, "tls.crt"), filepath.Join(o.CertDir, "tls.key"))
 		if err != nil {

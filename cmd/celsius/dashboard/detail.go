@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// mostFound is how many objects a search gives.
+	// mostFound is the maximum number of objects in a search result.
 	mostFound = 50
-	// mostOnNode is how many pods of a node are listed.
+	// mostOnNode is the maximum number of listed pods of a node.
 	mostOnNode = 250
 )
 
-// queueDetail is a queue over time, and the jobs that wait in it. The moments of amounts are the newest of Times.
+// queueDetail is a queue over time, with its waiting jobs. The amounts belong to the newest elements of Times.
 type queueDetail struct {
 	Name      string      `json:"name"`
 	Times     []int64     `json:"times"` // seconds since 1970
 	Allocated [][]float32 `json:"allocated"`
-	Deserved  [][]float32 `json:"deserved"` // -1: not known
+	Deserved  [][]float32 `json:"deserved"` // -1: unknown
 	Line      lineView    `json:"line"`
 	Commands  []string    `json:"commands"`
 }
 
-// queueDetail is that of a queue; false: there is none.
+// queueDetail returns the details of a queue, or false if it does not exist.
 func (s *state) queueDetail(name string) (queueDetail, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,12 +50,12 @@ func (s *state) queueDetail(name string) (queueDetail, bool) {
 	return d, true
 }
 
-// nodeDetail is a node, and what is on it.
+// nodeDetail is a node with its pods.
 type nodeDetail struct {
 	Name     string    `json:"name"`
 	Ready    bool      `json:"ready"`
 	Cordoned bool      `json:"cordoned"`
-	Why      string    `json:"why,omitempty"` // it is not ready
+	Why      string    `json:"why,omitempty"` // why it is not ready
 	Since    time.Time `json:"since"`
 	Used     []float64 `json:"used"`
 	Offers   []float64 `json:"offers"`
@@ -65,7 +65,7 @@ type nodeDetail struct {
 	Commands []string  `json:"commands"`
 }
 
-// nodeDetail is that of a node; false: there is none.
+// nodeDetail returns the details of a node, or false if it does not exist.
 func (s *state) nodeDetail(name string) (nodeDetail, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,13 +95,13 @@ func (s *state) nodeDetail(name string) (nodeDetail, bool) {
 	return d, true
 }
 
-// found is an object that a search found.
+// found is an object in a search result.
 type found struct {
 	Kind      string `json:"kind"` // job, queue, node, pod or policy
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Says      string `json:"says,omitempty"`
-	// Job is that of a pod, which is shown for it.
+	// Job is the job of a pod. The page shows the job instead of the pod.
 	Job string `json:"job,omitempty"`
 }
 
@@ -112,13 +112,13 @@ func (f *found) full() string {
 	return f.Namespace + "/" + f.Name
 }
 
-// findings are the best of what a search found, and how much there was.
+// findings are the best search results, with the total number.
 type findings struct {
 	Found []found `json:"found"`
 	Total int     `json:"total"`
 }
 
-// search finds objects that have a text in their names, namespaces included. Names that begin with it come first.
+// search finds objects whose name or namespace contains a text. Names that begin with the text come first.
 func (s *state) search(text string) findings {
 	text = strings.ToLower(strings.TrimSpace(text))
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (s *state) search(text string) findings {
 			out.Total++
 			out.Found = append(out.Found, f)
 		}
-		if len(out.Found) > 40*mostFound { // the worst of many go, so that a search of all costs little
+		if len(out.Found) > 40*mostFound { // drop the worst of many results, so that a search stays inexpensive
 			out.Found = best(out.Found, text)
 		}
 	}

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// eventsHold is for how long what events said is told: listing them may take an API server seconds, as it has no index of them.
+	// eventsHold is how long events that were read are reused. Listing them can take an API server seconds, because it has no index for them.
 	eventsHold = 30 * time.Second
-	// eventsWithin is how long a story waits for its first events. They come with a later answer if they take longer.
+	// eventsWithin is how long a story waits for its first events. If they take longer, a later answer contains them.
 	eventsWithin = 2 * time.Second
-	// mostReads is of how many jobs the events are read at once.
+	// mostReads is the number of jobs whose events are read at the same time.
 	mostReads = 4
 )
 
-// events are what is read of the jobs that somebody has open: once for all who look. It is for any goroutine.
+// events caches the events of the jobs that users have open, so that they are read once for all users. It is safe for concurrent use.
 type events struct {
 	cluster cluster
-	slots   chan struct{} // a place for each read that goes on
+	slots   chan struct{} // one slot for each running read
 
 	mu   sync.Mutex
 	jobs map[string]*jobEvents
 }
 
-// jobEvents are those of one job.
+// jobEvents are the events of one job.
 type jobEvents struct {
 	reading bool
-	ended   time.Time     // of the last read
-	first   chan struct{} // closed by the first read
+	ended   time.Time     // end of the last read
+	first   chan struct{} // closed after the first read
 	entries []entry
 	lacks   []string
 }
@@ -43,8 +43,8 @@ func newEvents(c cluster) *events {
 	return &events{cluster: c, slots: make(chan struct{}, mostReads), jobs: map[string]*jobEvents{}}
 }
 
-// of gives what events say of a job, whose first name is asks[0], and what could not be read. It begins to read them where what is known is
-// too old, and waits for that only where nothing is.
+// of returns the events of a job whose main name is asks[0], and what could not be read. If the known events are too old, it starts to read
+// them again. It waits only if it knows no events yet.
 func (e *events) of(ctx context.Context, namespace string, asks []string) (entries []entry, lacks []string) {
 	key := namespace + "/" + asks[0]
 	e.mu.Lock()
@@ -55,7 +55,7 @@ func (e *events) of(ctx context.Context, namespace string, asks []string) (entri
 	}
 	if !j.reading && time.Since(j.ended) >= eventsHold {
 		j.reading = true
-		go e.read(context.WithoutCancel(ctx), j, namespace, asks) // others wait for it, too
+		go e.read(context.WithoutCancel(ctx), j, namespace, asks) // other callers wait for it, too
 	}
 	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, eventsWithin)
@@ -69,7 +69,7 @@ func (e *events) of(ctx context.Context, namespace string, asks []string) (entri
 	return j.entries, j.lacks
 }
 
-// read reads the events of a job, and forgets those of jobs that nobody has open any more.
+// read reads the events of a job, and removes those of jobs that no user has open.
 func (e *events) read(ctx context.Context, j *jobEvents, namespace string, asks []string) {
 	e.slots <- struct{}{}
 	entries, lacks := told(ctx, e.cluster, namespace, asks)
@@ -83,7 +83,7 @@ func (e *events) read(ctx context.Context, j *jobEvents, namespace string, asks 
 	maps.DeleteFunc(e.jobs, func(_ string, o *jobEvents) bool { return !o.reading && time.Since(o.ended) > 2*eventsHold })
 }
 
-// told asks for the events about some objects.
+// told reads the events of some objects.
 func told(ctx context.Context, c cluster, namespace string, asks []string) (out []entry, lacks []string) {
 	seen := map[string]bool{}
 	for _, name := range asks {

@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// slow is an API server that takes its time for events.
+// slow is an API server that answers slowly to requests for events.
 type slow struct {
 	asked
 	takes time.Duration
 
 	mu              sync.Mutex
-	lists, at, most int // how many were asked for, are, and were at once
+	lists, at, most int // the number of all lists, of running lists, and of most at once
 }
 
 func (s *slow) Events(ctx context.Context, _, name string) ([]corev1.Event, error) {
@@ -43,15 +43,15 @@ func (s *slow) Events(ctx context.Context, _, name string) ([]corev1.Event, erro
 	}
 }
 
-// TestEventsAreShared: a job's events are read once for all who have it open, and every 30 s at most; who opens it waits 2 s for them at
-// most, and has them by and by, though each list takes 4 s and who asks goes away before.
+// TestEventsAreShared checks that the events of a job are read once for all its readers, and at most every 30 s. A reader waits at most 2 s
+// for them. The events arrive later, even if each list takes 4 s and all readers give up before.
 func TestEventsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &slow{takes: 4 * time.Second}
 		e := newEvents(c)
 		asks := []string{"sweep-0f3a", "sweep", "sweep-0"}
 		began := time.Now()
-		for range 38 { // pages ask every two seconds, and give up after one
+		for range 38 { // pages ask every two seconds and give up after one second
 			for range 3 {
 				go func() {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -10,25 +10,25 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// figures are what the scheduler that leads counts, of which no object tells.
+// figures are numbers from the metrics of the leading scheduler that no object contains.
 type figures struct {
-	at     time.Time                     // zero: there are none
-	due    map[string]map[string]float64 // by queue and resource
+	at     time.Time                     // zero: no figures
+	due    map[string]map[string]float64 // deserved amount by queue and resource
 	rows   map[row]*rowFigures
-	serves string // the policy that is obeyed
+	serves string // the served policy
 }
 
-// rowFigures are those of one row.
+// rowFigures are the figures of one row.
 type rowFigures struct {
 	evaluations, errors, overBudget, evictions float64
-	// waits is how many jobs wait for the row now; waited for how long jobs have done so, in all, since the dashboard began.
+	// waits is how many jobs now wait because of the row. waited is the total waiting time of jobs since the dashboard started.
 	waits  int
 	waited time.Duration
-	// rate is how many evaluations a second there were of late.
+	// rate is the recent number of evaluations per second.
 	rate float64
 }
 
-// read takes in a page of metrics. before are the figures of the page before it.
+// read parses a page of metrics. before are the figures of the previous page.
 func read(page []byte, before *figures, now time.Time) (*figures, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
@@ -57,7 +57,7 @@ func read(page []byte, before *figures, now time.Time) (*figures, error) {
 	byRow("celsius_evaluations_total", func(r *rowFigures, v float64) { r.evaluations += v })
 	byRow("celsius_rule_errors_total", func(r *rowFigures, v float64) { r.errors += v })
 	byRow("celsius_rule_over_budget_total", func(r *rowFigures, v float64) { r.overBudget += v })
-	// These two name no section.
+	// These two metrics have no section label.
 	byRow("celsius_waiting_jobs", func(r *rowFigures, v float64) { r.waits += int(v) })
 	each("celsius_evictions_total", func(label func(string) string, v float64) {
 		if label("result") == "evicted" {
@@ -75,7 +75,7 @@ func (f *figures) row(r row) *rowFigures {
 	return f.rows[r]
 }
 
-// since works out what follows from two pages.
+// since computes the figures that need two pages.
 func (f *figures) since(before *figures) {
 	if before.at.IsZero() {
 		return
@@ -91,7 +91,7 @@ func (f *figures) since(before *figures) {
 	}
 }
 
-// of is what is counted of a row. Where only the table and the name are told, several rows of different sections may share it.
+// of returns the figures of a row. Metrics without a section can be shared by rows with the same table and name in several sections.
 func (f *figures) of(r row) rowFigures {
 	var out rowFigures
 	if x := f.rows[r]; x != nil {

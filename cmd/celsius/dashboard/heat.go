@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// What a cell says beside how much is taken: notOffered stands for a node that has none of a resource.
+// The values of a cell in addition to a percentage: notOffered means that the node does not have the resource.
 const (
 	notOffered  = 255
 	flagReady   = 1
@@ -13,13 +13,13 @@ const (
 	mostPercent = 200
 )
 
-// heat is how much of each node is taken: a byte a node and column, the percentage, or notOffered. The last column has flags.
+// heat is the usage of each node: one byte for each node and column. A byte is a percentage or notOffered. The last column contains flags.
 type heat struct {
 	names   []string
 	columns [][]byte
 }
 
-// heat is that of now. Names are the slice of before where they are the same, so that it is cheap to see.
+// heat returns the present heat map. If the names are unchanged, it reuses the slice of before, so that a comparison is inexpensive.
 func (s *state) heat(x sums, shown []int, before *heat) *heat {
 	names := s.nodeNames()
 	h := &heat{names: names}
@@ -56,23 +56,23 @@ func percent(used, offered float64) byte {
 	return byte(min(math.Ceil(100*used/offered-1e-9), mostPercent))
 }
 
-// heatEvent is what is sent of a heat map: all of it, or the cells of the nodes that changed.
+// heatEvent is the message with a heat map: either the whole map, or the cells of the changed nodes.
 type heatEvent struct {
-	// Names of all nodes, where they are others than were sent before.
+	// Names are the names of all nodes, if they differ from those that were sent before.
 	Names []string `json:"names,omitzero"`
-	// At are the numbers of the nodes that changed; absent: all.
+	// At contains the numbers of the changed nodes. If it is absent, the message contains all nodes.
 	At []int `json:"at,omitempty"`
-	// Cells are the columns one after the other, each as long as At or Names, in base64.
+	// Cells contains the columns one after the other, in base64. Each has the length of At or Names.
 	Cells []byte `json:"cells"`
 }
 
-// sameNames says whether two maps are of the same nodes.
+// sameNames reports whether two maps contain the same nodes.
 func (h *heat) sameNames(o *heat) bool {
 	return o != nil && len(h.names) == len(o.names) && len(h.columns) == len(o.columns) &&
 		(len(h.names) == 0 || &h.names[0] == &o.names[0])
 }
 
-// differs says whether a cell of a node is another.
+// differs reports whether a cell of a node has changed.
 func (h *heat) differs(o *heat, node int) bool {
 	for c, column := range h.columns {
 		if column[node] != o.columns[c][node] {
@@ -82,7 +82,7 @@ func (h *heat) differs(o *heat, node int) bool {
 	return false
 }
 
-// after is what somebody must be sent who has another map, nil: none; false: nothing.
+// after returns the message for a page that has received another map, or nil for none. It returns false if nothing has changed.
 func (h *heat) after(sent *heat) (e heatEvent, any bool) {
 	if h.sameNames(sent) {
 		for i := range h.names {
@@ -93,7 +93,7 @@ func (h *heat) after(sent *heat) (e heatEvent, any bool) {
 		if len(e.At) == 0 {
 			return e, false
 		}
-		if 4*len(e.At) < len(h.names) { // a number takes some four times as much as a cell
+		if 4*len(e.At) < len(h.names) { // a number takes about four times as many bytes as a cell
 			for _, column := range h.columns {
 				for _, i := range e.At {
 					e.Cells = append(e.Cells, column[i])

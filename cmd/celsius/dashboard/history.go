@@ -2,31 +2,31 @@ package dashboard
 
 import "time"
 
-// What is kept of the past: an hour, of as many queues and resources as anybody looks at.
+// The limits of the history: one hour, and the number of queues and resources that a user looks at.
 const (
 	sampleEvery  = 5 * time.Second
 	mostSamples  = 720
 	mostHistory  = 200 // queues
-	mostRemember = 8   // resources of each
+	mostRemember = 8   // resources of each queue
 )
 
-// history is what queues held and were due at moments of the last hour.
+// history contains the allocated and deserved amounts of queues during the last hour.
 type history struct {
 	times  []time.Time
 	queues map[string]*past
 }
 
-// past is that of one queue: a value a moment and resource, the newest last. It may begin later than the history.
+// past is the history of one queue: a value for each time and resource, the newest last. It may begin later than the history.
 type past struct{ allocated, deserved [mostRemember][]float32 }
 
 func newHistory() *history { return &history{queues: map[string]*past{}} }
 
-// due says whether it is time for another moment.
+// due reports whether it is time for the next sample.
 func (h *history) due(now time.Time) bool {
 	return len(h.times) == 0 || now.Sub(h.times[len(h.times)-1]) >= sampleEvery
 }
 
-// add keeps a moment, and forgets queues that are gone and what is older than an hour.
+// add stores a sample. It removes queues that no longer exist and samples that are older than an hour.
 func (h *history) add(now time.Time, queues []queueView) {
 	h.times = last(append(h.times, now), mostSamples)
 	there := make(map[string]bool, len(queues))
@@ -53,5 +53,5 @@ func (h *history) add(now time.Time, queues []queueView) {
 	}
 }
 
-// last are the newest of some values.
+// last returns the newest values.
 func last[T any](all []T, most int) []T { return all[max(len(all)-most, 0):] }

@@ -24,17 +24,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// mostText is how many bytes are kept of a text that somebody wrote into an object.
+// mostText is the maximum length of a stored text from an object, in bytes.
 const mostText = 4 << 10
 
-// resources number the names of resources, so that amounts are short lists. It is for any goroutine.
+// resources assigns numbers to names of resources, so that amounts are short lists. It is safe for concurrent use.
 type resources struct {
 	mu    sync.Mutex
 	names []string
 	at    map[string]int
 }
 
-// mostResources is how many resources are told apart; what comes after is not shown.
+// mostResources is the maximum number of resources. Further ones are not shown.
 const mostResources = 64
 
 func newResources() *resources {
@@ -70,7 +70,7 @@ func (r *resources) all() []string {
 	return slices.Clone(r.names)
 }
 
-// amounts are how much of each resource, by its number, in cores, bytes, or pieces; what is beyond the end is 0.
+// amounts contains the amount of each resource, indexed by its number, in cores, bytes, or units. Missing elements are 0.
 type amounts []float64
 
 func (a amounts) of(resource int) float64 {
@@ -80,7 +80,7 @@ func (a amounts) of(resource int) float64 {
 	return 0
 }
 
-// plus is a with b added to it.
+// plus adds b to a.
 func (a amounts) plus(b amounts) amounts {
 	if len(a) < len(b) {
 		a = append(a, make([]float64, len(b)-len(a))...)
@@ -108,7 +108,7 @@ func (r *resources) amounts(list corev1.ResourceList) amounts {
 	return slices.Clip(out)
 }
 
-// named is what is kept of every object's metadata.
+// named is the stored part of an object's metadata.
 type named struct{ metav1.ObjectMeta }
 
 func nameOf(o metav1.Object) named {
@@ -128,7 +128,7 @@ func (n *named) key() string {
 type node struct {
 	named
 	ready, cordoned bool
-	why             string // it is not ready
+	why             string // why it is not ready
 	offers          amounts
 	taints          []string
 }
@@ -139,13 +139,13 @@ type pod struct {
 	phase            corev1.PodPhase
 	asks             amounts
 	placed           time.Time // when it was bound
-	waits            string    // why it is not
-	why              string    // it is where it is
+	waits            string    // why it is not bound
+	why              string    // why it is on its node
 	started, ended   time.Time
 	exit             string // how it failed
 }
 
-// over says whether a pod takes nothing of its node any more.
+// over reports whether a pod no longer uses resources of its node.
 func (p *pod) over() bool { return p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed }
 
 type group struct {
@@ -178,22 +178,22 @@ type queue struct {
 type policyObject struct {
 	named
 	mode   string
-	part   bool // it is for some queues, beside the one for all others
+	part   bool // it applies to some queues, next to the policy for all others
 	status policyv1alpha1.SchedulingPolicyStatus
 	rows   []policyRow
 }
 
-// row names one of a policy.
+// row identifies a row of a policy.
 type row struct{ site, table, name string }
 
-// policyRow is one of a policy, as it was written.
+// policyRow is a row of a policy as it was written.
 type policyRow struct {
 	row
 	text string
-	cost uint64 // of one evaluation at most, in CEL's units
+	cost uint64 // maximum of one evaluation, in CEL's units
 }
 
-// strip makes of an object what is kept of it. It is a transform of informers, and so may see what it made.
+// strip converts an object to the stored form. It is a transform of informers, and may therefore receive its own results.
 func (r *resources) strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Node:
@@ -272,7 +272,7 @@ func groupOf(o *schedulingv1beta1.PodGroup) *group {
 		g.conditions[i].Message = short(g.conditions[i].Message)
 	}
 	for _, owner := range o.OwnerReferences {
-		// An owner is whatever was written; it is part of addresses and commands only where an object can be called so.
+		// An owner's name can be any text. It becomes part of addresses and commands only if it is a valid name of an object.
 		if owner.Kind == "Job" && owner.APIVersion == batchv1alpha1.GroupVersion.String() && len(validation.IsDNS1123Subdomain(owner.Name)) == 0 {
 			g.job = owner.Name
 		}
@@ -303,7 +303,7 @@ func (r *resources) queue(o *schedulingv1beta1.Queue) *queue {
 	return q
 }
 
-// policyOf reads a policy and compiles it, to know the rows of its tables.
+// policyOf reads a policy and compiles it to get the rows of its tables.
 func policyOf(o *unstructured.Unstructured) *policyObject {
 	p := &policyObject{named: nameOf(o)}
 	p.Generation = o.GetGeneration()
@@ -339,13 +339,13 @@ func rowsOf(p *policy.Policy) (out []policyRow) {
 	return out
 }
 
-// short bounds a text.
+// short limits the length of a text.
 func short(text string) string {
 	if len(text) <= mostText {
 		return text
 	}
 	end := mostText
-	for end > 0 && text[end]&0xc0 == 0x80 { // not within a character
+	for end > 0 && text[end]&0xc0 == 0x80 { // do not cut within a character
 		end--
 	}
 	return text[:end] + "…"

@@ -32,7 +32,7 @@ type look struct {
 	s   *state
 }
 
-// opened serves a state, and opens its page; the test is skipped where there is no browser.
+// opened serves a state and opens its page. It skips the test if there is no browser.
 func opened(t testing.TB, s *state, c cluster) look {
 	t.Helper()
 	var path string
@@ -79,7 +79,7 @@ func (l look) script(js string) {
 	l.do(chromedp.Evaluate[chromedp.Void](js))
 }
 
-// evaluated is the value of an expression of JavaScript.
+// evaluated returns the value of a JavaScript expression.
 func evaluated[T any](l look, js string) T {
 	l.Helper()
 	value, err := chromedp.Run(l.ctx, chromedp.Evaluate[T](js))
@@ -92,19 +92,19 @@ func evaluated[T any](l look, js string) T {
 func (l look) number(js string) float64 { l.Helper(); return evaluated[float64](l, js) }
 func (l look) text(js string) string    { l.Helper(); return evaluated[string](l, js) }
 
-// await waits until something holds in the page.
+// await waits until a condition is true in the page.
 func (l look) await(js string) {
 	l.Helper()
 	for range 1200 {
 		if evaluated[bool](l, `!!(`+js+`)`) {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // of the browser, which has a clock of its own
+		time.Sleep(50 * time.Millisecond) // the browser has its own clock
 	}
 	l.Fatalf("it does not come to hold: %s\n%s", js, l.text(`document.body.innerText.slice(0, 4000)`))
 }
 
-// shot leaves a picture in the folder DASHBOARD_SHOTS, in the format that its name ends with.
+// shot writes a picture to the folder DASHBOARD_SHOTS. The extension of its name decides the format.
 func (l look) shot(name string) {
 	l.Helper()
 	dir := os.Getenv("DASHBOARD_SHOTS")
@@ -145,7 +145,7 @@ func someEvents() asked {
 	}
 }
 
-// TestPage opens the page in a browser: what it shows, that texts stay texts, keys, widths and themes.
+// TestPage opens the page in a browser. It checks the content, the escaping of texts, the keyboard, the widths and the themes.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	l := opened(t, aCluster(t), someEvents())
@@ -183,7 +183,7 @@ func TestPage(t *testing.T) {
 	sub("who brings no key is asked", asksForToken)
 }
 
-// asksForToken opens the page anew, without what the address had.
+// asksForToken opens the page again without the key in the address.
 func asksForToken(l look) {
 	l.script(`sessionStorage.clear()`)
 	l.do(chromedp.Navigate(l.url + "/?anew"))
@@ -199,7 +199,7 @@ func asksForToken(l look) {
 	if kept := l.text(`JSON.stringify(sessionStorage) + document.cookie`); strings.Contains(kept, "secret") {
 		l.Errorf("what was written is kept in %s", kept)
 	}
-	// The address that a celsius dashboard printed which was started anew, in the same tab.
+	// The user opens the address of a restarted celsius dashboard in the same tab.
 	l.do(chromedp.Navigate(l.url + "/?again"))
 	l.await(asked)
 	l.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent(kb.Escape))
@@ -211,7 +211,7 @@ func asksForToken(l look) {
 	}
 }
 
-// staysThere: what is focused stays so, and the page where it is scrolled to, while what it shows changes, and when something is closed.
+// staysThere checks that the focus and the scroll position stay when the content changes, and when the reader closes something.
 func staysThere(l look) {
 	l.do(chromedp.EmulateViewport(1280, 400))
 	defer l.do(chromedp.EmulateViewport(1280, 900))
@@ -247,7 +247,7 @@ func staysThere(l look) {
 	changed()
 	l.do(chromedp.KeyEvent(kb.Escape))
 	l.await(`document.querySelector("#detail").hidden`)
-	at := l.number(`scrollY`) // what is seen stays where it is, though the page is as long as it was only then
+	at := l.number(`scrollY`) // the visible part stays, although the page was this long only then
 	there("a queue was closed", fmt.Sprint(at, " batch"))
 	if at < 50 {
 		l.Errorf("the page was scrolled to %v", at)
@@ -262,7 +262,7 @@ func staysThere(l look) {
 	there("a row above one went", "200 sweep")
 }
 
-// twins: two PodGroups of one Job are two rows, however often they are drawn.
+// twins checks that two PodGroups of one Job stay two rows, even if the page is drawn often.
 func twins(l look) {
 	other := aGroup("team", "twin", "batch", schedulingv1beta1.PodGroupPending, "", 20*time.Minute)
 	other.Name = "twin-2"
@@ -287,7 +287,7 @@ func twins(l look) {
 	}
 }
 
-// slowAnswers: an answer that takes longer than the time between two questions is awaited.
+// slowAnswers checks an answer that takes longer than the time between two requests. The page must wait for it.
 func slowAnswers(l look) {
 	l.script(`location.hash = "#job/team/sweep"`)
 	l.await(`document.querySelectorAll("#story li").length >= 5`)
@@ -302,7 +302,7 @@ func slowAnswers(l look) {
 	}`)
 	for i := range 8 {
 		fill(l, l.s, aPod("sweep-1", "sweep", fmt.Sprint("cpu-", i+1), "cpu=40", corev1.PodRunning, time.Hour))
-		time.Sleep(time.Second) // of the page, which asks every two
+		time.Sleep(time.Second) // the page asks every two seconds
 	}
 	shown := l.text(`document.querySelector("#pods").textContent`)
 	l.script(`quickly()`)
@@ -338,7 +338,7 @@ func sectionsShown(l look) {
 	l.script(`document.querySelector("#resources input[value=cpu]").click()`)
 }
 
-// changesArrive changes the cluster while the page is open.
+// changesArrive changes the cluster while the page is open. The page must show the changes.
 func changesArrive(l look) {
 	fill(l, l.s, aQueue("batch", "", "", "cpu=44"), aNode("new-1", "cpu=16,memory=64Gi,pods=110"),
 		aGroup("team", "late", "batch", schedulingv1beta1.PodGroupPending, "", 10*time.Minute))
@@ -351,7 +351,7 @@ func changesArrive(l look) {
 	l.await(`document.querySelector("#gaps").children.length === 0`)
 }
 
-// jobStory opens a job by its address.
+// jobStory opens the address of a job and checks its story.
 func jobStory(l look) {
 	l.script(`location.hash = "#job/team/sweep"`)
 	l.await(`document.querySelectorAll("#story li").length >= 5`)
@@ -375,7 +375,7 @@ func jobStory(l look) {
 	l.await(`document.querySelector("#detail").hidden`)
 }
 
-// byKeyboard goes through the page without a mouse.
+// byKeyboard uses the page without a mouse.
 func byKeyboard(l look) {
 	press := func(keys ...string) {
 		for _, key := range keys {
@@ -414,7 +414,7 @@ func byKeyboard(l look) {
 	press(kb.Escape)
 	l.await(`document.querySelector("#detail").hidden`)
 	focused("heat")
-	// By Tab one comes to everything, and past each list by one step.
+	// The Tab key reaches everything. It takes one step to pass each list.
 	l.script(`document.activeElement.blur(); window.scrollTo(0, 0)`)
 	var way []string
 	for range 40 {
@@ -429,7 +429,7 @@ func byKeyboard(l look) {
 	}
 }
 
-// searches finds a pod, and opens its job.
+// searches finds a pod and opens its job.
 func searches(l look) {
 	l.script(`document.activeElement.blur()`)
 	l.do(chromedp.KeyEvent("/"), chromedp.SendKeys(chromedp.CSS("#search"), "train-1"))
@@ -440,7 +440,8 @@ func searches(l look) {
 	l.await(`document.querySelector("#detail").hidden`)
 }
 
-// fits measures the page on a phone and on a desk, light and dark, with nothing open and with each kind of object.
+// fits measures the page at the width of a phone and of a desktop, in both themes. It does so with nothing open, and with an open object of
+// each kind.
 func fits(l look) {
 	for _, width := range []int64{360, 1280} {
 		for _, theme := range []string{"light", "dark"} {
@@ -468,8 +469,8 @@ func fits(l look) {
 	}
 }
 
-// TestManyInABrowser shows 10,000 nodes and 50,000 pods while 500 pods change each second. What the page holds is bounded; how long it is
-// busy at once is told, and depends on the machine.
+// TestManyInABrowser shows 10,000 nodes and 50,000 pods while 500 pods change each second. It limits the number of elements in the page. It
+// only prints how long the page is busy, because this depends on the machine.
 func TestManyInABrowser(t *testing.T) {
 	const nodes, pods, seconds = 10000, 50000, 8
 	s := many(t, nodes, pods)
@@ -499,19 +500,19 @@ func TestManyInABrowser(t *testing.T) {
 	if os.Getenv("DASHBOARD_SHOTS") == "" {
 		return
 	}
-	// The jobs wait at noon of another day.
+	// The jobs wait at noon of another day, so the page gets a clock of that day.
 	l.script(fmt.Sprintf(`{ const now = Date.now, ago = now() - %d; Date.now = () => now() - ago; }`, noon().UnixMilli()))
 	l.script(`location.hash = "#queue/queue-09"`)
 	l.await(`document.querySelector("#curve svg")`)
 	l.do(chromedp.EmulateViewport(1700, 1330, chromedp.EmulateScale(.8)))
-	time.Sleep(6 * time.Second) // of the page, which writes ages every five
-	l.shot("dashboard.webp")    // which the README shows
+	time.Sleep(6 * time.Second) // the page writes the ages every five seconds
+	l.shot("dashboard.webp")    // the README shows this picture
 	l.shot("many.png")
 	l.theme("dark")
 	l.shot("many-dark.png")
 }
 
-// scripts is for how many seconds scripts have been at work in the page, and it was laid out, by the clock of their thread.
+// scripts returns for how many seconds the page ran scripts and computed its layout, by the clock of their thread.
 func (l look) scripts() (seconds float64) {
 	l.Helper()
 	l.do(func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
@@ -537,7 +538,7 @@ func fmtCount(n int) string {
 	return strconv.Itoa(n/1000) + "," + fmt.Sprintf("%03d", n%1000)
 }
 
-// contrastOfText is the least contrast (WCAG 2.2, 1.4.3) of some texts with the ground of the cards.
+// contrastOfText returns the lowest contrast (WCAG 2.2, 1.4.3) between some texts and the background of the cards.
 const contrastOfText = `(() => {
 	const channel = v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
 	const light = c => {

@@ -24,25 +24,25 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Path is what one must be allowed to get, as metrics are at /metrics, to see a dashboard that is shared. All that tells of the cluster is
-// served below it.
+// Path is the non-resource URL that a user must be allowed to get to see a shared dashboard, in the same way as /metrics. All data of the
+// cluster is served below it.
 const Path = "/dashboard"
 
-// tryPath is where policies are tried. The slash at its end is where the page finds its files from.
+// tryPath is the path of the page on which users try policies. The page finds its files relative to the slash at the end.
 const tryPath = "/try/"
 
-// cluster is what is asked of an API server when somebody opens something.
+// cluster sends the requests to an API server that follow from a user's action.
 type cluster interface {
-	// Events are those about the objects of a name in a namespace.
+	// Events returns the events of the objects with a name in a namespace.
 	Events(ctx context.Context, namespace, name string) ([]corev1.Event, error)
-	// Raw reads what is at a path, in a form.
+	// Raw reads a path of the API server. accept is the media type.
 	Raw(ctx context.Context, path, accept string) ([]byte, error)
 }
 
-// askWithin is how long an API server may take for what somebody opened.
+// askWithin is how long the API server may take for a user's action.
 const askWithin = 15 * time.Second
 
-// security has the browser load nothing but the files of the page, run no script that stands in a text, and show it in no other page.
+// security lets the browser load only the files of the page, run no inline scripts, and show the page in no other page.
 func security(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -61,7 +61,7 @@ func security(next http.Handler) http.Handler {
 	})
 }
 
-// sameOrigin refuses what pages of others ask for. Browsers say which page asks; what is none sends neither header.
+// sameOrigin refuses requests from pages of other sites. Browsers send headers that identify the page. Other clients send neither header.
 func sameOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
@@ -74,7 +74,7 @@ func sameOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// onlyHere refuses names that lead to this machine and are not its own: a page of another site can have its name lead here.
+// onlyHere refuses host names other than this machine's own. Otherwise, a page of another site could point its own name to this machine.
 func onlyHere(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -90,10 +90,10 @@ func onlyHere(next http.Handler) http.Handler {
 	})
 }
 
-// newKey is what only who started the dashboard knows.
+// newKey returns a key that only the user who started the dashboard knows.
 func newKey() string { return rand.Text() }
 
-// withKey serves those who know a key: others may be at work on this machine.
+// withKey serves only clients that know a key, because other users may work on this machine.
 func withKey(key string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -105,7 +105,7 @@ func withKey(key string, next http.Handler) http.Handler {
 	})
 }
 
-// atPath has a guard see one path for all that is below it: there is one right.
+// atPath makes a guard check one path for all paths below it, because one permission covers them.
 func atPath(guard func(http.Handler) (http.Handler, error), next http.Handler) (http.Handler, error) {
 	type key struct{}
 	guarded, err := guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -123,8 +123,8 @@ func atPath(guard func(http.Handler) (http.Handler, error), next http.Handler) (
 	}), nil
 }
 
-// handler serves the files of the page, and of that on which policies are tried where there is one, to everybody, and what tells of the
-// cluster to those whom guard lets pass.
+// handler serves the files of the page to everyone, and also the page for trying policies if it is available. It serves data of the cluster
+// to clients that guard permits.
 func handler(files, trial fs.FS, data http.Handler, guard func(http.Handler) (http.Handler, error)) (http.Handler, error) {
 	guarded, err := guard(data)
 	if err != nil {
@@ -145,7 +145,7 @@ func handler(files, trial fs.FS, data http.Handler, guard func(http.Handler) (ht
 	return security(sameOrigin(mux)), nil
 }
 
-// data serves what tells of the cluster.
+// data serves the data of the cluster.
 func data(s *state, p *pictures, c cluster) http.Handler {
 	mux, told := http.NewServeMux(), newEvents(c)
 	mux.Handle(Path+"/stream", p)
@@ -169,7 +169,7 @@ func data(s *state, p *pictures, c cluster) http.Handler {
 	return mux
 }
 
-// visibleJSON returns an object as JSON in which control characters are visible, as celsius shows them in a terminal.
+// visibleJSON returns an object as JSON in which control characters are visible, in the same form as in a terminal.
 func visibleJSON(object any) ([]byte, error) {
 	text, err := json.Marshal(object)
 	return source.EscapeJSON(text), err //nolint:wrapcheck // the caller states what it writes
@@ -190,7 +190,8 @@ func answer(w http.ResponseWriter, r *http.Request, object any, there bool) {
 	_, _ = w.Write(text)
 }
 
-// explained asks the scheduler, as celsius explain does. Names that no object can have are refused: they become part of a path.
+// explained asks the scheduler, in the same way as celsius explain. It refuses names that no object can have, because names become part of
+// a path.
 func explained(w http.ResponseWriter, r *http.Request, c cluster) {
 	kind, namespace, name := r.FormValue("kind"), r.FormValue("namespace"), r.FormValue("name")
 	switch {

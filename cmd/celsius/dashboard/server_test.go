@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// here serves a state as celsius dashboard does on one's own machine.
+// here serves a state in the same way as celsius dashboard on the machine of its user.
 func here(t testing.TB, s *state, c cluster) (h http.Handler, p *pictures) {
 	t.Helper()
 	o := Options{Key: "secret", Cluster: "test", Try: aTrial()}
@@ -33,7 +33,7 @@ func here(t testing.TB, s *state, c cluster) (h http.Handler, p *pictures) {
 	return h, p
 }
 
-// aTrial is a folder of the page on which policies are tried.
+// aTrial is the folder of the page on which users try policies.
 func aTrial() fs.FS {
 	return fstest.MapFS{"index.html": {Data: []byte("<title>try it</title>")}, "celsius.wasm.br": {Data: []byte("small")}}
 }
@@ -49,7 +49,8 @@ func get(h http.Handler, url string, header ...string) *httptest.ResponseRecorde
 	return w
 }
 
-// TestWhoIsServed: the page on one's own machine is for who has the key, by a name of this machine, and not for pages of others.
+// TestWhoIsServed checks access to the page on the user's own machine. Every request needs a host name of this machine, and a request for
+// data also needs the key. Pages of other sites may not request data.
 func TestWhoIsServed(t *testing.T) {
 	h, _ := here(t, aCluster(t), asked{})
 	const node = "http://127.0.0.1:8088/dashboard/node?name=gpu-1"
@@ -89,8 +90,8 @@ func TestWhoIsServed(t *testing.T) {
 	}
 }
 
-// TestTry: the page on which policies are tried is served where its folder is, by the same names and to the same pages as the dashboard,
-// whose page is told of it.
+// TestTry checks the page on which users try policies. It is served if its folder is there. Requests need no key, but a host name of this
+// machine, and may not come from pages of other sites. The dashboard page learns whether this page is served.
 func TestTry(t *testing.T) {
 	s := aCluster(t)
 	h, _ := here(t, s, asked{})
@@ -142,7 +143,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestAnswersOfDetails asks for what there is and what there is not, and for names that are none.
+// TestAnswersOfDetails requests objects that exist, objects that do not exist, and invalid names.
 func TestAnswersOfDetails(t *testing.T) {
 	h, _ := here(t, aCluster(t), asked{raw: map[string]string{
 		"/apis/explain.celsius.dev/v1alpha1/namespaces/team/jobs/sweep": "job team/sweep waits",
@@ -177,7 +178,7 @@ func TestAnswersOfDetails(t *testing.T) {
 	}
 }
 
-// reader gives what is written to it.
+// reader passes on everything that is written to it.
 type reader struct {
 	io.Writer
 	header http.Header
@@ -188,7 +189,8 @@ func (r reader) WriteHeader(int)                  {}
 func (r reader) Flush()                           {}
 func (r reader) SetWriteDeadline(time.Time) error { return nil }
 
-// TestStream: who looks is sent all at once, then at most once a second what changed, then that the connection lives.
+// TestStream checks what a page receives. First it receives everything, then the changes at most once a second, and then signs that the
+// connection is alive.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := aCluster(t)
@@ -223,7 +225,7 @@ func TestStream(t *testing.T) {
 			}
 		}
 		_, _ = lines.ReadString('\n')
-		for range 3 { // within a second these are one event
+		for range 3 { // within one second, these are one event
 			fill(t, s, aQueue("batch", "", "", "cpu=7"))
 		}
 		if got, after := next(); got != "queues" || after > drawEvery {
@@ -244,7 +246,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestMostStreams refuses one page too many, and serves again when one is closed.
+// TestMostStreams refuses one page too many. After one page is closed, it serves again.
 func TestMostStreams(t *testing.T) {
 	h, p := here(t, aCluster(t), asked{})
 	p.streams.Store(mostStreams)
@@ -256,7 +258,7 @@ func TestMostStreams(t *testing.T) {
 	}
 }
 
-// apiServer knows two by their tokens, of whom viewer may get /dashboard.
+// apiServer knows two users by their tokens. Only viewer may get /dashboard.
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	answer := func(w http.ResponseWriter, object any) {
@@ -289,7 +291,7 @@ func apiServer(t *testing.T) *rest.Config {
 	return &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 }
 
-// TestShared: a dashboard that is shared is served by TLS, its files to everybody, and the cluster to whom the API server lets see it.
+// TestShared checks a shared dashboard. It is served by TLS. Everybody gets its files, but the API server decides who may see the cluster.
 func TestShared(t *testing.T) {
 	s := aCluster(t)
 	o := Options{Address: "127.0.0.1:0", Shared: true, Log: logr.Discard()}
@@ -313,7 +315,7 @@ func TestShared(t *testing.T) {
 		{"", "", 200},
 		{"healthz", "", 200},
 		{"dashboard/node?name=gpu-1", "", 401},
-		{"dashboard/node?name=gpu-1", "stranger", 500}, // that a token is nobody's is an error to Kubernetes' own filter
+		{"dashboard/node?name=gpu-1", "stranger", 500}, // Kubernetes' own filter reports an unknown token as an error
 		{"dashboard/node?name=gpu-1", "other", 403},
 		{"dashboard/node?name=gpu-1", "viewer", 200},
 		{"dashboard/search?text=gpu", "viewer", 200},
@@ -342,7 +344,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestOptions refuses to show to others what only its user may see, and certificates that cannot be read.
+// TestOptions refuses options that would show other users what only this user may see. It also refuses certificates that cannot be read.
 func TestOptions(t *testing.T) {
 	for _, x := range []struct {
 		o    Options

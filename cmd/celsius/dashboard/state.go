@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Kinds of objects, as messages name them.
+// Names of kinds in messages.
 const (
 	kindNodes    = "nodes"
 	kindPods     = "pods"
@@ -22,19 +22,19 @@ const (
 	kindFigures  = "metrics.explain.celsius.dev"
 )
 
-// Gap is something that is not shown.
+// Gap states that something is not shown.
 type Gap struct {
-	// Of is what is not shown: a kind, or the figures of the scheduler.
+	// Of is what is missing: a kind, or the figures of the scheduler.
 	Of string `json:"of"`
-	// Why it is not, and what would be right.
+	// Why is the cause, with a remedy.
 	Why string `json:"why"`
 	at  time.Time
 }
 
-// gapHolds is for how long a failure to watch is told after it was seen last: watches are tried again at least twice a minute.
+// gapHolds is how long a failure of a watch is shown after it was last seen. Watches are retried at least twice a minute.
 const gapHolds = 2 * time.Minute
 
-// state is what is known of the cluster now. Objects are never changed once they are in it. It is for any goroutine.
+// state is the known state of the cluster. Objects in it are never changed. It is safe for concurrent use.
 type state struct {
 	*resources
 	mu       sync.Mutex
@@ -47,11 +47,11 @@ type state struct {
 	gaps     map[string]Gap
 	figures  *figures
 	history  *history
-	// changed says whether there is something that no picture shows yet.
+	// changed states that the newest picture does not show everything.
 	changed bool
 
-	sorted []string // names of nodes, in order; nil: they are to be sorted again
-	shown  []int    // numbers of the resources that are shown, in the order in which they were seen first
+	sorted []string // sorted names of nodes; nil: they must be sorted again
+	shown  []int    // numbers of the shown resources, in the order in which they were first seen
 }
 
 func newState() *state {
@@ -62,7 +62,7 @@ func newState() *state {
 	}
 }
 
-// put takes in what strip made of an object.
+// put stores the result of strip for an object.
 func (s *state) put(o any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *state) put(o any) {
 	}
 }
 
-// drop takes away an object that is gone.
+// drop removes a deleted object.
 func (s *state) drop(o any) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -111,7 +111,7 @@ func (s *state) drop(o any) {
 	}
 }
 
-// lack remembers why something is not shown; why "": it is shown.
+// lack records why something is not shown. If why is "", it is shown.
 func (s *state) lack(of, why string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,13 +125,13 @@ func (s *state) lack(of, why string, now time.Time) {
 	s.gaps[of] = Gap{of, why, now}
 }
 
-// lacking are the gaps that hold, in order. The lock is held.
+// lacking returns the current gaps, sorted. The caller must hold the lock.
 func (s *state) lacking(now time.Time) []Gap {
 	maps.DeleteFunc(s.gaps, func(_ string, g Gap) bool { return now.Sub(g.at) > gapHolds })
 	return slices.SortedFunc(maps.Values(s.gaps), func(a, b Gap) int { return strings.Compare(a.Of, b.Of) })
 }
 
-// nodeNames are those of all nodes, in order. The lock is held.
+// nodeNames returns the sorted names of all nodes. The caller must hold the lock.
 func (s *state) nodeNames() []string {
 	if s.sorted == nil {
 		s.sorted = slices.Sorted(maps.Keys(s.nodes))
@@ -139,5 +139,5 @@ func (s *state) nodeNames() []string {
 	return s.sorted
 }
 
-// title is what people call a job: its Job's name, or that of its PodGroup.
+// title returns the name of a job for people: the name of its Job, or of its PodGroup.
 func (g *group) title() string { return cmp.Or(g.job, g.Name) }

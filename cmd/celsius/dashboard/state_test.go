@@ -22,7 +22,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// drawn is a picture of a state, section by section.
+// drawn returns the picture of a state, and its sections by name.
 func drawn(t testing.TB, s *state, before *picture, now time.Time) (*picture, map[string]json.RawMessage) {
 	t.Helper()
 	p := s.draw(before, overview{Cluster: "test"}, now)
@@ -44,7 +44,7 @@ func section[T any](t testing.TB, from map[string]json.RawMessage, name string) 
 	return v
 }
 
-// TestPicture looks at each section of a small cluster.
+// TestPicture checks each section of a small cluster.
 func TestPicture(t *testing.T) {
 	_, sections := drawn(t, aCluster(t), &picture{}, noon())
 	top := section[overview](t, sections, "overview")
@@ -79,7 +79,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestPolicies looks at a policy, and at what is counted of a row.
+// TestPolicies checks a policy and the counts of a row.
 func TestPolicies(t *testing.T) {
 	_, sections := drawn(t, aCluster(t), &picture{}, noon())
 	policies := section[[]policyView](t, sections, "policies")
@@ -101,7 +101,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestPoliciesOfQueues: the scheduler counts the rows of a policy of queues under its name, and only while it is obeyed.
+// TestPoliciesOfQueues checks a policy for some queues. The scheduler counts its rows under the name of the policy, and only while it
+// follows this policy.
 func TestPoliciesOfQueues(t *testing.T) {
 	s := aCluster(t)
 	part := aPolicy(t)
@@ -139,7 +140,7 @@ func TestPoliciesOfQueues(t *testing.T) {
 	}
 }
 
-// TestHeat looks at what is said of each node.
+// TestHeat checks the values of each node.
 func TestHeat(t *testing.T) {
 	p, _ := drawn(t, aCluster(t), &picture{}, noon())
 	want := map[string][]byte{
@@ -157,7 +158,8 @@ func TestHeat(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatChanged: a page is sent a section again only when it is another, and of nodes the cells that are.
+// TestOnlyWhatChanged checks that a page receives a section again only if the section changed. Of the nodes, it receives only the changed
+// cells.
 func TestOnlyWhatChanged(t *testing.T) {
 	s := many(t, 100, 100)
 	first, _ := drawn(t, s, &picture{}, noon())
@@ -169,7 +171,7 @@ func TestOnlyWhatChanged(t *testing.T) {
 	if s.draw(first, overview{}, noon().Add(time.Second)) != nil {
 		t.Error("a picture is drawn of nothing new")
 	}
-	p := manyPod(4, 0, 100, true) // it waited
+	p := manyPod(4, 0, 100, true) // this pod waited before
 	fill(t, s, p)
 	second, _ := drawn(t, s, first, noon().Add(time.Second))
 	text, err := has.append(nil, second)
@@ -198,7 +200,7 @@ func TestOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// TestStory tells of a job that failed, with its pods and events, and of one whose events may not be read.
+// TestStory checks the story of a failed job, with its pods and events. It also checks a job whose events may not be read.
 func TestStory(t *testing.T) {
 	s := aCluster(t)
 	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(noon().Add(-ago)) }
@@ -242,7 +244,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// TestHistory keeps an hour, of queues that are there.
+// TestHistory checks that the history keeps one hour, and only of queues that exist.
 func TestHistory(t *testing.T) {
 	s := aCluster(t)
 	p := &picture{}
@@ -267,7 +269,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestCircle: queues that are below each other are shown all the same, one of them on top, and so are those whose parent is not there.
+// TestCircle checks queues that are parents of each other. They are shown, and one of them is the top. Queues whose parent does not exist
+// are also shown.
 func TestCircle(t *testing.T) {
 	s := newState()
 	fill(t, s, aQueue("b", "c", "", ""), aQueue("c", "b", "", ""), aQueue("a-leaf", "b", "", ""), aQueue("own", "own", "", ""),
@@ -282,7 +285,8 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// TestTaken: what is taken of the cluster is counted on the nodes whose offers are, and so is never more than all for a node that broke.
+// TestTaken checks that only the pods on nodes that offer resources count as use of the cluster. So a broken node never makes the use
+// larger than the total.
 func TestTaken(t *testing.T) {
 	s := newState()
 	broken := aNode("n2", "cpu=16,pods=110")
@@ -295,7 +299,8 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// TestOneNamespace: where the pods of one namespace are read, it is said that what is taken of nodes is by them.
+// TestOneNamespace checks the note for the case that only the pods of one namespace are read. It states that the use of nodes covers only
+// these pods.
 func TestOneNamespace(t *testing.T) {
 	p := aCluster(t).draw(&picture{}, overview{Namespace: "team"}, noon())
 	var top overview
@@ -307,7 +312,7 @@ func TestOneNamespace(t *testing.T) {
 	}
 }
 
-// TestCommands: what an object says its owner is called becomes no part of what a viewer copies into a shell.
+// TestCommands checks that the owner name of an object never gets into a command that a viewer copies into a shell.
 func TestCommands(t *testing.T) {
 	s := newState()
 	for _, owner := range []string{"x; touch pwned #", "$(touch pwned)", "-rf", "a b", "Ä", "x'y", ""} {
@@ -326,7 +331,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestSearch finds by parts of names, the best first, and no more than a page shows.
+// TestSearch checks that the search finds parts of names, with the best result first. It returns at most as many results as a page shows.
 func TestSearch(t *testing.T) {
 	s := aCluster(t)
 	var got []string
@@ -344,7 +349,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestNodeDetail shows what is on a node, and why one is not ready.
+// TestNodeDetail checks the pods of a node, and the reason why a node is not ready.
 func TestNodeDetail(t *testing.T) {
 	s := aCluster(t)
 	s.show()
@@ -363,7 +368,7 @@ func TestNodeDetail(t *testing.T) {
 	}
 }
 
-// TestFigures: counts of two moments give rates and how long jobs waited for a row, and a page that is none is refused.
+// TestFigures checks the rates between two moments, and how long jobs waited for a row. Text that is not a metrics page is refused.
 func TestFigures(t *testing.T) {
 	first, err := read([]byte(aPage), &figures{}, noon())
 	if err != nil {
@@ -376,7 +381,7 @@ func TestFigures(t *testing.T) {
 	if got := second.of(row{"predicates", "house", "no-night"}); got.rate != 30 || got.waited != 30*time.Second || got.waits != 3 {
 		t.Errorf("%+v", got)
 	}
-	third, err := read([]byte(strings.Replace(aPage, " 1200", " 5", 1)), second, noon().Add(20*time.Second)) // another scheduler leads
+	third, err := read([]byte(strings.Replace(aPage, " 1200", " 5", 1)), second, noon().Add(20*time.Second)) // now another scheduler leads
 	if got := third.of(row{"predicates", "house", "no-night"}); err != nil || got.rate != 0 || got.waited != time.Minute {
 		t.Errorf("%v %+v", err, got)
 	}
@@ -385,7 +390,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestGaps says which right is lacking, and forgets what is not told again.
+// TestGaps checks that the state names the missing right, and removes a gap that is not reported again.
 func TestGaps(t *testing.T) {
 	s := newState()
 	w := &watcher{state: s}
@@ -427,7 +432,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestCounts asks a scheduler, and goes on with what it said when it does not answer.
+// TestCounts asks a scheduler for its counts. If it does not answer, the former counts stay.
 func TestCounts(t *testing.T) {
 	s := newState()
 	s.countOnce(t.Context(), asked{raw: map[string]string{"/apis/explain.celsius.dev/v1alpha1/metrics/scheduler": aPage}})
@@ -440,14 +445,14 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestLongTexts: what somebody wrote into an object is bounded, between characters.
+// TestLongTexts checks that a text from an object is cut, between two characters.
 func TestLongTexts(t *testing.T) {
 	if got := short(strings.Repeat("ä", mostText)); len(got) > mostText+3 || !strings.HasSuffix(got, "ä…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
-// BenchmarkPicture is an update at 10,000 nodes and 50,000 pods of which 500 changed.
+// BenchmarkPicture measures an update of 10,000 nodes and 50,000 pods after 500 pods changed.
 func BenchmarkPicture(b *testing.B) {
 	s := many(b, 10000, 50000)
 	p, _ := drawn(b, s, &picture{}, noon())
@@ -474,7 +479,8 @@ func BenchmarkPicture(b *testing.B) {
 	b.ReportMetric(float64(sum)/float64(b.N), "bytes/update")
 }
 
-// TestManyFits bounds what is sent of a large cluster, at first and in an update: pods are never sent, and of nodes a few bytes.
+// TestManyFits limits the data that is sent for a large cluster, at the start and in an update. Pods are never sent, and each node takes a
+// few bytes.
 func TestManyFits(t *testing.T) {
 	const nodes, pods = 10000, 50000
 	s := many(t, nodes, pods)
@@ -501,7 +507,8 @@ func TestManyFits(t *testing.T) {
 	}
 }
 
-// TestJobsWithoutPodGroup shows Jobs that wait for controllers, for a queue or for a scheduler, with the cause and in their queue.
+// TestJobsWithoutPodGroup checks Jobs that wait for the controllers, for a queue or for a scheduler. They are shown in their queue, with
+// the cause.
 func TestJobsWithoutPodGroup(t *testing.T) {
 	s := newState()
 	job := func(name, queue string, phase batchv1alpha1.JobPhase, message string, ago time.Duration) *batchv1alpha1.Job {

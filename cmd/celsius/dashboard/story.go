@@ -13,16 +13,16 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// The most that a story tells.
+// The limits of a story.
 const (
 	mostPods     = 100
 	mostFailures = 10
 	mostEvents   = 100
-	// mostAsked is of how many pods the events are read.
+	// mostAsked is the number of pods whose events are read.
 	mostAsked = 5
 )
 
-// storyView is a job from its creation to its end.
+// storyView describes a job from its creation to its end.
 type storyView struct {
 	Job      jobView        `json:"job"`
 	Entries  []entry        `json:"entries"`
@@ -31,11 +31,11 @@ type storyView struct {
 	Counts   map[string]int `json:"counts"` // pods by phase; those without a node are "Waiting"
 	Retries  int32          `json:"retries,omitempty"`
 	Commands []string       `json:"commands"`
-	// Lacks says what could not be read.
+	// Lacks lists what could not be read.
 	Lacks []string `json:"lacks"`
 }
 
-// entry is something that happened.
+// entry is one occurrence in a story.
 type entry struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
@@ -50,24 +50,25 @@ type podView struct {
 	Job       string `json:"job,omitempty"`
 	Node      string `json:"node,omitempty"`
 	Phase     string `json:"phase"`
-	Says      string `json:"says,omitempty"` // why it waits, is where it is, or failed
+	Says      string `json:"says,omitempty"` // why it waits, is on its node, or failed
 }
 
-// groupNamed finds a job by the name of its Job, or of its PodGroup. The lock is held.
+// groupNamed finds a job by the name of its Job or of its PodGroup. The caller must hold the lock.
 func (s *state) groupNamed(namespace, name string) *group {
 	if g := s.groups[namespace+"/"+name]; g != nil {
 		return g
 	}
 	var found *group
 	for _, g := range s.groups {
-		if g.Namespace == namespace && g.job == name && (found == nil || byAge(g, found) > 0) { // the newest, of a Job that was made again
+		if g.Namespace == namespace && g.job == name && (found == nil || byAge(g, found) > 0) { // the newest, if a Job was created again
 			found = g
 		}
 	}
 	return found
 }
 
-// story tells of a job, but for its events; asks are the names of the objects that these are about. false: there is no such job.
+// story returns the story of a job without its events. asks are the names of the objects whose events belong to it. ok is false if the job
+// does not exist.
 func (s *state) story(namespace, name string) (v storyView, asks []string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +115,7 @@ func (s *state) story(namespace, name string) (v storyView, asks []string, ok bo
 	return v, slices.Compact(asks), true
 }
 
-// worth puts pods first of which more is to be said.
+// worth returns a rank. Pods with a higher rank are more interesting and come first.
 func worth(p *pod) int {
 	switch {
 	case p.phase == corev1.PodFailed:
@@ -144,7 +145,7 @@ func jobCommands(v jobView, g *group, j *job) []string {
 	return out
 }
 
-// word is a name as a shell takes it as one word of a command, whatever is in it.
+// word quotes a name so that a shell reads it as one word, whatever it contains.
 func word(name string) string {
 	plain := func(c rune) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '.' }
 	if strings.TrimFunc(name, plain) == "" {
@@ -186,7 +187,7 @@ func (j *job) entries() []entry {
 	return out
 }
 
-// podEntries tell of many pods together: when the first came to each step of its life, and when the last did.
+// podEntries summarizes many pods: when the first and the last of them reached each step.
 func podEntries(mine []*pod) (out []entry) {
 	for _, step := range []struct {
 		what string
@@ -232,7 +233,7 @@ func podEntries(mine []*pod) (out []entry) {
 	return out
 }
 
-// pod is one as it is shown. The lock is held.
+// pod returns the view of a pod. The caller must hold the lock.
 func (s *state) pod(p *pod) podView {
 	v := podView{Namespace: p.Namespace, Name: p.Name, Job: p.group, Node: p.node, Phase: string(p.phase)}
 	if g := s.groups[p.Namespace+"/"+p.group]; g != nil {
@@ -249,7 +250,7 @@ func (s *state) pod(p *pod) podView {
 	return v
 }
 
-// tell adds what events say, and what could not be read of them, and puts the story in order.
+// tell adds events, and what could not be read of them, and sorts the story.
 func (v *storyView) tell(entries []entry, lacks []string) {
 	v.Entries, v.Lacks = append(v.Entries, entries...), append(v.Lacks, lacks...)
 	slices.SortStableFunc(v.Entries, func(a, b entry) int { return a.At.Compare(b.At) })

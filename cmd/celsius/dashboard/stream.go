@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	// drawEvery is how often there is a new picture, at most.
+	// drawEvery is the minimum time between two pictures.
 	drawEvery = time.Second
-	// mostStreams is how many pages are served at once.
+	// mostStreams is the maximum number of pages that are served at the same time.
 	mostStreams = 64
-	// streamFor is for how long one stream goes: whoever may not look any more does not for ever.
+	// streamFor is the maximum duration of one stream. After it, the permission of the user is checked again.
 	streamFor = 5 * time.Minute
-	// quietFor is how long nothing is sent; then a comment is, which shows that the connection lives.
+	// quietFor is how long nothing is sent. Then a comment is sent to show that the connection works.
 	quietFor = 15 * time.Second
-	// writeWithin is how long a page may take to read what it is sent.
+	// writeWithin is how long a page may take to read a message.
 	writeWithin = 30 * time.Second
 )
 
-// pictures are drawn once for all who look.
+// pictures draws pictures once for all pages.
 type pictures struct {
 	state *state
 	about overview
 	now   func() time.Time
 
 	streams atomic.Int32
-	wanted  chan struct{} // somebody has come who has none
+	wanted  chan struct{} // a page without a picture has connected
 
 	mu      sync.Mutex
 	newest  *picture
-	changed chan struct{} // closed by the next picture
+	changed chan struct{} // closed when the next picture is ready
 }
 
 func newPictures(s *state, about overview) *pictures {
@@ -42,7 +42,7 @@ func newPictures(s *state, about overview) *pictures {
 	}
 }
 
-// run draws while somebody looks, and otherwise only what history keeps, until ctx ends.
+// run draws pictures while pages are connected, until ctx ends. Otherwise it only adds samples to the history.
 func (p *pictures) run(ctx context.Context) {
 	tick := time.NewTicker(drawEvery)
 	defer tick.Stop()
@@ -75,20 +75,20 @@ func (p *pictures) draw() {
 	p.changed = make(chan struct{})
 }
 
-// latest is the newest picture, and a channel that is closed when there is a newer one.
+// latest returns the newest picture, and a channel that is closed when there is a newer one.
 func (p *pictures) latest() (*picture, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.newest, p.changed
 }
 
-// sent is what a page has been sent.
+// sent is what a page has received.
 type sent struct {
 	picture uint64
 	heat    *heat
 }
 
-// append writes what a page lacks of a picture, as events.
+// append writes as events what a page has not received of a picture.
 func (s *sent) append(out []byte, now *picture) ([]byte, error) {
 	for _, part := range now.parts {
 		if part.since > s.picture {
@@ -116,7 +116,7 @@ func appendEvent(out []byte, name string, data []byte) []byte {
 	return append(append(out, data...), "\n\n"...)
 }
 
-// ServeHTTP sends a page all that it shows, and then what changes.
+// ServeHTTP sends a page everything that it shows, and then the changes.
 func (p *pictures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.streams.Add(1) > mostStreams {
 		p.streams.Add(-1)
@@ -129,7 +129,7 @@ func (p *pictures) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy passes each event on
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy forwards each event immediately
 	ctx, cancel := context.WithTimeout(r.Context(), streamFor)
 	defer cancel()
 	control := http.NewResponseController(w)

@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 )
 
-// The most that is sent of what may be long; searches find the rest.
+// The limits of long lists. Searches find the rest.
 const (
 	mostQueues  = 500
 	mostInLine  = 100
@@ -27,14 +27,14 @@ const (
 	mostRows    = 600
 )
 
-// unknown stands for an amount that nobody told.
+// unknown stands for an unknown amount.
 const unknown = -1
 
-// overview is the section of what holds for the cluster as a whole.
+// overview is the section with data of the whole cluster.
 type overview struct {
 	Cluster   string         `json:"cluster"`
-	Namespace string         `json:"namespace,omitempty"` // whose jobs are shown; "": of all
-	Try       bool           `json:"try,omitempty"`       // whether the page on which policies are tried is served
+	Namespace string         `json:"namespace,omitempty"` // the only namespace whose jobs are shown; "": all
+	Try       bool           `json:"try,omitempty"`       // whether the page for trying policies is served
 	Gaps      []Gap          `json:"gaps"`
 	Resources []string       `json:"resources"`
 	Used      []float64      `json:"used"`
@@ -46,7 +46,7 @@ type overview struct {
 	Jobs      map[string]int `json:"jobs"` // PodGroups by phase
 }
 
-// queueView is a queue as it is shown; amounts go by the resources of the overview, and -1 is what nobody told.
+// queueView is the view of a queue. Amounts are in the order of the overview's resources, and -1 means unknown.
 type queueView struct {
 	Name       string    `json:"name"`
 	Parent     string    `json:"parent,omitempty"`
@@ -66,11 +66,11 @@ type queuesView struct {
 	Total  int         `json:"total"`
 }
 
-// jobView is a job in a line, or found.
+// jobView is a job in a line or a search result.
 type jobView struct {
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	Group     string    `json:"group"` // the PodGroup's own name; several may be of one Job
+	Group     string    `json:"group"` // the PodGroup's own name; a Job may have several
 	Queue     string    `json:"queue"`
 	Priority  string    `json:"priority,omitempty"`
 	Phase     string    `json:"phase"`
@@ -81,14 +81,14 @@ type jobView struct {
 	Why       string    `json:"why,omitempty"`
 }
 
-// lineView is the section of jobs that wait, the oldest first.
+// lineView is the section of waiting jobs, the oldest first.
 type lineView struct {
 	Jobs    []jobView    `json:"jobs"`
 	Total   int          `json:"total"`
 	Reasons []reasonView `json:"reasons"`
 }
 
-// reasonView is a reason with numbers left out, and how many jobs have it.
+// reasonView is a reason without its numbers, and how many jobs have it.
 type reasonView struct {
 	Why  string `json:"why"`
 	Jobs int    `json:"jobs"`
@@ -100,19 +100,19 @@ type policyView struct {
 	Generation int64     `json:"generation"`
 	Mode       string    `json:"mode,omitempty"`
 	Active     bool      `json:"active"`
-	Serves     bool      `json:"serves"` // the figures are of it
+	Serves     bool      `json:"serves"` // the figures belong to this policy
 	Says       []string  `json:"says"`
 	Rows       []rowView `json:"rows"`
 	Total      int       `json:"total"`
 }
 
-// rowView is a row of a policy, with what is counted of it.
+// rowView is a row of a policy with its figures.
 type rowView struct {
 	Site        string  `json:"site"`
 	Table       string  `json:"table"`
 	Name        string  `json:"name"`
 	Text        string  `json:"text,omitempty"`
-	Cost        float64 `json:"cost"` // of one evaluation at most
+	Cost        float64 `json:"cost"` // maximum of one evaluation
 	Waits       int     `json:"waits"`
 	Waited      float64 `json:"waited"` // seconds
 	Evictions   float64 `json:"evictions"`
@@ -123,20 +123,20 @@ type rowView struct {
 	LastError   string  `json:"lastError,omitempty"`
 }
 
-// gang is what the pods of a job add up to.
+// gang is the number of a job's pods by state.
 type gang struct {
 	pods, placed, running, over int
 	waits                       string // why one of them waits
 }
 
-// sums are what one pass over all pods gives.
+// sums are the results of one pass over all pods.
 type sums struct {
 	used  []amounts // by node, in the order of their names
 	gangs map[string]*gang
 	pods  map[string]int
 }
 
-// The lock is held by all of these.
+// The caller must hold the lock for all functions from here on.
 
 func (s *state) sum() sums {
 	names := s.nodeNames()
@@ -179,12 +179,12 @@ func (g *gang) add(p *pod) {
 	if p.over() {
 		g.over++
 	}
-	if p.node == "" && p.waits != "" && (g.waits == "" || p.waits < g.waits) { // the same one each time
+	if p.node == "" && p.waits != "" && (g.waits == "" || p.waits < g.waits) { // choose the same one each time
 		g.waits = p.waits
 	}
 }
 
-// show has the resources shown that somebody offers, or speaks of: cpu, memory, pods, and those of devices and the like.
+// show returns the resources to show: cpu, memory, pods, and device or other extended resources that a node offers or a queue uses.
 func (s *state) show() []int {
 	names := s.all()
 	offered := make([]bool, len(names))
@@ -224,7 +224,7 @@ func (s *state) overview(x sums, shown []int, now time.Time) overview {
 		case n.cordoned:
 			o.Cordoned++
 		}
-		used, offered = used.plus(x.used[i]), offered.plus(n.offers) // both of nodes that are ready
+		used, offered = used.plus(x.used[i]), offered.plus(n.offers) // both only for ready nodes
 	}
 	for _, g := range s.groups {
 		o.Jobs[string(g.phase)]++
@@ -236,7 +236,7 @@ func (s *state) overview(x sums, shown []int, now time.Time) overview {
 	return o
 }
 
-// tidy leaves three places behind the point, which is as much as anybody reads.
+// tidy rounds to three decimal places, because users do not read more.
 func tidy(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 func of(a amounts, shown []int, otherwise float64) []float64 {
@@ -250,7 +250,7 @@ func of(a amounts, shown []int, otherwise float64) []float64 {
 	return out
 }
 
-// tree are the queues, each below its parent. Those without one that is there are on top, and so is one of each circle.
+// tree returns the queues, each below its parent. Queues without an existing parent are at the top, and so is one queue of each circle.
 func (s *state) tree(shown []int) queuesView {
 	names := s.all()
 	waiting := map[string]int{}
@@ -295,7 +295,7 @@ func (s *state) tree(shown []int) queuesView {
 		}
 	}
 	add(below[""], "")
-	for _, name := range slices.Sorted(maps.Keys(s.queues)) { // what is left are circles, and what hangs from them
+	for _, name := range slices.Sorted(maps.Keys(s.queues)) { // the rest are circles and the queues below them
 		if !seen[name] && len(out.Queues) < mostQueues {
 			add([]*queue{s.circling(name)}, "")
 		}
@@ -303,8 +303,8 @@ func (s *state) tree(shown []int) queuesView {
 	return out
 }
 
-// circling returns a queue of the circle that the parents of a queue lead into: the first queue that the way up reaches for the second
-// time.
+// circling returns a queue of the circle into which the parents of a queue lead. It is the first queue that the path upward reaches for the
+// second time.
 func (s *state) circling(name string) *queue {
 	q := s.queues[name]
 	for passed := map[string]bool{}; !passed[q.Name]; q = s.queues[q.parent] {
@@ -313,12 +313,12 @@ func (s *state) circling(name string) *queue {
 	return q
 }
 
-// waits says whether a job has not started, or not all of it.
+// waits reports whether a job has not started completely.
 func (g *group) waits() bool {
 	return g.phase != schedulingv1beta1.PodGroupRunning && g.phase != schedulingv1beta1.PodGroupCompleted
 }
 
-// why says why a job waits: as its scheduler wrote it, or what can be seen.
+// why returns why a job waits: the text of its scheduler, or a visible cause.
 func (g *group) why(x *gang) string {
 	for i := range g.conditions {
 		c := &g.conditions[i]
@@ -431,7 +431,7 @@ func (s *state) line(x sums, in string) lineView {
 	return out
 }
 
-// unnumbered has # for numbers: jobs that lack different amounts wait for the same reason.
+// unnumbered replaces numbers with #, because jobs that lack different amounts wait for the same reason.
 func unnumbered(text string) string {
 	var b strings.Builder
 	in := false
@@ -447,7 +447,8 @@ func unnumbered(text string) string {
 	return b.String()
 }
 
-// policies are those of the cluster, that which serves first. Where there is none of its name, the scheduler obeys the shipped one.
+// policiesView returns the policies of the cluster, with the served one first. If no policy has the served name, the scheduler uses the
+// built-in one.
 func (s *state) policiesView() []policyView {
 	out := []policyView{}
 	for _, p := range s.policies {
@@ -472,9 +473,9 @@ func (s *state) policiesView() []policyView {
 	return out
 }
 
-// rowsView are the rows of a policy, with what is counted of them where it is obeyed.
+// rowsView returns the rows of a policy, with their figures if the policy is served.
 func (s *state) rowsView(p *policyObject, serves, active bool) []rowView {
-	of := "" // where it is for some queues, the scheduler calls its tables so
+	of := "" // if the policy applies to some queues, the scheduler uses this prefix for its tables
 	if p.part {
 		of = p.Name + parts.Sign
 	}
@@ -501,21 +502,21 @@ func (s *state) rowsView(p *policyObject, serves, active bool) []rowView {
 	return out
 }
 
-// part is a section as it is sent, and the number of the picture in which it became so.
+// part is a section in the form that is sent, with the number of the picture in which it last changed.
 type part struct {
 	name  string
 	data  []byte
 	since uint64
 }
 
-// picture is what is shown at a moment. It is never changed.
+// picture is the view of a moment. It is immutable.
 type picture struct {
 	number uint64
 	parts  []part
 	heat   *heat
 }
 
-// draw makes the picture after another; nil: nothing has changed.
+// draw returns the next picture, or nil if nothing has changed.
 func (s *state) draw(before *picture, about overview, now time.Time) *picture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -540,7 +541,7 @@ func (s *state) draw(before *picture, about overview, now time.Time) *picture {
 		view any
 	}{{"overview", top}, {"queues", queues}, {"line", s.line(x, "")}, {"policies", s.policiesView()}} {
 		data, err := visibleJSON(section.view)
-		if err != nil { // a number that is none: it is sent when it is mended
+		if err != nil { // the value is not a valid number: it is sent when it is corrected
 			continue
 		}
 		p := part{section.name, data, next.number}

@@ -32,13 +32,13 @@ import (
 )
 
 const (
-	// figuresEvery is how often the scheduler is asked what it counts while somebody looks.
+	// figuresEvery is how often the scheduler's metrics are read while pages are connected.
 	figuresEvery = 5 * time.Second
-	// againAfter is when a kind is looked for again that was not there.
+	// againAfter is the time until the next check for a missing kind.
 	againAfter = 30 * time.Second
 )
 
-// followed is a kind that is watched.
+// followed is a watched kind.
 type followed struct {
 	kind       string
 	object     client.Object
@@ -58,7 +58,7 @@ func followedKinds() []followed {
 	}
 }
 
-// watcher follows a cluster for a state, each kind by itself: one that may not be listed stops no other.
+// watcher watches a cluster for a state, each kind separately. Thus a kind that may not be listed does not affect the others.
 type watcher struct {
 	*state
 	config    *rest.Config
@@ -84,7 +84,7 @@ func newWatcher(s *state, cfg *rest.Config, namespace string, log logr.Logger) (
 	return w, nil
 }
 
-// follow keeps a kind in the state until ctx ends.
+// follow keeps the objects of a kind in the state until ctx ends.
 func (w *watcher) follow(ctx context.Context, k followed) {
 	w.lack(k.kind, "it is being read", time.Now())
 	for ctx.Err() == nil {
@@ -98,7 +98,7 @@ func (w *watcher) follow(ctx context.Context, k followed) {
 	}
 }
 
-// watch follows a kind until ctx ends; it fails where that cannot be begun.
+// watch watches a kind until ctx ends. It returns an error if the watch cannot start.
 func (w *watcher) watch(ctx context.Context, k followed) error {
 	o := cache.Options{
 		Scheme: w.scheme, HTTPClient: w.http, Mapper: w.mapper, DefaultTransform: w.strip,
@@ -137,7 +137,7 @@ func (w *watcher) watch(ctx context.Context, k followed) error {
 	return c.Start(ctx)
 }
 
-// lacks says what keeps a kind from being shown, and what would be right; "": nothing does for long.
+// lacks returns why a kind is not shown, with a remedy. It returns "" for temporary errors.
 func (w *watcher) lacks(k followed, err error) string {
 	where := "in all namespaces"
 	switch {
@@ -156,12 +156,12 @@ func (w *watcher) lacks(k followed, err error) string {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 		return fmt.Sprintf("the cluster knows no %s: are Celsius' CustomResourceDefinitions applied?", k.kind)
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err), errors.Is(err, context.Canceled):
-		return "" // it is listed anew
+		return "" // it is listed again
 	}
 	return "they cannot be read: " + err.Error()
 }
 
-// client asks the API server about single objects.
+// apiClient reads single objects from the API server.
 type apiClient struct{ kube kubernetes.Interface }
 
 // Events implements cluster.
@@ -178,13 +178,13 @@ func (c apiClient) Events(ctx context.Context, namespace, name string) ([]corev1
 // Raw implements cluster.
 func (c apiClient) Raw(ctx context.Context, path, accept string) ([]byte, error) {
 	result := c.kube.CoreV1().RESTClient().Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx)
-	if err := result.Error(); err != nil { // which has the server's own words, as that of Raw has not
+	if err := result.Error(); err != nil { // it contains the server's message, which the error of Raw does not
 		return nil, err //nolint:wrapcheck // who asked looks at it
 	}
 	return result.Raw()
 }
 
-// count asks the scheduler what it counts, again and again until ctx ends; rarely while nobody looks.
+// count reads the scheduler's metrics repeatedly until ctx ends. It reads less often while no page is connected.
 func (s *state) count(ctx context.Context, c cluster, looks func() bool) {
 	for rounds := 0; ; rounds++ {
 		if looks() || rounds%3 == 0 {
@@ -223,7 +223,7 @@ func (s *state) countOnce(ctx context.Context, c cluster) {
 	s.figures, s.changed = next, true
 }
 
-// lacksFigures says why it is not known what the scheduler counts.
+// lacksFigures returns why the figures of the scheduler are missing.
 func lacksFigures(err error) string {
 	const without = "; without it, what queues are due is what their spec says, and rows of policies have no counts"
 	switch {

@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/questions"
 )
 
-// noon is when tests are.
+// noon is the time at which the tests run.
 func noon() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
 
 func list(text string) corev1.ResourceList {
@@ -98,7 +98,7 @@ func aJob(namespace, name, queue string, phase batchv1alpha1.JobPhase, ago time.
 	return j
 }
 
-// aPolicy is one with a row of its own.
+// aPolicy returns a policy with a row of its own.
 func aPolicy(t testing.TB) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -138,7 +138,7 @@ status:
 	return u
 }
 
-// aPage is what the scheduler counts.
+// aPage is a metrics page of the scheduler.
 const aPage = `# TYPE celsius_queue_deserved gauge
 celsius_queue_deserved{queue="research",resource="cpu"} 24
 celsius_queue_deserved{queue="research",resource="nvidia.com/gpu"} 6
@@ -157,10 +157,10 @@ celsius_evictions_total{action="reclaim",result="evicted",row="no-night",table="
 celsius_evictions_total{action="reclaim",result="refused",row="no-night",table="house"} 5
 `
 
-// hostile would be HTML and script if it were not shown as it is.
+// hostile would be HTML and a script if the page did not show it as text.
 const hostile = `</script><script>window.harmed = 1</script><img src=x onerror="window.harmed = 1"> <b>&"'</b>`
 
-// fill puts objects into a state as informers do.
+// fill adds objects to a state in the same way as informers.
 func fill(t testing.TB, s *state, objects ...any) {
 	t.Helper()
 	for _, o := range objects {
@@ -176,7 +176,8 @@ func fill(t testing.TB, s *state, objects ...any) {
 	}
 }
 
-// aCluster is a small one: gpu-1 and cpu-1 to cpu-2 with room, one node that is not ready, and jobs that run, wait and ended.
+// aCluster returns a small cluster. The nodes gpu-1, cpu-1 and cpu-2 have room, and one node is not ready. Some jobs run, some wait, and
+// some have ended.
 func aCluster(t testing.TB) *state {
 	t.Helper()
 	s := newState()
@@ -216,7 +217,7 @@ func aCluster(t testing.TB) *state {
 	return s
 }
 
-// asked answers for an API server.
+// asked gives the answers of an API server.
 type asked struct {
 	events map[string][]corev1.Event // by namespace/name
 	raw    map[string]string         // by path
@@ -236,7 +237,7 @@ func (a asked) Raw(_ context.Context, path, _ string) ([]byte, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: questions.Group}, path)
 }
 
-// many is a cluster of many nodes, on which most of many pods run, and jobs of ten pods, of which some wait.
+// many returns a cluster with many nodes and many pods. Most pods run. The pods belong to jobs of ten pods each, and some jobs wait.
 func many(t testing.TB, nodes, pods int) *state {
 	t.Helper()
 	s := newState()
@@ -277,13 +278,13 @@ func many(t testing.TB, nodes, pods int) *state {
 	return s
 }
 
-// manyQueue is one of the queues of many.
+// manyQueue returns one of the queues of many.
 func manyQueue(q, holds int) *schedulingv1beta1.Queue {
 	parent := []string{"production", "research", "scavenger"}[q%3]
 	return aQueue(fmt.Sprintf("queue-%02d", q), parent, "cpu=700", fmt.Sprintf("cpu=%d,nvidia.com/gpu=%d", holds, holds/9))
 }
 
-// manyPod is one of the pods of many; some nodes have more of them than others.
+// manyPod returns one of the pods of many. Some nodes have more pods than others.
 func manyPod(j, p, nodes int, placed bool) *corev1.Pod {
 	node, phase := "", corev1.PodPending
 	if placed {

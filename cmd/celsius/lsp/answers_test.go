@@ -21,7 +21,7 @@ func TestHover(t *testing.T) {
 	entry := func(text string) string { return policyHead + "  tiers: [{name: a, tables: [" + text + "]}]\n" }
 	for name, c := range map[string]struct {
 		text  string
-		on    string   // what the answer is about
+		on    string   // the text that the answer is about
 		wants []string // parts of the answer
 	}{
 		"a field": {
@@ -149,7 +149,7 @@ func TestDefine(t *testing.T) {
 	entry := func(text string) string { return policyHead + "  tiers: [{name: a, tables: [" + text + "]}]\n" }
 	for name, c := range map[string]struct {
 		text, file string
-		want       string // how the place of the declaration goes on; "": there is none
+		want       string // how the text at the declaration begins; "": there is no declaration
 	}{
 		"a table":             {entry("{name: ga¦ng}"), "gang", "apiVersion:"},
 		"a table under table": {entry("{name: x, table: ga¦ng}"), "gang", "apiVersion:"},
@@ -193,7 +193,7 @@ func TestDefine(t *testing.T) {
 	}
 }
 
-// TestCached holds that a table is written once, and anew where somebody changed it.
+// TestCached checks that a table is written once, and again after somebody changed the file.
 func TestCached(t *testing.T) {
 	folder := t.TempDir()
 	for range 2 {
@@ -261,7 +261,7 @@ x 28-31 apiVersion
 	}
 }
 
-// largest is the largest policy that ships, with all that it names written out.
+// largest returns the largest shipped policy, with the content of everything that it names.
 func largest(b *testing.B) *Text {
 	b.Helper()
 	doc, issues := policy.Embedded("default")
@@ -275,8 +275,8 @@ func largest(b *testing.B) *Text {
 	return NewText(string(text))
 }
 
-// BenchmarkAnswers measures what an editor waits for, in the largest policy that ships: at its last row, behind all that it rests on. Docs
-// promise 50 ms.
+// BenchmarkAnswers measures how long an editor waits at the last row of the largest shipped policy. Everything that the row depends on
+// comes before it. The documentation promises 50 ms.
 func BenchmarkAnswers(b *testing.B) {
 	core, err := NewCore()
 	if err != nil {

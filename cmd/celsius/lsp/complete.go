@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Complete gives what may be written at a position. It is empty where nothing is known, as in files that are none of ours.
+// Complete returns the possible completions at a position. It is empty if nothing is known, for example in files of other kinds.
 func (c *Core) Complete(t *Text, at Position) []Item {
 	offset := t.offset(at)
 	p, ok := c.written(t.text, offset)
@@ -27,7 +27,7 @@ func (c *Core) Complete(t *Text, at Position) []Item {
 	}
 	from := t.position(offset - len(typed))
 	if strings.Contains(typed, "\n") || !strings.HasSuffix(t.text[:offset], typed) {
-		from = at // written otherwise than it reads, as with escapes
+		from = at // the text differs from its value, for example because of escapes
 	}
 	for i := range items {
 		text := items[i].Label
@@ -42,7 +42,7 @@ func (c *Core) Complete(t *Text, at Position) []Item {
 	return items
 }
 
-// inYAML gives the keys of a mapping, or the words of a value.
+// inYAML returns the keys of a mapping, or the words of a value.
 func (c *Core) inYAML(p *place) []Item {
 	here := c.schemasAt(p)
 	mapping := func(s *schemas.Schema) bool { return len(s.Properties) > 0 }
@@ -65,7 +65,8 @@ func (c *Core) inYAML(p *place) []Item {
 
 const policyKind = "SchedulingPolicy"
 
-// schemasAt are the schemas of the value that the cursor is in; of a key, or where one may begin, those of the mapping that has it.
+// schemasAt returns the schemas of the value that contains the cursor. For a key, or where a key may begin, it returns those of the
+// enclosing mapping.
 func (c *Core) schemasAt(p *place) []*schemas.Schema {
 	root := c.schemas[p.kind.kind]
 	here := root.Applying(p.doc.Root.Any())
@@ -79,7 +80,7 @@ func (c *Core) schemasAt(p *place) []*schemas.Schema {
 	return here
 }
 
-// down goes from schemas of a value to those of one of its fields or elements.
+// down returns the schemas of a field or an element, given those of the enclosing value.
 func down(here []*schemas.Schema, from, to source.Value) []*schemas.Schema {
 	key := lastKey(from, to)
 	var out []*schemas.Schema
@@ -96,7 +97,7 @@ func down(here []*schemas.Schema, from, to source.Value) []*schemas.Schema {
 	return out
 }
 
-// lastKey is the key under which a value lies in a mapping.
+// lastKey returns the key of a value in a mapping.
 func lastKey(from, to source.Value) string {
 	for _, f := range from.Fields(nil, &source.Issues{}) {
 		if f.Value.Path() == to.Path() {
@@ -106,7 +107,7 @@ func lastKey(from, to source.Value) string {
 	return ""
 }
 
-// keyItems are the keys that a mapping may have and has not.
+// keyItems returns the keys that a mapping may have and does not have yet.
 func keyItems(here []*schemas.Schema, p *place) []Item {
 	has := map[string]bool{}
 	if p.spot.Key {
@@ -142,7 +143,7 @@ func keyItems(here []*schemas.Schema, p *place) []Item {
 	return out
 }
 
-// followedByColon says that the key has a value already.
+// followedByColon reports whether the key already has a value.
 func (p *place) followedByColon() bool {
 	for _, f := range p.holder().Fields(nil, &source.Issues{}) {
 		if strings.Contains(f.Name, placeholder) {
@@ -162,7 +163,7 @@ func typeWord(s *schemas.Schema) string {
 	return ""
 }
 
-// wordItems are the words that a value may be.
+// wordItems returns the words that a value may be.
 func wordItems(s *schemas.Schema) []Item {
 	var out []Item
 	for i, e := range s.Enum {
@@ -190,7 +191,7 @@ func unique(items []Item) []Item {
 	})
 }
 
-// seenAt is the expression, or the message, that the cursor is in, with what it sees; false: there is none.
+// seenAt returns the expression or message that contains the cursor, with the variables that it can read, or false.
 func (c *Core) seenAt(p *place) (policy.Seen, bool) {
 	if p.spot.Key || p.kind.kind != policyKind && p.kind.kind != policy.TableKind {
 		return policy.Seen{}, false
@@ -205,7 +206,7 @@ func (c *Core) seenAt(p *place) (policy.Seen, bool) {
 	return policy.Seen{}, false
 }
 
-// inExpression gives what may be written in an expression, and what stands of it.
+// inExpression returns the completions in an expression, and the part of the word before the cursor.
 func (c *Core) inExpression(p *place) ([]Item, string) {
 	seen, ok := c.seenAt(p)
 	before := p.typed
@@ -225,10 +226,10 @@ func (c *Core) inExpression(p *place) ([]Item, string) {
 	return w.words(), w.word
 }
 
-// isMessage says that the cursor is in a text with expressions in it.
+// isMessage reports whether the cursor is in a text that contains expressions.
 func isMessage(p *place) bool { return strings.HasSuffix(p.spot.Value.Path(), ".message") }
 
-// strings are the words of the field that the string is compared with.
+// strings returns the possible values of the field that the string is compared with.
 func (w *writing) strings() []Item {
 	m := memberOf(w.scope, w.of)
 	if m == nil {
@@ -241,7 +242,7 @@ func (w *writing) strings() []Item {
 	return out
 }
 
-// memberOf is the field that a chain of names ends with; nil: it ends with none.
+// memberOf returns the field at the end of a chain of names, or nil.
 func memberOf(scope *rules.Scope, chain string) *rules.Member {
 	list := tokenize(chain)
 	n := len(list)
@@ -256,7 +257,7 @@ func memberOf(scope *rules.Scope, chain string) *rules.Member {
 	return nil
 }
 
-// members are what may stand behind the dot.
+// members returns what may follow the dot.
 func (w *writing) members() []Item {
 	var out []Item
 	t := w.scope.TypeOf(w.receiver)
@@ -272,7 +273,7 @@ func (w *writing) members() []Item {
 	return out
 }
 
-// qualified are functions whose names have a dot in them: lists.range.
+// qualified returns functions whose names contain a dot, for example lists.range.
 func (w *writing) qualified() []Item {
 	var out []Item
 	for _, call := range w.scope.Calls(nil) {
@@ -283,7 +284,7 @@ func (w *writing) qualified() []Item {
 	return out
 }
 
-// words are variables, functions and macros that are called by themselves.
+// words returns variables, and functions and macros that have no receiver.
 func (w *writing) words() []Item {
 	docs := rootDocs()
 	var out []Item
@@ -300,7 +301,7 @@ func (w *writing) words() []Item {
 	return out
 }
 
-// rootDocs says what the roots stand for.
+// rootDocs returns the descriptions of the roots.
 func rootDocs() map[string]string {
 	out := map[string]string{"params": "The table's params, as the policy sets them.", "variables": "The table's variables."}
 	for _, r := range policy.Roots() {
@@ -333,7 +334,7 @@ func callItem(call rules.Call, kind int, label string) Item {
 	}
 }
 
-// callDoc tells what a function computes, and its forms.
+// callDoc describes a function and its forms.
 func callDoc(call rules.Call) string {
 	return strings.TrimSpace(call.Doc + "\n\n```\n" + strings.Join(call.Signatures, "\n") + "\n```")
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// cursor marks the cursor in texts of tests.
+// cursor marks the cursor in the texts of tests.
 const cursor = "¦"
 
-// marked takes the cursor out of a text.
+// marked removes the cursor from a text. It returns the text and the position of the cursor.
 func marked(t *testing.T, text string) (*Text, Position) {
 	t.Helper()
 	before, after, ok := strings.Cut(text, cursor)
@@ -23,7 +23,7 @@ func marked(t *testing.T, text string) (*Text, Position) {
 const policyHead = "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\n" +
 	"metadata: {name: p}\nspec:\n  pipeline: [enqueue]\n"
 
-// inTable is a policy with a table of its own, behind one that ships.
+// inTable returns a policy with its own table after a shipped one.
 func inTable(rows string) string {
 	return policyHead + "  tiers:\n  - name: shipped\n    tables:\n    - {name: proportion}\n" +
 		"    - {name: gang}\n    - name: own\n      inline:\n" +
@@ -40,10 +40,10 @@ func TestComplete(t *testing.T) {
 	row := func(expression string) string { return inTable("predicates:\n- name: x\n  expression: " + expression) }
 	for name, c := range map[string]struct {
 		text       string
-		want, none string   // labels, parted by blanks
-		insert     []string // what is put in the place of what, of the first wanted label
+		want, none string   // labels, separated by blanks
+		insert     []string // what is replaced, and by what, for the first wanted label
 	}{
-		// The structure of YAML.
+		// These cases complete the structure of the YAML.
 		"keys of a document": {
 			"apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nme¦",
 			"metadata spec", "kind",
@@ -142,7 +142,7 @@ func TestComplete(t *testing.T) {
 		"the second document": {"kind: Deployment\nx: 1\n---\n" + policyHead + "  m¦\n---\nkind: Service\n", "mode", "", nil},
 		"a comment":           {policyHead + "  # m¦\n", "", "mode", nil},
 
-		// Expressions.
+		// These cases complete expressions.
 		"variables of a site": {
 			row("¦"),
 			"node task job queue cluster now params lists.range", "victim preemptor",

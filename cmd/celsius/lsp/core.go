@@ -15,14 +15,14 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// Core answers questions about texts: immutable, safe to share.
+// Core answers questions about texts. It is immutable and safe to share.
 type Core struct {
 	dialect *policy.Dialect
 	shipped map[string]*rules.Table
 	schemas map[string]*schemas.Schema
 }
 
-// NewCore makes what answers in the languages of this version. An error is a mistake of a declaration, or of what ships.
+// NewCore creates a Core for the languages of this version. An error is a mistake of a declaration or of a built-in file.
 func NewCore() (*Core, error) {
 	dialect, err := policy.NewDialect(policy.Verbs(), policy.Vocabulary(), policy.AccountingFunctions())
 	if err != nil {
@@ -39,10 +39,10 @@ func NewCore() (*Core, error) {
 	return &Core{dialect: dialect, shipped: shipped, schemas: all}, nil
 }
 
-// checker is a kind of document, and who finds its mistakes.
+// checker checks documents of one kind.
 type checker struct {
 	group, kind string
-	// one checks a document, file all of a file that holds no others.
+	// one checks one document. file checks a file that contains only documents of this kind.
 	one  func(doc *source.Document) source.Issues
 	file func(name string, data []byte) source.Issues
 }
@@ -77,7 +77,7 @@ func (c *Core) checkers() []checker {
 	}
 }
 
-// checkerOf finds who checks a document, by its kind and the group of its apiVersion, where it has one; nil: it is none of ours.
+// checkerOf returns the checker for a document, by its kind and by the group of its apiVersion if present. It returns nil for other kinds.
 func (c *Core) checkerOf(doc *source.Document) *checker {
 	kind, _ := doc.Root.Get("kind").Any().(string)
 	version, _ := doc.Root.Get("apiVersion").Any().(string)
@@ -90,12 +90,12 @@ func (c *Core) checkerOf(doc *source.Document) *checker {
 	return nil
 }
 
-// ours are the words by which a text that does not parse is known as one of ours.
+// ours matches a text that does not parse but contains documents of our kinds.
 var ours = regexp.MustCompile(
 	`(?m)^\s*[{]?\s*["']?apiVersion["']?\s*:\s*["']?(scheduling|rules)\.celsius\.dev/`)
 
-// Check gives all mistakes of the documents of ours in a file, and of its YAML where it holds any; of other files it says nothing.
-// Each is checked by itself, as by the commands `check`: a policy names tables that ship, or has them in itself.
+// Check returns all mistakes in documents of our kinds. If the file contains any, it also returns mistakes of YAML. For other files it
+// returns nothing. It checks each document separately, as the commands `check` do: a policy can only use built-in tables and its own.
 func (c *Core) Check(file, text string) source.Issues {
 	if !strings.Contains(text, "celsius.dev") && !strings.Contains(text, "kind") {
 		return nil
@@ -125,7 +125,7 @@ func (c *Core) Check(file, text string) source.Issues {
 	return issues
 }
 
-// diagnostics are issues as a client has them.
+// diagnostics converts issues into the form of the protocol.
 func diagnostics(t *Text, issues source.Issues) []Diagnostic {
 	out := []Diagnostic{}
 	for _, i := range issues {

@@ -23,7 +23,7 @@ func newCore(t testing.TB) *Core {
 	return core
 }
 
-// files reads the files that patterns from the top of the sources name.
+// files reads the files that match the patterns. The patterns start at the top of the sources.
 func files(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -43,7 +43,7 @@ func files(t *testing.T, patterns ...string) map[string]string {
 	return out
 }
 
-// TestCheckOfPolicies holds that an editor is told what `celsius policy check` says.
+// TestCheckOfPolicies checks that an editor receives the same issues that `celsius policy check` prints.
 func TestCheckOfPolicies(t *testing.T) {
 	core, mistakes := newCore(t), 0
 	for name, text := range files(t, "samples/policies/*.yaml", "samples/policies/*/*.yaml",
@@ -63,7 +63,7 @@ func TestCheckOfPolicies(t *testing.T) {
 	}
 }
 
-// TestCheckOfShipped holds that nothing is wrong with what ships, of all kinds, and that each kind is known.
+// TestCheckOfShipped checks that all shipped files of all kinds have no issues, and that each kind is known.
 func TestCheckOfShipped(t *testing.T) {
 	core, known := newCore(t), map[string]bool{}
 	for name, text := range files(t, "rules/tables/*.yaml", "rules/jobplugins/*.yaml", "rules/admission/command.yaml", "statemachines/*.yaml",
@@ -84,7 +84,7 @@ func TestCheckOfShipped(t *testing.T) {
 	}
 }
 
-// TestCheck holds which files are looked at, and where issues are.
+// TestCheck checks which files are read, and the places of issues.
 func TestCheck(t *testing.T) {
 	core := newCore(t)
 	for name, c := range map[string]struct{ text, want string }{

@@ -14,14 +14,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Target is where something is declared.
+// Target is the position of a declaration.
 type Target struct {
-	// Shipped is the name of the file that ships, without its ending; "": it is in the text itself.
+	// Shipped is the name of the built-in file without its extension. It is "" if the declaration is in the text itself.
 	Shipped string
 	Range   Range
 }
 
-// Define finds where what stands at a position is declared: a table, its params and sections, attributes, variables, actions.
+// Define returns the declaration of the word at a position: a table, its params and sections, attributes, variables, actions.
 func (c *Core) Define(t *Text, at Position) (Target, bool) {
 	p, ok := c.standing(t.text, t.offset(at))
 	if !ok || p.kind.kind != policyKind && p.kind.kind != policy.TableKind {
@@ -51,7 +51,7 @@ func (c *Core) Define(t *Text, at Position) (Target, bool) {
 	return Target{name, Range{place, place}}, true
 }
 
-// named is the declaration of what a word of YAML names.
+// named returns the declaration that a word of YAML refers to.
 func (c *Core) named(p *place) source.Value {
 	text, path := p.spot.Text().Value, p.spot.Value.Path()
 	entry := p.entry()
@@ -71,7 +71,7 @@ func (c *Core) named(p *place) source.Value {
 	return source.Value{}
 }
 
-// entry is the table of a tier that the cursor is in; absent: it is in none.
+// entry returns the table of a tier that contains the cursor, or an absent value.
 func (p *place) entry() source.Value {
 	for i, v := range p.spot.Around {
 		if i > 0 && v.Kind() == source.Map && strings.HasSuffix(p.spot.Around[i-1].Path(), ".tables") {
@@ -81,7 +81,7 @@ func (p *place) entry() source.Value {
 	return source.Value{}
 }
 
-// tableOf is the table that an entry uses; nil: there is none.
+// tableOf returns the table that an entry uses, or nil.
 func (c *Core) tableOf(entry source.Value) *rules.Table {
 	if inline := entry.Get("inline"); inline.Exists() {
 		return rules.ReadTable(inline, "", policy.Shape(), nil, &source.Issues{})
@@ -102,7 +102,7 @@ func paramOf(t *rules.Table, name string) source.Value {
 	return source.Value{}
 }
 
-// action is the definition of an action, the policy's own or one that ships.
+// action returns the definition of an action, either of the policy or a built-in one.
 func action(doc *source.Document, name string) source.Value {
 	own := doc.Root.Get("spec").Get("actions")
 	shipped := source.Value{}
@@ -119,7 +119,7 @@ func action(doc *source.Document, name string) source.Value {
 	return source.Value{}
 }
 
-// declared is the declaration of what a word of an expression names.
+// declared returns the declaration that a word of an expression refers to.
 func (c *Core) declared(p *place, x *pointed) source.Value {
 	if !x.dotted() {
 		return source.Value{}
@@ -139,7 +139,7 @@ func (c *Core) declared(p *place, x *pointed) source.Value {
 	}
 	m := x.member()
 	if m == nil || m.Reads == nil {
-		return source.Value{} // no computed field
+		return source.Value{} // it is not a computed field
 	}
 	of := x.scope.TypeOf(x.receiver()).TypeName()
 	for _, t := range slices.Backward(tables) {
@@ -152,7 +152,7 @@ func (c *Core) declared(p *place, x *pointed) source.Value {
 	return source.Value{}
 }
 
-// computes says whether an attribute gives a field of a name: its own, or one that its function names.
+// computes reports whether an attribute defines a field: under its own name, or a name in its function.
 func computes(a *rules.Attribute, name string) bool {
 	if a.Name == name {
 		return true
@@ -165,7 +165,7 @@ func computes(a *rules.Attribute, name string) bool {
 	return false
 }
 
-// tables are those that an expression sees attributes of, the last its own.
+// tables returns the tables whose attributes an expression can read. Its own table is the last.
 func (c *Core) tables(p *place) []*rules.Table {
 	if p.kind.kind == policy.TableKind {
 		return []*rules.Table{rules.ReadTable(p.doc.Root, "", policy.Shape(), nil, &source.Issues{})}
@@ -185,8 +185,8 @@ func (c *Core) tables(p *place) []*rules.Table {
 	return out
 }
 
-// definition serves textDocument/definition. A table that ships is written into the cache for that, as not every editor takes documents
-// that are no files.
+// definition serves textDocument/definition. It writes a built-in table into the cache, because not every editor accepts documents that are
+// not files.
 func (s *server) definition(t *open, at Position) (any, error) {
 	target, ok := s.core.Define(t.text, at)
 	if !ok {
@@ -202,7 +202,7 @@ func (s *server) definition(t *open, at Position) (any, error) {
 	return Location{(&url.URL{Scheme: "file", Path: filepath.ToSlash(file)}).String(), target.Range}, nil
 }
 
-// cached writes a file that ships into a folder of its own content, unless it is there, and gives its path.
+// cached writes a built-in file into a folder that is named after its content, unless it exists, and returns its path.
 func cached(folder, name string) (string, error) {
 	data, err := policy.ShippedText(name)
 	if err != nil {

@@ -1,17 +1,17 @@
-// Package lsp helps authors of our rules in their editors, by the Language Server Protocol over two streams.
+// Package lsp is a language server for the rules of Celsius. It uses the Language Server Protocol over two streams.
 //
 //	stdin --wire--> server: open texts --Core--> answers --wire--> stdout
 //	                  |
-//	                  +-- a while after the last change: Core.Check --> publishDiagnostics
+//	                  +-- some time after the last change: Core.Check --> publishDiagnostics
 //
 //	wire.go        JSON-RPC with the protocol's framing
-//	protocol.go    of the protocol's types what is used
-//	server.go      the loop: which texts are open, who is answered; checks run beside it, so that nobody waits for them
-//	text.go        a text in lines, and its places in UTF-16
-//	core.go        what texts say: the languages, tables and schemas; Check
-//	place.go       where in the structure of YAML the cursor is, though what is being written there is not YAML yet
-//	expression.go  where in an expression, though it does not parse yet
+//	protocol.go    the types of the protocol that are used
+//	server.go      the loop over open texts and requests; checks run in the background, so that requests do not wait
+//	text.go        a text in lines, and its positions in UTF-16
+//	core.go        the languages, tables and schemas; Check
+//	place.go       the position of the cursor in the structure of YAML, even while the text is not valid YAML
+//	expression.go  the position in an expression, even while it does not parse
 //	complete.go, hover.go, define.go, symbols.go  the answers
 //
-// Core is pure: a text and a place in, an answer out.
+// Core has no state: it gets a text and a position, and returns an answer.
 package lsp

@@ -12,10 +12,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// token is a word, a literal or a sign of an expression.
+// token is a word, a literal or a sign in an expression.
 type token struct {
 	text       string
-	start, end int // bytes
+	start, end int // in bytes
 	kind       tokenKind
 }
 
@@ -33,7 +33,7 @@ var tokens = regexp.MustCompile(
 		`(\d[\w.]*|[rRbB]?(?:'''.*?'''|""".*?"""|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))|` +
 		`([rRbB]?['"].*)|(&&|\|\||[=!<>]=|\.\?|\[\?|.))`)
 
-// tokenize takes an expression apart, as far as it goes.
+// tokenize splits an expression into tokens, as far as possible.
 func tokenize(text string) []token {
 	var out []token
 	for at := 0; at < len(text); {
@@ -53,18 +53,18 @@ func tokenize(text string) []token {
 	return out
 }
 
-// writing is what is being written at the end of a part of an expression.
+// writing describes what the author is writing at the end of a part of an expression.
 type writing struct {
-	scope *rules.Scope // with the variables of the loops that are open
-	// word is what stands of the word, receiver what stands left of the dot before it.
+	scope *rules.Scope // with the variables of the open loops
+	// word is the part of the word before the cursor. receiver is the expression before the dot.
 	word, receiver string
 	dot            bool
-	// of is, within a string, what it is compared with.
+	// of is, within a string, the expression that the string is compared with.
 	of       string
 	inString bool
 }
 
-// writingAt looks at an expression from its begin up to the cursor.
+// writingAt examines an expression from its beginning to the cursor.
 func writingAt(scope *rules.Scope, before string) writing {
 	list := tokenize(before)
 	w := writing{scope: scope}
@@ -86,9 +86,9 @@ func writingAt(scope *rules.Scope, before string) writing {
 	return w
 }
 
-// chain is the longest value that ends with the last of some tokens: a name, a call, an index, one behind the other.
+// chain returns the longest value that ends with the last token: names, calls and indexes joined by dots.
 func chain(text string, list []token) string {
-	for at := len(list); ; at-- { // over the dot
+	for at := len(list); ; at-- { // step over the dot
 		if at = valueStart(list[:at]); at < 0 {
 			return ""
 		}
@@ -100,8 +100,8 @@ func chain(text string, list []token) string {
 
 func (t token) isDot() bool { return t.text == "." || t.text == ".?" }
 
-// valueStart is the token with which the value begins that the last token ends, back to a dot: a name with its arguments and indexes, a
-// literal, or what is in brackets; -1: there is none.
+// valueStart returns the token at which the value begins that ends with the last token, back to a dot. The value is a name with its
+// arguments and indexes, a literal, or an expression in brackets. It returns -1 if there is none.
 func valueStart(list []token) int {
 	last := len(list) - 1
 	switch {
@@ -119,7 +119,7 @@ func valueStart(list []token) int {
 	return open
 }
 
-// callable says whether what a bracket closes belongs to the token before it: the arguments of a call, or an index.
+// callable reports whether a closing bracket belongs to the token before its opening bracket: the arguments of a call, or an index.
 func callable(bracket string, before token) bool {
 	if bracket != "]" {
 		return bracket == ")" && before.kind == word
@@ -127,7 +127,7 @@ func callable(bracket string, before token) bool {
 	return before.kind == word || before.kind == literal || before.text == ")" || before.text == "]"
 }
 
-// opener finds the bracket that the last token closes, -1 for none.
+// opener returns the opening bracket of the last token, or -1.
 func opener(list []token) int {
 	depth := 0
 	for i, l := range slices.Backward(list) {
@@ -143,11 +143,11 @@ func opener(list []token) int {
 	return -1
 }
 
-// comparedWith is what stands left of the comparison before a string.
+// comparedWith returns the expression on the left of the comparison before a string.
 func comparedWith(text string, list []token) string {
 	n := len(list)
 	for n > 0 && list[n-1].kind == literal || n > 0 && list[n-1].text == "," {
-		n-- // earlier elements of a list
+		n-- // skip earlier elements of a list
 	}
 	switch {
 	case n > 0 && (list[n-1].text == "==" || list[n-1].text == "!="):
@@ -186,7 +186,7 @@ func inLoops(scope *rules.Scope, text string, list []token) *rules.Scope {
 	return scope
 }
 
-// loopVariables are those that a macro over a value of a type declares in its first arguments.
+// loopVariables returns the variables that a macro on a value of a type declares in its first arguments.
 func loopVariables(over *cel.Type, macro string, args []token) map[string]*cel.Type {
 	if over == nil || len(args) < 2 || args[0].kind != word || args[1].text != "," ||
 		!slices.Contains(append(loopsOfTwo(), "map", "filter", "exists_one", "sortBy", "optMap", "optFlatMap"), macro) {
@@ -209,12 +209,12 @@ func loopVariables(over *cel.Type, macro string, args []token) map[string]*cel.T
 	return map[string]*cel.Type{args[0].text: one}
 }
 
-// loopsOfTwo are the macros that may see a number or a key beside the element.
+// loopsOfTwo returns the macros that may have a second variable, for an index or a key.
 func loopsOfTwo() []string {
 	return []string{"all", "exists", "existsOne", "transformList", "transformMap", "transformMapEntry"}
 }
 
-// inMessage is the part of a message's expression that stands left of the cursor; false: the cursor is in its text.
+// inMessage returns the part of a message's expression that is before the cursor, or false if the cursor is in the text.
 func inMessage(before string) (string, bool) {
 	open := strings.LastIndex(before, "{{")
 	if open < 0 || strings.Contains(before[open:], "}}") {

@@ -14,14 +14,14 @@ import (
 
 // pointed is a word of an expression under the cursor.
 type pointed struct {
-	scope *rules.Scope // with the loops around the word
+	scope *rules.Scope // with the enclosing loops
 	text  string       // the expression
 	list  []token
-	at    int // of the word in list
-	from  int // of the expression in its scalar, in characters
+	at    int // index of the word in list
+	from  int // start of the expression in its scalar, in characters
 }
 
-// pointedAt finds the word of an expression that is under the cursor; false: there is none.
+// pointedAt returns the word of an expression under the cursor, or false.
 func (c *Core) pointedAt(p *place) (pointed, bool) {
 	seen, ok := c.seenAt(p)
 	if !ok {
@@ -49,7 +49,7 @@ func (c *Core) pointedAt(p *place) (pointed, bool) {
 
 func (x *pointed) word() string { return x.list[x.at].text }
 
-// dotted says that the word stands behind a dot.
+// dotted reports whether the word follows a dot.
 func (x *pointed) dotted() bool {
 	return x.at > 0 && x.list[x.at-1].isDot()
 }
@@ -63,7 +63,7 @@ func (x *pointed) receiver() string {
 
 func (x *pointed) called() bool { return x.at+1 < len(x.list) && x.list[x.at+1].text == "(" }
 
-// member is the field that the word is; nil: it is none.
+// member returns the field that the word names, or nil.
 func (x *pointed) member() *rules.Member {
 	if !x.dotted() || x.called() {
 		return nil
@@ -71,7 +71,7 @@ func (x *pointed) member() *rules.Member {
 	return memberOf(x.scope, x.receiver()+"."+x.word())
 }
 
-// Hover tells of what stands at a position; nil: nothing is known of it.
+// Hover describes the word at a position, or returns nil if nothing is known about it.
 func (c *Core) Hover(t *Text, at Position) *Hover {
 	p, ok := c.standing(t.text, t.offset(at))
 	if !ok {
@@ -91,20 +91,20 @@ func hovering(text string, at Range) *Hover {
 	return &Hover{markdown(text), at}
 }
 
-// part is the range of some characters of the scalar that the cursor is in.
+// part returns the range of some characters of the scalar that contains the cursor.
 func (p *place) part(t *Text, from, size int) Range {
 	text := p.spot.Text()
 	start := p.byteOf(t, text, from)
 	return Range{t.position(start), t.position(max(start, p.byteOf(t, text, from+size)))}
 }
 
-// byteOf gives the byte of a text at which a character of a scalar of the document stands.
+// byteOf returns the byte offset of a character of a scalar.
 func (p *place) byteOf(t *Text, text source.Text, offset int) int {
 	line, column := text.Place(offset)
 	return p.from + NewText(t.text[p.from:]).place(line, column)
 }
 
-// tell says what is known of the word.
+// tell describes the word.
 func (x *pointed) tell() string {
 	if m := x.member(); m != nil {
 		return tellField(x.receiver()+"."+m.Name, m)
@@ -146,7 +146,7 @@ func codes(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// tellCall tells of a function with what it costs and reads.
+// tellCall describes a function, with its cost and what it reads.
 func tellCall(call rules.Call) string {
 	out := "**" + call.Name + "**\n\n" + callDoc(call)
 	var cost uint64
@@ -171,7 +171,7 @@ func tellCall(call rules.Call) string {
 	return out
 }
 
-// tellYAML tells of a key, a word, a table or a row.
+// tellYAML describes a key, a word, a table or a row.
 func (c *Core) tellYAML(p *place) string {
 	text := p.spot.Text().Value
 	if p.spot.Key {
@@ -196,7 +196,7 @@ func (c *Core) tellYAML(p *place) string {
 	return ""
 }
 
-// names says that the scalar is the name of an element of a list under that key, or of the table that it is of.
+// names reports whether the scalar is the name of an element of the list under that key, or of the element's table.
 func (p *place) names(list string) bool {
 	path := p.spot.Value.Path()
 	return strings.Contains(path, "."+list+"[") && (p.holder().Path()+".name" == path || p.holder().Path()+".table" == path)
@@ -220,7 +220,8 @@ func tellTable(t *rules.Table) string {
 	return out.String() + "\n\nSections: " + codes(sections) + "."
 }
 
-// tellRow tells what the compiler knows of a row, or of an attribute, by its name; "": it is none, or has a mistake.
+// tellRow describes a row or an attribute with what the compiler knows about it. It returns "" for other names, or if the row has a
+// mistake.
 func (c *Core) tellRow(p *place, name string) string {
 	holder := p.holder()
 	if holder.Path()+".name" != p.spot.Value.Path() || p.kind.kind != policyKind && p.kind.kind != policy.TableKind {

@@ -9,23 +9,23 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// place is where the cursor stands in the structure of a document.
+// place is the position of the cursor in the structure of a document.
 type place struct {
 	doc  *source.Document
 	kind *checker
 	spot source.Spot
-	// typed is what stands of the scalar left of the cursor.
+	// typed is the part of the scalar before the cursor.
 	typed string
-	// from is the byte of the text at which the document begins.
+	// from is the byte offset at which the document begins.
 	from int
 }
 
-// part is one document of a text, by its bytes.
+// part is one document of a text, in byte offsets.
 type part struct{ start, end int }
 
 var mark = regexp.MustCompile(`(?m)^---(\s|$)`)
 
-// partAt is the document around a byte of a text.
+// partAt returns the document that contains a byte offset.
 func partAt(text string, at int) part {
 	p := part{0, len(text)}
 	for _, m := range mark.FindAllStringIndex(text, -1) {
@@ -38,11 +38,11 @@ func partAt(text string, at int) part {
 	return p
 }
 
-// placeholder stands where something is being written, so that there is something.
+// placeholder is inserted at the cursor, so that an empty word can be parsed.
 const placeholder = "zzCursorzz"
 
-// written finds the place of a cursor at which something is being written: of the ways in which it may become YAML again, the first that
-// does. false: it is no place in a document of ours.
+// written returns the position of a cursor at which the author is writing. The text may not be valid YAML. written tries several
+// corrections and uses the first one that makes it valid. It returns false if the cursor is in no document of our kinds.
 func (c *Core) written(text string, at int) (place, bool) {
 	p := partAt(text, at)
 	before, after := text[p.start:at], text[at:p.end]
@@ -60,7 +60,7 @@ func (c *Core) written(text string, at int) (place, bool) {
 		before + placeholder + ":" + open + line + rest,
 		before + placeholder + `"` + open + rest,
 		before + placeholder + `'` + open + rest,
-		before + placeholder + line + open, // what comes after it is no YAML either
+		before + placeholder + line + open, // the text after it is not valid YAML either
 		before + placeholder + ":" + line + open,
 		before + placeholder + `"` + open,
 		before + placeholder,
@@ -78,7 +78,7 @@ func (c *Core) written(text string, at int) (place, bool) {
 	return place{}, false
 }
 
-// standing finds the place of a cursor in a text as it is.
+// standing returns the position of a cursor in the unchanged text.
 func (c *Core) standing(text string, at int) (place, bool) {
 	p := partAt(text, at)
 	found, ok := c.placed(text[p.start:p.end], at-p.start)
@@ -89,7 +89,7 @@ func (c *Core) standing(text string, at int) (place, bool) {
 	return found, ok
 }
 
-// placed reads a document and finds the scalar at a byte of it.
+// placed parses a document and returns the scalar at a byte offset.
 func (c *Core) placed(text string, at int) (place, bool) {
 	if !strings.Contains(text, "kind") || !source.Parses([]byte(text)) {
 		return place{}, false
@@ -111,11 +111,11 @@ func (c *Core) placed(text string, at int) (place, bool) {
 
 var pair = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
-// noPairs replaces the pairs of escapes with which JSON writes an emoji, and which YAML does not have. A text with a placeholder is often
-// not JSON. The text keeps its length, so that all places stay the same.
+// noPairs replaces the pairs of escapes with which JSON writes an emoji, because YAML does not have them. A text with a placeholder is
+// often not JSON. The text keeps its length, so that all positions stay the same.
 func noPairs(text string) string { return pair.ReplaceAllString(text, `\ufffd\ufffd`) }
 
-// closers are the brackets that the last line of a text leaves open, closed.
+// closers returns the closing brackets that the last line of a text lacks.
 func closers(text string) string {
 	line := text[strings.LastIndexAny(text, "\r\n")+1:]
 	var open []byte
@@ -144,7 +144,7 @@ func closers(text string) string {
 	return string(out)
 }
 
-// holder is what holds the field, or the element, whose scalar the cursor is in.
+// holder returns the mapping or list that contains the cursor's scalar.
 func (p *place) holder() source.Value {
 	if n := len(p.spot.Around); n > 0 {
 		return p.spot.Around[n-1]
@@ -152,7 +152,7 @@ func (p *place) holder() source.Value {
 	return p.doc.Root
 }
 
-// below says that the scalar is a plain one on a line of its own below its key, where a mapping may be meant to begin.
+// below reports whether the scalar is a plain one on its own line below its key. The author may be starting a mapping there.
 func (p *place) below() bool {
 	if p.spot.Key || strings.ContainsAny(p.typed, "\n ") {
 		return false

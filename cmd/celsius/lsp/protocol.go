@@ -1,14 +1,14 @@
 package lsp
 
-// Of the protocol's types, what is used; see https://microsoft.github.io/language-server-protocol.
+// The types of the protocol that are used; see https://microsoft.github.io/language-server-protocol.
 
-// Position is a place between two characters: its line, and in that the count of UTF-16 code units, both from 0.
+// Position is a position between two characters: the line, and the number of UTF-16 code units in it, both from 0.
 type Position struct {
 	Line      int `json:"line"`
 	Character int `json:"character"`
 }
 
-// Range is a part of a text, without its end.
+// Range is a part of a text. End is exclusive.
 type Range struct {
 	Start Position `json:"start"`
 	End   Position `json:"end"`
@@ -20,13 +20,13 @@ type Location struct {
 	Range Range  `json:"range"`
 }
 
-// Change is a change of a text: of a part, or without a range of all of it.
+// Change replaces a part of a text, or the whole text if Range is nil.
 type Change struct {
 	Range *Range `json:"range"`
 	Text  string `json:"text"`
 }
 
-// Diagnostic is an issue at its place.
+// Diagnostic is an issue with its position.
 type Diagnostic struct {
 	Range    Range  `json:"range"`
 	Severity int    `json:"severity"`
@@ -64,7 +64,7 @@ type Item struct {
 	TextEdit      *TextEdit `json:"textEdit,omitempty"`
 }
 
-// TextEdit puts a text in the place of a part.
+// TextEdit replaces a part of a text.
 type TextEdit struct {
 	Range   Range  `json:"range"`
 	NewText string `json:"newText"`
@@ -81,7 +81,7 @@ const (
 	itemWord     = 20
 )
 
-// Hover is what is told of what stands under the cursor.
+// Hover is the description of the word under the cursor.
 type Hover struct {
 	Contents *Markup `json:"contents"`
 	Range    Range   `json:"range"`
@@ -106,7 +106,7 @@ const (
 	symbolEvent     = 24
 )
 
-// documentParams names an open text.
+// documentParams identifies an open text.
 type documentParams struct {
 	TextDocument struct {
 		URI     string `json:"uri"`
@@ -117,20 +117,20 @@ type documentParams struct {
 	Position       Position `json:"position"`
 }
 
-// diagnosticsParams are what is published of a text.
+// diagnosticsParams are the published diagnostics of a text.
 type diagnosticsParams struct {
 	URI         string       `json:"uri"`
 	Version     int          `json:"version"`
 	Diagnostics []Diagnostic `json:"diagnostics"`
 }
 
-// initializeResult says what the server can do.
+// initializeResult describes what the server can do.
 type initializeResult struct {
 	Capabilities capabilities      `json:"capabilities"`
 	ServerInfo   map[string]string `json:"serverInfo"`
 }
 
-// capabilities are those of the server.
+// capabilities are the capabilities of the server.
 type capabilities struct {
 	PositionEncoding       string         `json:"positionEncoding"`
 	TextDocumentSync       map[string]any `json:"textDocumentSync"`
@@ -140,5 +140,5 @@ type capabilities struct {
 	DocumentSymbolProvider bool           `json:"documentSymbolProvider"`
 }
 
-// syncIncremental has clients send changes, not texts. A change without a range is a whole text all the same.
+// syncIncremental requests that clients send changes instead of whole texts. A change without a range is still a whole text.
 const syncIncremental = 2

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// Options of a server.
+// Options configure a server.
 type Options struct {
-	// Version of the program, for the client.
+	// Version is the version of the program, for the client.
 	Version string
-	// Delay is how long a text is left alone after a change before it is checked.
+	// Delay is how long the server waits after a change before it checks a text.
 	Delay time.Duration
-	// Cache is the folder into which tables that ship are written for those who go to them.
+	// Cache is the folder for built-in tables that a user navigates to.
 	Cache string
-	// Log is told of what went wrong with the server itself.
+	// Log receives errors of the server itself.
 	Log io.Writer
 }
 
-// DefaultDelay is long enough for the next letter of a word to come.
+// DefaultDelay is long enough for the next letter of a word.
 const DefaultDelay = 150 * time.Millisecond
 
-// Serve answers a client until it ends the conversation. An error says that it ended otherwise.
+// Serve answers a client until the client ends the session. An error means that the session ended in another way.
 func Serve(in io.Reader, out io.Writer, o Options) error {
 	core, err := NewCore()
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *server) serve(in io.Reader) error {
 	return s.run()
 }
 
-// server is one conversation. All but reading and checking is done by one goroutine.
+// server is one session. One goroutine does everything except reading and checking.
 type server struct {
 	Options
 	core    *Core
@@ -63,35 +63,35 @@ type server struct {
 	initialized, shutdown bool
 }
 
-// open is a text that the client has open.
+// open is a text that the client has opened.
 type open struct {
 	text    *Text
 	version int
-	// change is the server's count of changes, by which a check is known as one of the text as it is.
+	// change is the number of the latest change. A check with another number is outdated.
 	change int
 	timer  *time.Timer
 	uri    string
 }
 
-// checked is what came of a check.
+// checked is the result of a check.
 type checked struct {
 	uri         string
 	change      int
 	diagnostics []Diagnostic
 }
 
-// incoming is a message, or why there is none.
+// incoming is a message, or an error.
 type incoming struct {
 	request request
 	wrong   *rpcError
-	err     error // the end
+	err     error // the end of the session
 }
 
-// inbox reads ahead, so that a request can be taken back before its turn.
+// inbox reads messages ahead, so that the client can cancel a request before its turn.
 type inbox struct {
 	come    chan incoming
 	mu      sync.Mutex
-	waiting map[string]bool // ids of requests that wait for their turn; true: taken back
+	waiting map[string]bool // ids of waiting requests; true: cancelled
 }
 
 func (b *inbox) read(in io.Reader, done <-chan struct{}) {
@@ -120,7 +120,7 @@ func (b *inbox) read(in io.Reader, done <-chan struct{}) {
 	}
 }
 
-// note keeps which requests wait, and which of them were taken back.
+// note records which requests wait, and which of them were cancelled.
 func (b *inbox) note(r request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *inbox) note(r request) {
 	}
 }
 
-// turn says whether the request whose turn has come was taken back.
+// turn reports whether the next request was cancelled.
 func (b *inbox) turn(id json.RawMessage) (cancelled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *inbox) turn(id json.RawMessage) (cancelled bool) {
 	return cancelled
 }
 
-// errExit ends the conversation as it should end.
+// errExit ends the session in the regular way.
 var errExit = errors.New("exit")
 
 func (s *server) run() error {
@@ -166,14 +166,14 @@ func (s *server) run() error {
 			}
 			return nil
 		case errors.Is(err, io.EOF):
-			return nil // the client is gone
+			return nil // the client has ended
 		case err != nil:
 			return err
 		}
 	}
 }
 
-// take serves one message.
+// take handles one message.
 func (s *server) take(m incoming) error {
 	switch {
 	case m.err != nil:
@@ -181,7 +181,7 @@ func (s *server) take(m incoming) error {
 	case m.wrong != nil:
 		return s.answer(json.RawMessage("null"), nil, m.wrong)
 	case m.request.Method == "":
-		return nil // an answer, to nothing that was asked
+		return nil // a response, although the server sent no request
 	case m.request.Method == "exit":
 		return errExit
 	case m.request.ID == nil:
@@ -196,7 +196,7 @@ func (s *server) take(m incoming) error {
 	return s.answer(m.request.ID, result, err)
 }
 
-// guarded turns a panic, which would be a mistake of ours, into an error, so that the author's editor keeps its server.
+// guarded converts a panic, which is a fault of Celsius, into an error, so that the editor keeps its server.
 func (s *server) guarded(serve func() (any, error)) (result any, err error) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -223,7 +223,7 @@ func (s *server) answer(id json.RawMessage, result any, err error) error {
 	return writeFrame(s.out, m)
 }
 
-// asked serves a request.
+// asked handles a request.
 func (s *server) asked(r request) (any, error) {
 	switch {
 	case r.Method == "initialize":
@@ -304,7 +304,7 @@ func (s *server) close(uri string) {
 	delete(s.texts, uri)
 }
 
-// check has a text checked after a while, unless it changes until then.
+// check checks a text after a delay, unless the text changes before that.
 func (s *server) check(uri string, after time.Duration) {
 	t := s.texts[uri]
 	if t.timer != nil {
@@ -317,7 +317,7 @@ func (s *server) check(uri string, after time.Duration) {
 		found, err := s.guarded(func() (any, error) { return diagnostics(text, s.core.Check(path.Base(uri), text.String())), nil })
 		list, ok := found.([]Diagnostic)
 		if err != nil || !ok {
-			return // the log has it
+			return // the log contains it
 		}
 		select {
 		case s.checked <- checked{uri, change, list}:
@@ -326,7 +326,7 @@ func (s *server) check(uri string, after time.Duration) {
 	})
 }
 
-// publish tells what came of a check, unless the text has changed since.
+// publish sends the result of a check, unless the text has changed since.
 func (s *server) publish(c checked) error {
 	t := s.texts[c.uri]
 	if t == nil || t.change != c.change || s.shutdown {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the server says in testdata/conversation.txt")
 
-// client speaks to a server over pipes.
+// client talks to a server over pipes.
 type client struct {
 	t     *testing.T
 	to    io.WriteCloser
@@ -48,7 +48,7 @@ func (c *client) send(content []byte) {
 	}
 }
 
-// hear gives the next message of the server.
+// hear returns the next message of the server.
 func (c *client) hear() map[string]any {
 	c.t.Helper()
 	content, err := readFrame(c.from)
@@ -62,8 +62,8 @@ func (c *client) hear() map[string]any {
 	return m
 }
 
-// TestConversation replays what a client says in testdata/conversation.txt, and compares what it hears. A client's turn is a line
-// ">" with a message below it in JSON, the server's a line "<".
+// TestConversation sends what a client says in testdata/conversation.txt, and compares the answers. The turn of the client is a line ">"
+// with a JSON message below it. The turn of the server is a line "<".
 func TestConversation(t *testing.T) {
 	const file = "testdata/conversation.txt"
 	want, err := os.ReadFile(file)
@@ -87,7 +87,7 @@ func TestConversation(t *testing.T) {
 			ID     any
 			Method string
 		}
-		_ = json.Unmarshal([]byte(said), &m) // some are no JSON on purpose
+		_ = json.Unmarshal([]byte(said), &m) // some are not JSON, on purpose
 		if m.ID != nil || m.Method == "" || strings.HasPrefix(m.Method, "textDocument/did") {
 			heard, err := json.MarshalIndent(c.hear(), "", "  ")
 			if err != nil {
@@ -111,12 +111,12 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestCancelled takes a request back that waits behind another.
+// TestCancelled cancels a request that waits behind another one.
 func TestCancelled(t *testing.T) {
 	b := &inbox{waiting: map[string]bool{}}
 	b.note(request{ID: json.RawMessage("7"), Method: "textDocument/hover"})
 	b.note(request{Method: "$/cancelRequest", Params: json.RawMessage(`{"id": 7}`)})
-	b.note(request{Method: "$/cancelRequest", Params: json.RawMessage(`{"id": 8}`)}) // answered long ago
+	b.note(request{Method: "$/cancelRequest", Params: json.RawMessage(`{"id": 8}`)}) // this one was answered before
 	if !b.turn(json.RawMessage("7")) {
 		t.Error("the request was not taken back")
 	}
@@ -129,7 +129,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestEnds holds how a conversation ends that a client breaks off.
+// TestEnds checks how a conversation ends if the client stops it.
 func TestEnds(t *testing.T) {
 	exit := frame(`{"jsonrpc": "2.0", "method": "exit"}`)
 	for name, c := range map[string]struct {
@@ -159,7 +159,7 @@ func frame(content string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(content), content)
 }
 
-// FuzzServer has a server read anything, as bytes and as the content of messages after a proper beginning.
+// FuzzServer sends any data to a server: as bytes, and as the content of messages after a correct start.
 func FuzzServer(f *testing.F) {
 	f.Add("Content-Length: 2\r\n\r\n{}", `{"id": 1, "method": "textDocument/completion"}`, "kind: SchedulingPolicy", 0, 3)
 	f.Add("", `[1]`,

@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Symbols is the outline of a text: its documents of ours, and in each what has a name, by where it lies.
+// Symbols returns the outline of a text: its documents of our kinds, with everything that has a name.
 func (c *Core) Symbols(t *Text) []Symbol {
 	out := []Symbol{}
 	if !strings.Contains(t.text, "kind") || !source.Parses([]byte(t.text)) {
@@ -28,7 +28,7 @@ func (c *Core) Symbols(t *Text) []Symbol {
 	return out
 }
 
-// outline makes symbols of the values of a text.
+// outline creates symbols for the values of a text.
 type outline struct{ text *Text }
 
 func (o outline) symbol(name, detail string, kind int, at, whole source.Value) Symbol {
@@ -38,7 +38,7 @@ func (o outline) symbol(name, detail string, kind int, at, whole source.Value) S
 	return s
 }
 
-// below are the symbols in a mapping: fields that hold something with a name, and what has one.
+// below returns the symbols in a mapping: values with a name, and fields that contain such values.
 func (o outline) below(v source.Value) []Symbol {
 	var out []Symbol
 	if v.Kind() != source.Map {
@@ -79,7 +79,7 @@ func (o outline) list(f source.Field) Symbol {
 	return s
 }
 
-// end is where a value ends, and no earlier than a place.
+// end returns where a value ends, but not a position before least.
 func (o outline) end(v source.Value, least Position) Position {
 	last := v
 	for last.Kind() == source.Map || last.Kind() == source.List {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a text in lines: immutable.
+// Text is a text in lines. It is immutable.
 type Text struct {
 	text string
-	// lines are the offsets, in bytes, at which lines start. As in the protocol they end with \n, \r\n or \r.
+	// lines are the byte offsets at which lines start. As in the protocol, lines end with \n, \r\n or \r.
 	lines []int
 }
 
-// NewText takes a text in.
+// NewText returns a Text.
 func NewText(text string) *Text {
 	t := &Text{text: text, lines: []int{0}}
 	for i := range len(text) {
@@ -24,10 +24,10 @@ func NewText(text string) *Text {
 	return t
 }
 
-// String is the text.
+// String returns the text.
 func (t *Text) String() string { return t.text }
 
-// line gives the bytes of a line, from 0, without its end.
+// line returns the byte offsets of a line, from 0, without its line break.
 func (t *Text) line(n int) (start, end int) {
 	start, end = t.lines[n], len(t.text)
 	if n+1 < len(t.lines) {
@@ -36,7 +36,7 @@ func (t *Text) line(n int) (start, end int) {
 	return start, start + len(strings.TrimRight(t.text[start:end], "\r\n"))
 }
 
-// offset gives the byte at a position; one that is not in the text is moved to the nearest that is.
+// offset returns the byte offset of a position. A position outside the text is moved to the nearest one inside.
 func (t *Text) offset(p Position) int {
 	if p.Line < 0 {
 		return 0
@@ -66,14 +66,14 @@ func (t *Text) position(offset int) Position {
 	return Position{line, units}
 }
 
-// place gives the byte at a line and a column of characters, both from 1, as issues have them.
+// place returns the byte offset of a line and a column in characters. Both count from 1, as in issues.
 func (t *Text) place(line, column int) int {
 	if line < 1 || line > len(t.lines) {
 		return len(t.text)
 	}
 	at, end := t.line(line - 1)
 	if line == 1 && strings.HasPrefix(t.text, byteOrderMark) {
-		column++ // of which issues know nothing
+		column++ // issues do not count the byte order mark
 	}
 	for ; column > 1 && at < end; column-- {
 		_, size := utf8.DecodeRuneInString(t.text[at:])
@@ -84,7 +84,7 @@ func (t *Text) place(line, column int) int {
 
 const byteOrderMark = "\ufeff"
 
-// spread is a range of so many characters from a line and column on, within the line.
+// spread returns a range of width characters from a line and column on, within the line.
 func (t *Text) spread(line, column, width int) Range {
 	start := t.place(line, column)
 	return Range{t.position(start), t.position(t.place(line, column+width))}

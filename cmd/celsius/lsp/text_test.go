@@ -15,12 +15,12 @@ func TestPositions(t *testing.T) {
 	}{
 		{Position{0, 0}, 0},
 		{Position{0, 1}, 1},
-		{Position{0, 9}, 1}, // behind the end of its line
+		{Position{0, 9}, 1}, // after the end of its line
 		{Position{1, 0}, 2},
 		{Position{1, 1}, 4},
 		{Position{1, 2}, 6},
 		{Position{1, 4}, 12},
-		{Position{1, 5}, 12}, // between the two halves of a pair of surrogates
+		{Position{1, 5}, 12}, // between the two halves of a surrogate pair
 		{Position{1, 6}, 16},
 		{Position{1, 7}, 17},
 		{Position{1, 8}, 17}, // before \r\n
@@ -52,7 +52,7 @@ func TestChanges(t *testing.T) {
 		{Change{Range: &Range{Position{0, 8}, Position{0, 8}}, Text: "é"}, "kind: 😀é\nname: x\n"},
 		{Change{Range: &Range{Position{0, 6}, Position{0, 8}}, Text: ""}, "kind: \nname: x\n"},
 		{Change{Range: &Range{Position{0, 6}, Position{1, 6}}, Text: "1"}, "kind: 1x\n"},
-		{Change{Range: &Range{Position{1, 6}, Position{0, 6}}, Text: "1"}, "kind: 😀\nname: 1x\n"}, // the wrong way round
+		{Change{Range: &Range{Position{1, 6}, Position{0, 6}}, Text: "1"}, "kind: 😀\nname: 1x\n"}, // the end is before the start
 		{Change{Range: &Range{Position{9, 9}, Position{9, 9}}, Text: "z"}, "kind: 😀\nname: x\nz"},
 		{Change{Text: "new"}, "new"},
 	} {
@@ -62,8 +62,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// FuzzPositions holds that a place goes to a position and back, that positions count as UTF-16 has it, and that changes of what is not
-// there do no harm.
+// FuzzPositions checks that a place stays the same after it is converted to a position and back. Positions must count in UTF-16. A change
+// outside of the text must do no harm.
 func FuzzPositions(f *testing.F) {
 	f.Add("a\nüß日本😀x\r\nlast", 1, 3, 7)
 	f.Add("", 0, 0, 0)

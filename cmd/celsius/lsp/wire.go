@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// maxMessage bounds what one message may hold, in bytes.
+// maxMessage is the maximum size of a message in bytes.
 const maxMessage = 64 << 20
 
-// message is one of JSON-RPC, as it comes or as it goes.
+// message is a JSON-RPC message in either direction.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -24,7 +24,7 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// rpcError is what a request is answered with that cannot be served.
+// rpcError is the answer to a request that cannot be served.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -32,7 +32,7 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return e.Message }
 
-// The codes of errors, of JSON-RPC and of the protocol.
+// The error codes of JSON-RPC and of the protocol.
 const (
 	parseError       = -32700
 	invalidRequest   = -32600
@@ -43,10 +43,10 @@ const (
 	requestCancelled = -32800
 )
 
-// errFrame says that where a message ends is not known, so that no later one can be read.
+// errFrame reports that the end of a message is unknown, so that no later message can be read.
 var errFrame = errors.New("a message is not framed as the protocol wants it")
 
-// readFrame gives the content of the next message. Errors: io.EOF, errFrame, or that of the stream.
+// readFrame returns the content of the next message. The error is io.EOF, errFrame, or an error of the stream.
 func readFrame(in *bufio.Reader) ([]byte, error) {
 	if _, err := in.Peek(1); err != nil {
 		return nil, err //nolint:wrapcheck // io.EOF is the usual end
@@ -79,14 +79,14 @@ func writeFrame(out io.Writer, m message) error {
 	return nil
 }
 
-// request is what a client wants, or, without an id, what it tells.
+// request is a request of a client. Without an id it is a notification.
 type request struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
 
-// parseRequest reads the content of a message. A response, of which we expect none, has no method.
+// parseRequest parses the content of a message. A response has no method. The server expects no responses.
 func parseRequest(content []byte) (request, *rpcError) {
 	var r request
 	if !json.Valid(content) {

@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// All gives the schema of each of our kinds, by kind. An error is a mistake of a declaration.
+// All returns the schema of each of our kinds, by kind. An error is a mistake of a declaration.
 func All() (map[string]*Schema, error) {
 	out := map[string]*Schema{"World": world()}
 	crds, err := definitions()
@@ -39,7 +39,7 @@ func All() (map[string]*Schema, error) {
 	return out, nil
 }
 
-// Any holds of a document of any of the kinds, and of others whatever they are; file names the schema of a kind.
+// Any returns a schema for documents of all our kinds. It accepts documents of other kinds. file returns the file name of a kind's schema.
 func Any(all map[string]*Schema, file func(kind string) string) *Schema {
 	s := &Schema{
 		Dialect: draft, Title: "Celsius", Description: "Any kind of Celsius and Volcano; other kinds are not looked at.", Type: "object",

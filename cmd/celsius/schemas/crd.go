@@ -32,7 +32,7 @@ func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return out, nil
 }
 
-// ofCRD is the schema of a kind, in its one version.
+// ofCRD returns the schema of a kind in its only version.
 func ofCRD(crd *apiextensionsv1.CustomResourceDefinition) *Schema {
 	version := crd.Spec.Versions[0]
 	s := converted(version.Schema.OpenAPIV3Schema)
@@ -43,8 +43,8 @@ func ofCRD(crd *apiextensionsv1.CustomResourceDefinition) *Schema {
 	return s
 }
 
-// converted is a schema of Kubernetes as JSON Schema. Its rules in CEL are left out, and so are formats. What the API server would
-// prune is refused.
+// converted converts a schema of Kubernetes to JSON Schema. It omits CEL rules and formats. Fields that the API server would prune are
+// refused.
 func converted(p *apiextensionsv1.JSONSchemaProps) *Schema {
 	if p == nil {
 		return nil
@@ -99,6 +99,6 @@ func all(list []apiextensionsv1.JSONSchemaProps) []*Schema {
 
 func plain(raw apiextensionsv1.JSON) any {
 	var v any
-	_ = json.Unmarshal(raw.Raw, &v) // the manifests are generated; what could not be read would be null
+	_ = json.Unmarshal(raw.Raw, &v) // the manifests are generated, so this cannot fail; the value would be null
 	return v
 }

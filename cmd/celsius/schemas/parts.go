@@ -14,12 +14,12 @@ import (
 
 const rulesVersion = "rules.celsius.dev/v1alpha1"
 
-// file is a kind of file that is read by a list of its parts.
+// file is a kind of file whose reader uses a list of parts.
 type file struct {
 	kind, root string
 	parts      []rules.Part
-	// inside says which part lies under which key: "[]" before its name for a list of them, "{}" for a mapping to them. Each is a
-	// pattern of a part's name and a key.
+	// inside defines which part is nested under which key. The name of the part follows "[]" for a list of parts, or "{}" for a mapping to
+	// parts. The key of the map is a pattern that matches the name of a part and a key.
 	inside map[string]string
 	needs  map[string][]string
 }
@@ -67,7 +67,7 @@ func files() []file {
 	}
 }
 
-// schema is that of the file.
+// schema returns the schema of the file.
 func (f *file) schema() (*Schema, error) {
 	s, err := f.part(f.root)
 	if err != nil {
@@ -93,7 +93,7 @@ func (f *file) part(name string) (*Schema, error) {
 	return nil, fmt.Errorf("there is no part %q", name)
 }
 
-// below is what lies under a key; nil: a value.
+// below returns the schema of the part under a key, or nil for a plain value.
 func (f *file) below(place string) (*Schema, error) {
 	for pattern, inside := range f.inside {
 		if !regexp.MustCompile("^(?:" + pattern + ")$").MatchString(place) {
@@ -122,7 +122,7 @@ func (f *file) below(place string) (*Schema, error) {
 	return nil, nil //nolint:nilnil // it is a value
 }
 
-// split takes keys apart that stand together, as "min, max".
+// split separates keys that are listed together, for example "min, max".
 func split(keys []rules.Key) []rules.Key {
 	var out []rules.Key
 	for _, k := range keys {
@@ -134,7 +134,7 @@ func split(keys []rules.Key) []rules.Key {
 	return out
 }
 
-// ofKeys is a mapping with these keys; special gives what a key holds that its declaration says for people only, else nil.
+// ofKeys returns a mapping with these keys. special returns the schema of a key whose declaration only describes it for people, or nil.
 func ofKeys(part string, keys []rules.Key, special func(rules.Key) (*Schema, error), required ...string) (*Schema, error) {
 	fields := map[string]*Schema{}
 	for _, k := range keys {
@@ -154,7 +154,7 @@ func ofKeys(part string, keys []rules.Key, special func(rules.Key) (*Schema, err
 	return object("", fields, required...), nil
 }
 
-// ofValue reads what a declaration says of a value; nil: it is not known.
+// ofValue parses the description of a value in a declaration. It returns nil if the value is not known.
 func ofValue(value string) *Schema {
 	if of, ok := strings.CutPrefix(value, "list of "); ok && regexp.MustCompile(`^\w+(, \w+)+$`).MatchString(of) {
 		return listOf(words(strings.Split(of, ", ")))
@@ -172,12 +172,12 @@ func ofValue(value string) *Schema {
 		return words(choice)
 	}
 	if strings.Contains(value, ".celsius.dev/") || regexp.MustCompile(`^[A-Z]\w+$`).MatchString(value) {
-		return text() // apiVersion and kind, which are said elsewhere
+		return text() // apiVersion and kind are defined elsewhere
 	}
 	return nil
 }
 
-// plainValue is what stands for a word by which declarations name a kind of value; nil: it is none.
+// plainValue returns the schema for a word that declarations use for a type of value, or nil.
 func plainValue(value string) *Schema {
 	switch value {
 	case "bool", "true, false":

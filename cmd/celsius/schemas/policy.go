@@ -11,7 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// refine puts what policies are compiled by in the place of what the manifest says, which lets pass what later versions may have.
+// refine replaces parts of the manifest's schema with what the compiler accepts. The manifest accepts more, because later versions may have
+// additional values.
 func refine(s *Schema, shipped map[string]*rules.Table) error {
 	spec := s.Properties["spec"]
 	spec.Additional = false
@@ -35,7 +36,7 @@ func refine(s *Schema, shipped map[string]*rules.Table) error {
 	return nil
 }
 
-// shippedActions names the actions that ship, and says what they do.
+// shippedActions returns the names and descriptions of the built-in actions.
 func shippedActions() (names, docs []string, err error) {
 	doc, issues := policy.Embedded("actions")
 	if doc == nil {
@@ -48,7 +49,7 @@ func shippedActions() (names, docs []string, err error) {
 	return names, docs, issues.Err()
 }
 
-// step is a verb with its parameters.
+// step returns the schema of a verb with its parameters.
 func step() *Schema {
 	verb := &Schema{Description: "What the step does.", Type: "string"}
 	out := &Schema{Type: "object", Contents: Contents{Properties: map[string]*Schema{"verb": verb}, Required: []string{"verb"}}}
@@ -77,7 +78,8 @@ func parameter(kind kinds.Kind) *Schema {
 	return expression()
 }
 
-// entry is a table of a tier: one that ships, by the name of the entry or under table, with its params, or one written out.
+// entry refines the schema of a table in a tier. The table is a built-in one, named by the entry or by its key table and with params, or it
+// is written inline.
 func entry(s *Schema, body *Schema, shipped map[string]*rules.Table) {
 	names, docs := tableNames(shipped)
 	s.Additional = false
@@ -117,7 +119,7 @@ func tableNames(shipped map[string]*rules.Table) (names, docs []string) {
 	return names, docs
 }
 
-// param is the value that a policy sets for a param.
+// param returns the schema of the value that a policy sets for a param.
 func param(p *rules.Param) *Schema {
 	s := ofParamType(p.Type)
 	one := s
@@ -147,7 +149,7 @@ func number(v source.Value) *float64 {
 	if !v.Exists() {
 		return nil
 	}
-	var ignored source.Issues // what ships has none
+	var ignored source.Issues // built-in tables have no issues
 	n := v.Float(&ignored)
 	return &n
 }
@@ -170,7 +172,7 @@ func ofParamType(name string) *Schema {
 	return text()
 }
 
-// table is the body of a table.
+// table returns the schema of the body of a table.
 func table() (*Schema, error) {
 	shape := policy.Shape()
 	owners := words(shape.Owners)
@@ -228,7 +230,7 @@ func accounting(fn rules.AttributeFunction) *Schema {
 	return object(fn.Doc, fields, required...)
 }
 
-// fromKeys is a choice of words, each with its meaning.
+// fromKeys returns a choice of words, each with its meaning.
 func fromKeys(keys []rules.Key) *Schema {
 	var of, docs []string
 	for _, k := range keys {
@@ -241,7 +243,7 @@ func fromKeys(keys []rules.Key) *Schema {
 	return words(of, docs...)
 }
 
-// ruleTable is a table as a document of its own.
+// ruleTable returns the schema of a table in a separate document.
 func ruleTable() (*Schema, error) {
 	s, err := table()
 	if err != nil {

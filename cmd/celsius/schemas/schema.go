@@ -2,24 +2,24 @@ package schemas
 
 import "maps"
 
-// Schema is a JSON Schema, as far as ours go.
+// Schema is a JSON Schema with the keywords that our schemas use.
 type Schema struct {
 	Dialect     string `json:"$schema,omitempty"`
 	Ref         string `json:"$ref,omitempty"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
-	Type        any    `json:"type,omitempty"` // a word, or several
+	Type        any    `json:"type,omitempty"` // a word or a list of words
 	Default     any    `json:"default,omitempty"`
 	Values
 	Contents
 	Logic
 }
 
-// Values bound scalars.
+// Values restricts scalars.
 type Values struct {
 	Const any   `json:"const,omitempty"`
 	Enum  []any `json:"enum,omitempty"`
-	// Docs are those of Enum, one by one; editors show them, validators pass over them.
+	// Docs are the descriptions of the values in Enum, in the same order. Editors show them, and validators ignore them.
 	Docs      []string `json:"enumDescriptions,omitempty"`
 	Pattern   string   `json:"pattern,omitempty"`
 	Minimum   *float64 `json:"minimum,omitempty"`
@@ -28,7 +28,7 @@ type Values struct {
 	MaxLength *int64   `json:"maxLength,omitempty"`
 }
 
-// Contents bound mappings and lists.
+// Contents restricts mappings and lists.
 type Contents struct {
 	Properties map[string]*Schema `json:"properties,omitempty"`
 	Required   []string           `json:"required,omitempty"`
@@ -39,7 +39,7 @@ type Contents struct {
 	MaxItems   *int64  `json:"maxItems,omitempty"`
 }
 
-// Logic joins schemas.
+// Logic combines schemas.
 type Logic struct {
 	AllOf []*Schema `json:"allOf,omitempty"`
 	AnyOf []*Schema `json:"anyOf,omitempty"`
@@ -60,7 +60,7 @@ func described(s *Schema, doc string) *Schema {
 func text() *Schema    { return &Schema{Type: "string"} }
 func boolean() *Schema { return &Schema{Type: "boolean"} }
 
-// expression is CEL. Numbers, true and false are expressions, too, as they are written.
+// expression is the schema of CEL. Numbers, true and false are also expressions.
 func expression() *Schema { return &Schema{Type: []string{"string", "number", "boolean"}} }
 
 func listOf(items *Schema) *Schema { return &Schema{Type: "array", Contents: Contents{Items: items}} }
@@ -69,7 +69,7 @@ func mapOf(values *Schema) *Schema {
 	return &Schema{Type: "object", Contents: Contents{Additional: values}}
 }
 
-// object has these fields and no others.
+// object is the schema of a mapping with these fields and no others.
 func object(doc string, fields map[string]*Schema, required ...string) *Schema {
 	return &Schema{Description: doc, Type: "object", Contents: Contents{Properties: fields, Required: required, Additional: false}}
 }
@@ -82,17 +82,17 @@ func words(of []string, docs ...string) *Schema {
 	return s
 }
 
-// when has a schema hold where another does.
+// when applies a schema only to values that match a condition.
 func when(condition, then *Schema) *Schema { return &Schema{Logic: Logic{If: condition, Then: then}} }
 
-// having is an object in which a field has a value.
+// having matches an object in which a field has a value.
 func having(field string, value any) *Schema {
 	return &Schema{Contents: Contents{
 		Properties: map[string]*Schema{field: {Values: Values{Const: value}}}, Required: []string{field},
 	}}
 }
 
-// metadata names an object of the cluster; what else the API server takes there is not looked at.
+// metadata is the schema of a cluster object's metadata. Other fields that the API server accepts are not checked.
 func metadata(namespaced bool) *Schema {
 	fields := map[string]*Schema{
 		"name":        described(text(), "The name of the object."),
@@ -105,7 +105,7 @@ func metadata(namespaced bool) *Schema {
 	return &Schema{Type: "object", Contents: Contents{Properties: fields}}
 }
 
-// Applying gives the schemas that hold of a value where this one does: itself, and what its conditions bring.
+// Applying returns the schemas that apply to a value together with this one: itself, and the ones from its conditions.
 func (s *Schema) Applying(value any) []*Schema {
 	if s == nil {
 		return nil
@@ -126,7 +126,7 @@ func (s *Schema) Applying(value any) []*Schema {
 	return out
 }
 
-// holds says whether a condition, which is made of having, required and not, holds of a value.
+// holds reports whether a value matches a condition that consists of having, required and not.
 func (s *Schema) holds(value any) bool {
 	fields, _ := value.(map[string]any)
 	for _, name := range s.Required {

@@ -17,7 +17,7 @@ import (
 
 const top = "../../../"
 
-// validators compiles the schemas of all kinds, and that of any of them, with a validator that is not ours.
+// validators compiles the schemas of all kinds, and the schema that accepts any kind. It uses a validator of another project.
 func validators(t *testing.T) map[string]*jsonschema.Schema {
 	t.Helper()
 	all, err := All()
@@ -63,7 +63,7 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// documents gives the documents of all YAML files below folders, each as JSON has it.
+// documents returns the documents of all YAML files in these folders, as JSON values.
 func documents(t *testing.T, folders ...string) map[string][]map[string]any {
 	t.Helper()
 	out := map[string][]map[string]any{}
@@ -87,7 +87,7 @@ func documents(t *testing.T, folders ...string) map[string][]map[string]any {
 	return out
 }
 
-// parsed reads documents as editors do: on is a word.
+// parsed reads documents in the same way as editors: the word on is a string.
 func parsed(t *testing.T, name string, data []byte) (out []map[string]any) {
 	t.Helper()
 	docs, issues := source.Parse(name, data)
@@ -110,8 +110,8 @@ func parsed(t *testing.T, name string, data []byte) (out []map[string]any) {
 	return out
 }
 
-// TestFiles holds that all that ships, and all samples, are as the schemas of their kinds have it, and that each kind but those that only
-// programs write is among them.
+// TestFiles checks that all shipped files and samples match the schemas of their kinds. Every kind must occur, except the kinds that only
+// programs write.
 func TestFiles(t *testing.T) {
 	valid := validators(t)
 	seen := map[string]int{}
@@ -144,7 +144,7 @@ const policyHead = "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: Schedulin
 
 const rulesHead = "apiVersion: rules.celsius.dev/v1alpha1\nmetadata: {name: x}\n"
 
-// TestBroken holds that what is wrong is found, and where: the validator names the place in its message.
+// TestBroken checks that the validator finds mistakes. Its message must name the place.
 func TestBroken(t *testing.T) {
 	valid := validators(t)
 	tier := func(entry string) string { return policyHead + "  tiers: [{name: t, tables: [" + entry + "]}]\n" }

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// world is the short format of simulate.
+// world returns the schema of the short format of simulate.
 func world() *Schema {
 	s := ofType(reflect.TypeFor[manifest.ShortWorld](), 0)
 	s.Description = "A whole cluster in a few lines, for celsius simulate."
@@ -22,10 +22,10 @@ func world() *Schema {
 	return s
 }
 
-// deepest bounds types that hold themselves.
+// deepest limits the depth of types that contain themselves.
 const deepest = 20
 
-// ofType is what encoding/json reads into a type. As there, null is as if nothing stood there.
+// ofType returns the schema of what encoding/json reads into a type. As there, null equals an absent value.
 func ofType(t reflect.Type, depth int) *Schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -61,7 +61,7 @@ func ofType(t reflect.Type, depth int) *Schema {
 	}
 }
 
-// structFields takes a struct's own fields first, so that they hide embedded ones, as encoding/json has it.
+// structFields adds a struct's own fields first, so that they hide embedded ones, as in encoding/json.
 func structFields(t reflect.Type, depth int, fields map[string]*Schema) {
 	var embedded []reflect.Type
 	for f := range t.Fields() {

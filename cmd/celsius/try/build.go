@@ -22,10 +22,10 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// The program in a folder, without the ending that says how it is compressed.
+// The name of the program in a folder, without the extension of its compression.
 const program = "celsius.wasm"
 
-// Best is the quality of compression for a page that is published. It takes minutes.
+// Best is the compression quality for a published page. It takes minutes.
 const Best = brotli.BestCompression
 
 // Build creates the folder of the page: the compiled and compressed program, and all other files that the page loads. root is the
@@ -72,7 +72,7 @@ func Build(ctx context.Context, root, dir string, quality int) error {
 	return buildProgram(ctx, root, dir, quality)
 }
 
-// buildProgram compiles the program and compresses it. What is compressed already stays: that takes minutes.
+// buildProgram compiles the program and compresses it. It keeps an up-to-date compressed program, because compression takes minutes.
 func buildProgram(ctx context.Context, root, dir string, quality int) error {
 	temp, err := os.MkdirTemp("", "celsius-try")
 	if err != nil {
@@ -80,7 +80,7 @@ func buildProgram(ctx context.Context, root, dir string, quality int) error {
 	}
 	defer os.RemoveAll(temp) //nolint:errcheck // it lies where temporary files do
 	raw := filepath.Join(temp, program)
-	// Without inlining the program is a sixth smaller. What it then lacks in speed is not felt: see docs/decisions/0067.
+	// Without inlining the program is a sixth smaller. Users do not notice the lower speed: see docs/decisions/0067.
 	_, err = output(ctx, root, []string{"GOOS=js", "GOARCH=wasm"},
 		"build", "-trimpath", "-buildvcs=false", "-gcflags=all=-l", "-ldflags=-s -w", "-o", raw, "./cmd/celsius/try/wasm")
 	if err != nil {
@@ -98,7 +98,7 @@ func buildProgram(ctx context.Context, root, dir string, quality int) error {
 			return brotli.NewWriterOptions(w, brotli.WriterOptions{Quality: quality, LGWin: 24})
 		},
 		".gz": func(w io.Writer) io.WriteCloser {
-			z, _ := gzip.NewWriterLevel(w, gzip.BestCompression) // it errs for levels that there are not
+			z, _ := gzip.NewWriterLevel(w, gzip.BestCompression) // it fails only for invalid levels
 			return z
 		},
 	} {
@@ -117,7 +117,7 @@ func buildProgram(ctx context.Context, root, dir string, quality int) error {
 	return nil
 }
 
-// same says whether a folder holds a program compressed in both ways.
+// same reports whether a folder contains this program in both compressed forms.
 func same(dir string, data []byte) bool {
 	if _, err := os.Stat(filepath.Join(dir, program+".gz")); err != nil {
 		return false
@@ -131,7 +131,7 @@ func same(dir string, data []byte) bool {
 	return err == nil && bytes.Equal(have, data)
 }
 
-// output runs Go in the repository.
+// output runs the go command in the repository.
 func output(ctx context.Context, root string, environment []string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir, c.Env = root, append(os.Environ(), environment...)

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Example is something to begin with: what the page puts into its fields.
+// Example is a starting point: the content of the page's fields.
 type Example struct {
 	Group string `json:"group"`
 	Name  string `json:"name"`
-	// Command is what a document shows; "": it shows none.
+	// Command is the command in a document, or "".
 	Command string `json:"command,omitempty"`
 	Policy  string `json:"policy"`
 	World   string `json:"world"`
 	Cycles  int    `json:"cycles,omitempty"`
 	Until   string `json:"until,omitempty"`
 	Now     string `json:"now,omitempty"`
-	// Shown is what the document shows that the command prints.
+	// Shown is the output of the command in the document.
 	Shown string `json:"-"`
 }
 
@@ -34,11 +34,11 @@ var (
 	simulated    = regexp.MustCompile(`^(?:go run \./cmd/)?(celsius simulate [^\n]*)\n`)
 )
 
-// The world in which policies are tried that are shown without one.
+// sampleWorld is the world for policies that are shown without one.
 const sampleWorld = "samples/quickstart/cluster.yaml"
 
-// Examples are those of the documents of a repository, and its samples: the simulations that documents show, the policies and worlds in
-// them, and the sample policies and scenarios. Left out are commands about files that a reader is told to write.
+// Examples returns the examples of a repository: the simulations in documents, the policies and worlds in documents, and the sample
+// policies and scenarios. It omits commands on files that the reader must write.
 func Examples(root fs.FS) ([]Example, error) {
 	documents, err := fs.Glob(root, "docs/*.md")
 	if err != nil {
@@ -68,7 +68,7 @@ func Examples(root fs.FS) ([]Example, error) {
 	return slices.Concat(out, samples, scenarios), err
 }
 
-// shownCommands are the simulations that a document shows.
+// shownCommands returns the simulations in a document.
 func shownCommands(root fs.FS, name, text string) ([]Example, error) {
 	var out []Example
 	for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
@@ -90,8 +90,8 @@ func shownCommands(root fs.FS, name, text string) ([]Example, error) {
 	return out, nil
 }
 
-// read fills an example with what the arguments of a command name. false: a file is not there, or the command is another simulation, as of
-// a trace.
+// read fills an example from the arguments of a command. It returns false if a file does not exist, or if the command is another
+// simulation, such as that of a trace.
 func (e *Example) read(root fs.FS, args []string) (bool, error) {
 	var worlds, names []string
 	for len(args) > 0 {
@@ -134,7 +134,7 @@ func (e *Example) read(root fs.FS, args []string) (bool, error) {
 	return true, nil
 }
 
-// shownObjects are the policies and the worlds that a document shows whole.
+// shownObjects returns the complete policies and worlds in a document.
 func shownObjects(name, text, world string) []Example {
 	var out []Example
 	for _, block := range yamlBlock.FindAllStringSubmatch(text, -1) {
@@ -155,7 +155,7 @@ func shownObjects(name, text, world string) []Example {
 	return out
 }
 
-// samplePolicies are those that say something by themselves, in the sample world.
+// samplePolicies returns the sample policies that are useful alone, in the sample world.
 func samplePolicies(root fs.FS, world string) ([]Example, error) {
 	files, err := fs.Glob(root, "samples/policies/*.yaml")
 	if err != nil {
@@ -173,7 +173,7 @@ func samplePolicies(root fs.FS, world string) ([]Example, error) {
 	return out, nil
 }
 
-// sampleScenarios are those of samples, each beside the sample policy that it names, if it holds none.
+// sampleScenarios returns the sample scenarios. A scenario without a policy gets the sample policy that it names.
 func sampleScenarios(root fs.FS) ([]Example, error) {
 	var out []Example
 	err := fs.WalkDir(root, "samples/scenarios", func(file string, d fs.DirEntry, err error) error {

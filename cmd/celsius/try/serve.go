@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Folder opens the page's folder; "" is the folder web beside this program, where make web puts it. It errs where the page is not there.
+// Folder opens the page's folder. "" is the folder web next to this program, where make web creates it. It returns an error if the page
+// does not exist.
 func Folder(dir string) (fs.FS, error) {
 	if dir == "" {
 		self, err := os.Executable()
@@ -27,8 +28,8 @@ func Folder(dir string) (fs.FS, error) {
 	return folder, nil
 }
 
-// Handler serves the page from its folder. It expects paths that begin at the folder: who mounts it elsewhere strips the prefix. The
-// program goes compressed, as the browser takes it; the page may load nothing but what the folder holds.
+// Handler serves the page from its folder. Paths must be relative to the folder: a caller that mounts the handler elsewhere strips the
+// prefix. The program is sent in a compressed form that the browser accepts. The page may load only files of the folder.
 func Handler(folder fs.FS) http.Handler {
 	files := http.FileServerFS(folder)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +38,7 @@ func Handler(folder fs.FS) http.Handler {
 			"worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-cache") // it is asked whether a file changed, and sent again only then
+		h.Set("Cache-Control", "no-cache") // the browser asks whether a file has changed, and receives it again only then
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "only GET is served here", http.StatusMethodNotAllowed)
@@ -49,7 +50,7 @@ func Handler(folder fs.FS) http.Handler {
 	})
 }
 
-// serveProgram sends the program in the best form that the browser takes.
+// serveProgram sends the program in the best form that the browser accepts.
 func serveProgram(w http.ResponseWriter, r *http.Request, folder fs.FS) {
 	w.Header().Set("Vary", "Accept-Encoding")
 	w.Header().Set("Content-Type", "application/wasm")
@@ -63,7 +64,7 @@ func serveProgram(w http.ResponseWriter, r *http.Request, folder fs.FS) {
 	http.Error(w, "the program is only sent compressed, by br or gzip", http.StatusNotAcceptable)
 }
 
-// takes says whether whoever asks takes an encoding. A browser refuses none by q=0.
+// takes reports whether the client accepts an encoding. An encoding with q=0 is not accepted.
 func takes(r *http.Request, encoding string) bool {
 	named := strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",")
 	return slices.ContainsFunc(named, func(n string) bool {

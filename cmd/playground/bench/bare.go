@@ -13,23 +13,23 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
 
-// bareWorkers is how many bindings the bare loop has under way at once, and the other floors as well. On two processors 8 cost a
-// fifth more for each and 16 a tenth, 64 and 128 the same.
+// bareWorkers is the number of parallel bindings of the bare loop and of the other floors. On two processors, 8 cost a fifth more per
+// binding and 16 a tenth more; 64 and 128 cost the same.
 const bareWorkers = 32
 
-// bare binds a backlog in this process, without looking at anything: the first floor.
+// bare binds a backlog in this process without reading anything. It is the first floor.
 func (b *bench) bare(ctx context.Context, l *load) error {
 	return eachOf(bareWorkers, len(l.pods), func(i int) error {
 		return b.bind(ctx, l.namespace, l.pods[i], l.uids[l.pods[i]], i)
 	})
 }
 
-// bind puts a pod on the i-th node, counted round and round.
+// bind binds a pod to node number i modulo the number of nodes.
 func (b *bench) bind(ctx context.Context, namespace, pod string, uid types.UID, i int) error {
 	return b.kube.CoreV1().Pods(namespace).Bind(ctx, bindingOf(namespace, pod, uid, b.cluster.Nodes[i%len(b.cluster.Nodes)]), asScheduler())
 }
 
-// bindingOf is a Binding as the scheduler would ask for it.
+// bindingOf returns a Binding in the form that the scheduler requests.
 func bindingOf(namespace, pod string, uid types.UID, node string) *corev1.Binding {
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -42,7 +42,7 @@ func bindingOf(namespace, pod string, uid types.UID, node string) *corev1.Bindin
 
 func asScheduler() metav1.CreateOptions { return metav1.CreateOptions{FieldManager: live.FieldManager} }
 
-// bareBinding binds pods one by one in the scheduler's place, as they come.
+// bareBinding replaces the scheduler: it binds pods one by one when they arrive.
 type bareBinding struct {
 	bench *bench
 	load  *load
@@ -54,7 +54,7 @@ type bareBinding struct {
 	errs []error
 }
 
-// start binds a pod. It is called by one goroutine.
+// start binds a pod in the background. Only one goroutine may call it.
 func (x *bareBinding) start(ctx context.Context, p *corev1.Pod) {
 	i := x.next
 	x.next++
@@ -67,7 +67,7 @@ func (x *bareBinding) start(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
-// wait returns when all that was started has ended.
+// wait returns when all bindings have ended.
 func (x *bareBinding) wait() error {
 	x.all.Wait()
 	return errors.Join(x.errs...)

@@ -1,13 +1,14 @@
-// Package bench measures the live scheduler in a cluster of one process.
+// Package bench measures the live scheduler in a cluster that runs in one process.
 //
-//	who binds (contender.go)                        what is told
+//	programs that bind (contender.go)               reports
 //	  Celsius        celsius.go, a process            bench-live: compare.go, a backlog until its last write (drain.go)
 //	  bare loop      bare.go, in this process                     latency.go, pods at a steady rate
-//	  watch and bind binder.go, a process                         targets.go, table.go, what is wanted and what it is
+//	  watch and bind binder.go, a process                         targets.go, table.go, targets and results
 //	  kube-scheduler this program, a process          bench-live --idle: idle.go, and --through: through.go
 //	  --peer         any command                      bench-jobs: jobs.go, shapes.go; the floor is maker.go, a process
 //
-// The API server is in this process, so that its counts of requests are at hand (requests.go).
+// A floor is a program that does only the work that no scheduler can avoid. The API server runs in this process, so that its counts of
+// requests are available (requests.go).
 package bench
 
 import (
@@ -31,32 +32,32 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Cluster is what is measured in: a control plane with nodes and the controllers, and without a scheduler.
+// Cluster is the measured cluster: a control plane with nodes and the controllers, and without a scheduler.
 type Cluster struct {
-	// Kubeconfig is its file, for processes beside this one.
+	// Kubeconfig is the file for other processes.
 	Kubeconfig string
-	// Config is the administrator's for one part, which has a name.
+	// Config returns the administrator's configuration for one part with a name.
 	Config func(part string) *rest.Config
-	// Nodes are the names of its nodes, all of which are Ready.
+	// Nodes are the names of the nodes. All nodes are Ready.
 	Nodes []string
-	// Log takes what processes say that are started here.
+	// Log receives the output of the processes that the benchmark starts.
 	Log io.Writer
-	// Fail ends the measurement: something that it needs cannot go on.
+	// Fail ends the measurement because a required part has failed.
 	Fail func(error)
-	// Index is how much has been written to its data so far, in numbers that rise.
+	// Index returns a number that rises with each write to the cluster's data.
 	Index func() uint64
-	// EndKubelets has pods that are bound be played no more.
+	// EndKubelets stops the simulation of bound pods.
 	EndKubelets func()
 }
 
-// Setup says what a cluster is to be like.
+// Setup describes the cluster to create.
 type Setup struct {
 	Nodes    int
-	Kubelets bool // pods that are bound are played
+	Kubelets bool // bound pods are simulated
 	Bare     bool // the controllers do not run
 }
 
-// Run starts a cluster, has it measured, and ends it.
+// Run starts a cluster, calls measure, and stops the cluster.
 type Run func(ctx context.Context, out, errs io.Writer, setup Setup, measure func(context.Context, *Cluster) error) error
 
 // UsageError is a mistake on the command line.
@@ -67,24 +68,24 @@ func (e UsageError) Unwrap() error { return e.error }
 // options are the flags of bench-live.
 type options struct {
 	nodes      int
-	pods       int           // of a run, at least
+	pods       int           // minimum of a run
 	gang       int           // pods of one gang
-	rounds     int           // in each: gangs, and singles, by the scheduler and by the bare loop
-	least      time.Duration // that a run of the bare loop is meant to take
-	rate       int           // pods a second, where latency is measured
-	latencyFor time.Duration // for how long
+	rounds     int           // rounds; each runs gangs and singles, with the scheduler and with the bare loop
+	least      time.Duration // intended minimum duration of a run of the bare loop
+	rate       int           // pods per second in the measurement of latency
+	latencyFor time.Duration // duration of that measurement
 	kubelets   bool
 	profiles   string
-	celsius    string // the binary whose scheduler is measured
-	through    int    // if not 0, how many pods are put through, instead of all else
+	celsius    string // the binary that contains the measured scheduler
+	through    int    // if not 0, only measure this many pods that are bound while they are created
 
-	kubeScheduler bool          // is a peer
-	peer          []string      // more of them, each NAME=COMMAND
-	idle          time.Duration // if not 0, for how long nothing happens, instead of all else
-	atMost        float64       // calls a pod where latency is measured, or calls of parts that idle; below 0: as many as they like
+	kubeScheduler bool          // measure it as a peer
+	peer          []string      // more peers, each NAME=COMMAND
+	idle          time.Duration // if not 0, only measure an idle cluster for this long
+	atMost        float64       // limit of calls per pod (latency), or of calls of idle parts; below 0: no limit
 }
 
-// NewCommand makes bench-live.
+// NewCommand creates the command bench-live.
 func NewCommand(run Run) *cobra.Command {
 	var o options
 	c := &cobra.Command{
@@ -166,7 +167,7 @@ make the command fail; calls do, by --at-most-calls.`,
 	return c
 }
 
-// noArgs refuses arguments.
+// noArgs returns an error for arguments.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return UsageError{fmt.Errorf("%s takes no arguments, and %q is one", c.Name(), args[0])}
@@ -174,7 +175,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// inCluster measures in a cluster until it is done, or somebody ends it.
+// inCluster runs a measurement in a cluster until it is complete, or until a user ends it.
 func inCluster(c *cobra.Command, run Run, setup Setup, measure func(ctx context.Context, out io.Writer, cluster *Cluster) error) error {
 	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -187,7 +188,7 @@ func (o *options) registerCelsius(c *cobra.Command) {
 	c.Flags().StringVar(&o.celsius, "celsius", "", "program whose parts are measured (default celsius, in the folder of this one)")
 }
 
-// check refuses what cannot be measured.
+// check rejects invalid flags.
 func (o *options) check() error {
 	for flag, n := range map[string]int{"nodes": o.nodes, "pods": o.pods, "gang": o.gang, "rate": o.rate} {
 		if n < 1 {
@@ -218,20 +219,20 @@ func (o *options) find() error {
 	return nil
 }
 
-// bench is a cluster that is being measured.
+// bench is a measured cluster.
 type bench struct {
 	options
 	out     io.Writer
 	cluster *Cluster
-	kube    kubernetes.Interface // with the settings that the scheduler's client has
-	groups  client.WithWatch     // of our own kinds
-	runs    int                  // so far; each has a namespace of its own
+	kube    kubernetes.Interface // with the same settings as the scheduler's client
+	groups  client.WithWatch     // for our own kinds
+	runs    int                  // number of runs so far; each has its own namespace
 }
 
-// say writes a line of the report. If that fails there is nobody left to be told.
+// say writes a line of the report. It ignores errors, because there is no other stream to report them.
 func (b *bench) say(format string, args ...any) { _, _ = fmt.Fprintf(b.out, format+"\n", args...) }
 
-// measure measures in a cluster and prints; the result is the last line.
+// measure measures in a cluster and prints the report. The last line contains the result.
 func (o options) measure(ctx context.Context, out io.Writer, cluster *Cluster) error {
 	b, err := newBench(o, out, cluster)
 	if err != nil {

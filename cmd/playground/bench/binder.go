@@ -17,13 +17,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// binderCommand is the floor that is a process of its own: it watches and binds, and decides nothing.
+// binderCommand is the floor in a separate process: it watches and binds, and makes no decisions.
 const binderCommand = "bench-binder"
 
-// begunLine is what the floors write when they begin to work.
+// begunLine is the log line of the floors when they begin to work.
 const begunLine = "working"
 
-// NewBinderCommand makes the command that bench-live starts in the scheduler's place.
+// NewBinderCommand creates the command that bench-live starts instead of the scheduler.
 func NewBinderCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    binderCommand,
@@ -38,7 +38,7 @@ func NewBinderCommand() *cobra.Command {
 	}
 }
 
-// asFloor does what a floor does with a client like the scheduler's and the names of all nodes, until somebody ends it.
+// asFloor runs a floor until a user ends it. The floor gets a client like the scheduler's, and the names of all nodes.
 func asFloor(c *cobra.Command, do func(context.Context, kubernetes.Interface, []string) error) error {
 	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -67,11 +67,11 @@ func asFloor(c *cobra.Command, do func(context.Context, kubernetes.Interface, []
 	return nil
 }
 
-// binder lists and watches all pods, as a scheduler has to, and binds those that have no node.
+// binder lists and watches all pods, as a scheduler must do, and binds those without a node.
 type binder struct {
 	kube  kubernetes.Interface
 	nodes []string
-	seen  map[types.UID]bool // those that it has bound, or is about to
+	seen  map[types.UID]bool // pods that it has bound or will bind
 }
 
 func (x *binder) run(ctx context.Context, log io.Writer) error {
@@ -110,7 +110,7 @@ func (x *binder) run(ctx context.Context, log io.Writer) error {
 	}
 }
 
-// see has a pod bound that is new and has no node.
+// see queues a new pod without a node for binding.
 func (x *binder) see(pod *corev1.Pod, todo chan<- *corev1.Pod) {
 	if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !x.seen[pod.UID] {
 		x.seen[pod.UID] = true
@@ -118,7 +118,7 @@ func (x *binder) see(pod *corev1.Pod, todo chan<- *corev1.Pod) {
 	}
 }
 
-// bindAll binds what comes. Each worker begins at another node, and goes on by the next.
+// bindAll binds pods from a channel. Each worker begins at another node, and then uses the next node of its series.
 func (x *binder) bindAll(ctx context.Context, todo <-chan *corev1.Pod, worker int) error {
 	for next := worker; ; next += bareWorkers {
 		select {

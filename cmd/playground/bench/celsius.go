@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// startScheduler starts the product's scheduler. It ends, at the latest, with ctx.
+// startScheduler starts the scheduler of Celsius. It ends with ctx at the latest.
 func (b *bench) startScheduler(ctx context.Context) (*program, error) {
 	s := &program{name: "scheduler", ready: `] "scheduling"`}
 	return s, b.startCelsius(ctx, s)
@@ -24,7 +24,7 @@ func (b *bench) startControllers(ctx context.Context) (*program, error) {
 	return s, b.startCelsius(ctx, s)
 }
 
-// startCelsius starts a part with what all have in common.
+// startCelsius starts a part, with the settings that all parts share.
 func (b *bench) startCelsius(ctx context.Context, s *program) error {
 	var err error
 	if s.metrics, err = FreeAddress(); err != nil {
@@ -39,12 +39,12 @@ func (b *bench) startCelsius(ctx context.Context, s *program) error {
 		"--metrics-address", s.metrics, "--metrics-secure=false", "--pprof-address", s.profiles)
 }
 
-// startBoth starts the scheduler and the controllers, and waits until they work.
+// startBoth starts the scheduler and the controllers, and waits until both work.
 func (b *bench) startBoth(ctx context.Context) (scheduler, controllers *program, err error) {
 	return both(ctx, func() (*program, error) { return b.startScheduler(ctx) }, func() (*program, error) { return b.startControllers(ctx) })
 }
 
-// both starts two programs, and waits until they work.
+// both starts two programs, and waits until both work.
 func both(ctx context.Context, startFirst, startSecond func() (*program, error)) (first, second *program, err error) {
 	if first, err = startFirst(); err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func both(ctx context.Context, startFirst, startSecond func() (*program, error))
 	return first, second, err
 }
 
-// peakMemory is the most memory that the process ever held, in bytes.
+// peakMemory returns the maximum memory that the process has used, in bytes.
 func (p *program) peakMemory() (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
 	if err != nil {
@@ -94,7 +94,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 
 var requestSeries = regexp.MustCompile(`(?m)^celsius_api_requests_total\{resource="([^"]*)",verb="([^"]*)"\} (\d+)`)
 
-// requests is how many requests the program has made, by verb and resource, but for watches.
+// requests returns how many requests the program has sent, by verb and resource, without watches.
 func (p *program) requests(ctx context.Context) (requests, error) {
 	page, err := get(ctx, "http://"+p.metrics+"/metrics")
 	if err != nil {

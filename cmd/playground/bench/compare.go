@@ -11,10 +11,10 @@ type entry struct {
 	shape loadShape
 }
 
-// results are what the runs of each gave, by round.
+// results contains the results of all runs, by contender and round.
 type results map[entry][]result
 
-// median of a figure over the rounds; 0 where there were no runs.
+// median returns the median of a figure over the rounds, or 0 without runs.
 func (r results) median(e entry, figure func(result) float64) float64 {
 	var all []float64
 	for _, run := range r[e] {
@@ -23,8 +23,8 @@ func (r results) median(e entry, figure func(result) float64) float64 {
 	return median(all)
 }
 
-// ratio is the median over rounds of how two compare. It is taken round by round, as the machine's speed changes over the
-// minutes of a measurement by more than what the two differ by.
+// ratio returns the median over the rounds of the ratio of two contenders. It compares within each round, because the machine's speed
+// changes during a measurement by more than the difference between the contenders.
 func (r results) ratio(e, to entry, figure func(result) float64) float64 {
 	var all []float64
 	for i, run := range r[to] {
@@ -35,7 +35,7 @@ func (r results) ratio(e, to entry, figure func(result) float64) float64 {
 	return median(all)
 }
 
-// turn is a contender that is to run, and with what.
+// turn is one run of a contender with a load.
 type turn struct {
 	contender
 
@@ -50,7 +50,7 @@ type comparison struct {
 	took   results
 }
 
-// turns are the runs of one round. Whoever Celsius is compared with runs right before or after it.
+// turns returns the runs of one round. Each contender that is compared with Celsius runs directly before or after Celsius.
 func (b *comparison) turns() []turn {
 	out := []turn{{bareLoop(), gangs}, {b.celsiusContender(), gangs}, {b.watchAndBind(), gangs}}
 	for _, peer := range b.peers() {
@@ -59,10 +59,10 @@ func (b *comparison) turns() []turn {
 	return append(out, turn{b.watchAndBind(), singles}, turn{b.celsiusContender(), singles}, turn{bareLoop(), singles})
 }
 
-// compare runs all, and prints what came of it.
+// compare runs all contenders, and prints the results.
 func (b *comparison) compare(ctx context.Context) error {
 	if b.latencyFor > 0 {
-		// First, while the API server is not busy collecting what the runs left behind.
+		// Latency is measured first, while the API server does not have to collect the garbage of other runs.
 		var err error
 		if b.waited, err = b.latency(ctx); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (b *comparison) compare(ctx context.Context) error {
 	return b.conclude()
 }
 
-// takeTurns has everybody run in every round. The order is the opposite in every second one, as runs get slower over the minutes.
+// takeTurns runs all contenders in every round. Every second round has the opposite order, because runs get slower over the minutes.
 func (b *comparison) takeTurns(ctx context.Context) error {
 	b.say("warming up: the bare loop, %d pods on %d nodes", b.pods, b.nodes)
 	warm, err := b.run(ctx, bareLoop(), gangs)
@@ -104,7 +104,7 @@ func (b *comparison) takeTurns(ctx context.Context) error {
 	return nil
 }
 
-// median of an odd number of values is one of them, else the mean of the middle two.
+// median returns the middle value, or the mean of the two middle values.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	if len(v) == 0 {

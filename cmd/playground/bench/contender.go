@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// KubeScheduler is the hidden command of this program that runs Kubernetes' own scheduler. It finds the cluster by KUBECONFIG.
+// KubeScheduler is the hidden command of this program that runs Kubernetes' own scheduler. It finds the cluster through KUBECONFIG.
 const KubeScheduler = "kube-scheduler"
 
-// contender is who binds pods in a run.
+// contender is a program that binds pods in a run.
 type contender struct {
 	name  string
-	pods  string // the scheduler that its pods name
+	pods  string // the scheduler name in its pods
 	start func(context.Context) (*program, error)
 }
 
-// The names of contenders that are always there.
+// The names of contenders that always exist.
 const (
 	celsius = "Celsius"
 	loop    = "bare loop"
@@ -29,7 +29,7 @@ func (b *bench) celsiusContender() contender {
 	return contender{celsius, schedulerName, b.startScheduler}
 }
 
-// bareLoop has nothing to start: it is in this process.
+// bareLoop has nothing to start, because it runs in this process.
 func bareLoop() contender { return contender{name: loop, pods: schedulerName} }
 
 func (b *bench) watchAndBind() contender {
@@ -39,12 +39,12 @@ func (b *bench) watchAndBind() contender {
 	}}
 }
 
-// peers are other schedulers, whose pods have no PodGroups.
+// peers returns other schedulers, whose pods have no PodGroups.
 func (b *bench) peers() []contender {
 	var out []contender
 	if b.kubeScheduler {
 		out = append(out, contender{KubeScheduler, "default-scheduler", func(ctx context.Context) (*program, error) {
-			// It says so when it has seen all that is there, right before its first pod.
+			// It writes this line when it has listed everything, directly before its first pod.
 			p := &program{name: KubeScheduler, ready: `] "Handlers synced"`}
 			return p, b.launchSelf(ctx, p, KubeScheduler)
 		}})
@@ -59,7 +59,7 @@ func (b *bench) peers() []contender {
 	return out
 }
 
-// checkPeers refuses peers that have no name, no command, or a name that is taken.
+// checkPeers rejects peers without a name or a command, and names that are in use.
 func checkPeers(given []string) error {
 	taken := map[string]bool{celsius: true, loop: true, watcher: true, KubeScheduler: true}
 	for _, peer := range given {
@@ -75,19 +75,19 @@ func checkPeers(given []string) error {
 	return nil
 }
 
-// result is what one run took.
+// result contains the measurements of one run.
 type result struct {
 	pods    int
 	bound   time.Duration // until the last pod was bound
 	drained time.Duration // until the last write was answered
-	used    usage         // until then
-	calls   requests      // until then, whoever made them
+	used    usage         // until the last write
+	calls   requests      // until the last write, from all clients
 }
 
 func (r result) boundRate() float64   { return float64(r.pods) / r.bound.Seconds() }
 func (r result) drainedRate() float64 { return float64(r.pods) / r.drained.Seconds() }
 
-// own is the processor time of the scheduler for a pod, in milliseconds; 0: it has no process of its own.
+// own returns the scheduler's CPU time per pod in milliseconds. It is 0 if the scheduler has no process of its own.
 func (r result) own() float64 {
 	var all time.Duration
 	for _, of := range r.used.of {
@@ -96,7 +96,7 @@ func (r result) own() float64 {
 	return milliseconds(all) / float64(r.pods)
 }
 
-// rest is that of this process.
+// rest returns the CPU time of this process per pod, in milliseconds.
 func (r result) rest() float64 { return milliseconds(r.used.rest) / float64(r.pods) }
 
 func (r result) callsEach() float64 { return r.calls.sum() / float64(r.pods) }
@@ -108,7 +108,7 @@ func (r result) String() string {
 
 func milliseconds(d time.Duration) float64 { return 1000 * d.Seconds() }
 
-// run has a contender bind a backlog.
+// run measures how a contender binds a backlog.
 func (b *bench) run(ctx context.Context, c contender, s loadShape) (r result, err error) {
 	l, err := b.backlog(ctx, s, c.pods)
 	if err != nil {
@@ -119,10 +119,10 @@ func (b *bench) run(ctx context.Context, c contender, s loadShape) (r result, er
 		return r, err
 	}
 	defer w.stop()
-	if _, err := b.drained(ctx); err != nil { // what came of making the pods is nobody's
+	if _, err := b.drained(ctx); err != nil { // ignore the work that followed the creation of the pods
 		return r, err
 	}
-	runtime.GC() // every run starts with garbage collected
+	runtime.GC() // every run starts without garbage
 	stop, err := b.profile(fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(c.name, " ", "-"), s, b.runs))
 	if err != nil {
 		return r, err
@@ -147,7 +147,7 @@ func (b *bench) run(ctx context.Context, c contender, s loadShape) (r result, er
 	return r, b.clear(ctx, l)
 }
 
-// runHere has the bare loop bind what is there.
+// runHere lets the bare loop bind the existing pods.
 func (b *bench) runHere(ctx context.Context, l *load, w *podWatch) (began, end mark, err error) {
 	if began, err = take(); err != nil {
 		return began, end, err
@@ -162,7 +162,7 @@ func (b *bench) runHere(ctx context.Context, l *load, w *podWatch) (began, end m
 	return began, end, err
 }
 
-// runBeside has a process bind what is there. Its time begins with its first cycle.
+// runBeside lets a process bind the existing pods. Its time begins with its first cycle.
 func (b *bench) runBeside(ctx context.Context, c contender, l *load, w *podWatch) (began, end mark, err error) {
 	p, err := c.start(ctx)
 	if err != nil {

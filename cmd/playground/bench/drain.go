@@ -9,32 +9,32 @@ import (
 )
 
 const (
-	// quiet is for how long nothing is written when all that comes of pods being bound has been: parts that gather what they
-	// write do so for half a second at most.
+	// quiet is the time without writes after which all consequences of bindings are written. Parts that collect their writes delay them by at
+	// most half a second.
 	quiet = 3 * time.Second
-	// lookEvery is how exactly the time of the last write is known.
+	// lookEvery is the precision of the time of the last write.
 	lookEvery = 5 * time.Millisecond
-	// countAfter is how long nothing is written before requests are counted: a count takes some 20 ms of processor time, which would
-	// slow what is measured.
+	// countAfter is the time without writes before requests are counted. A count takes about 20 ms of CPU time, which would slow down the
+	// measured programs.
 	countAfter = 300 * time.Millisecond
-	// drainWithin is how long after the last pod something may be written. Who writes for ever has no last write.
+	// drainWithin is the maximum time of writes after the last pod. Without it, a program that never stops writing would block the run.
 	drainWithin = 10 * time.Minute
 )
 
-// mark is where a run began, or what it has come to.
+// mark is the state of a run at a point in time.
 type mark struct {
 	at    time.Time
 	used  usage
-	calls requests // that the API server has answered
+	calls requests // the calls that the API server has answered
 }
 
-// usage is processor time since the processes started.
+// usage is CPU time since the processes started.
 type usage struct {
-	rest time.Duration   // this process's: API server, etcd, Kubernetes' controllers, and what measures
-	of   []time.Duration // of each program that is measured
+	rest time.Duration   // of this process: API server, etcd, Kubernetes' controllers, and the benchmark
+	of   []time.Duration // of each measured program
 }
 
-// look marks what it has come to, with the processor time of some programs, and without calls.
+// look returns the present state, with the CPU time of some programs, and without calls.
 func look(programs ...*program) mark {
 	m := mark{at: time.Now(), used: usage{rest: processorTime(0)}}
 	for _, p := range programs {
@@ -43,7 +43,7 @@ func look(programs ...*program) mark {
 	return m
 }
 
-// take is look, with calls.
+// take returns the same as look, with calls.
 func take(programs ...*program) (mark, error) {
 	m := look(programs...)
 	var err error
@@ -59,15 +59,15 @@ func (m mark) since(before mark) (time.Duration, usage, requests) {
 	return m.at.Sub(before.at), used, m.calls.since(before.calls)
 }
 
-// drain follows how what is written comes to an end.
+// drain detects the end of the writes.
 type drain struct {
-	last    mark   // when the last write that counts had been answered
-	moved   mark   // when the last write of any kind had been
-	index   uint64 // of the data, then
-	counted bool   // whether what was written by then has been counted
+	last    mark   // when the last write that counts was answered
+	moved   mark   // when the last write of any kind was answered
+	index   uint64 // index of the data at that time
+	counted bool   // whether the writes until then were counted
 }
 
-// see takes in where the data is now. It says whether requests are to be counted, and whether nothing more is to be expected.
+// see records the present index of the data. It returns whether requests must be counted now, and whether no more writes are expected.
 func (d *drain) see(now mark, index uint64) (count, done bool) {
 	if index != d.index {
 		d.moved, d.index, d.counted = now, index, false
@@ -76,8 +76,8 @@ func (d *drain) see(now mark, index uint64) (count, done bool) {
 	return !d.counted && still >= countAfter, d.counted && now.at.Sub(d.last.at) >= quiet
 }
 
-// count takes in the calls that have been answered by now. Where none of them writes what comes of pods, it was somebody else who
-// wrote: the API server renews a lease of its own.
+// count records the answered calls. If none of them writes consequences of pods, another client wrote: for example, the API server renews
+// its own lease.
 func (d *drain) count(calls requests) {
 	d.counted = true
 	if calls.writes() > d.last.calls.writes() {
@@ -86,7 +86,7 @@ func (d *drain) count(calls requests) {
 	}
 }
 
-// drained waits until nothing more is written, and gives what it had come to when the last write had been answered.
+// drained waits until no more writes happen, and returns the state when the last write was answered.
 func (b *bench) drained(ctx context.Context, programs ...*program) (mark, error) {
 	index := b.cluster.Index()
 	first, err := take(programs...)
@@ -121,9 +121,9 @@ func (b *bench) drained(ctx context.Context, programs ...*program) (mark, error)
 	}
 }
 
-// processorTime is what a process has used so far, 0 for this one. It is 0 of a process that has ended.
+// processorTime returns the CPU time of a process; 0 selects this process. It is 0 for a process that has ended.
 func processorTime(pid int) time.Duration {
-	// Linux has a clock for every process: CPUCLOCK_SCHED, by the complement of its number. That of 0 is one's own.
+	// Linux has a clock for every process: CPUCLOCK_SCHED, selected by the complement of its number. 0 selects the calling process.
 	var used unix.Timespec
 	if err := unix.ClockGettime(int32(^pid)<<3|2, &used); err != nil {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// drainOf plays writes at some milliseconds: those that count, and those of others. It gives the millisecond of the last that counts,
-// and the one at which the end was seen.
+// drainOf simulates writes at given milliseconds: ours count, others do not. It returns the millisecond of the last write that counts, and
+// the millisecond at which the end is detected.
 func drainOf(ours, others map[int]bool) (last, end int) {
 	start := time.Unix(0, 0)
 	d := drain{last: mark{at: start}, moved: mark{at: start}}
@@ -49,7 +49,7 @@ func TestDrain(t *testing.T) {
 
 func TestProcessorTime(t *testing.T) {
 	for start := time.Now(); time.Since(start) < 20*time.Millisecond; {
-		continue // something to be counted
+		continue // uses CPU time, so that there is something to measure
 	}
 	here, byNumber := processorTime(0), processorTime(os.Getpid())
 	if here <= 0 || byNumber < here || byNumber-here > time.Second {

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// settle is how long nothing happens before it is measured: by then a cycle has seen that there is nothing to be done.
+	// settle is the idle time before the measurement. By then a cycle has found that there is nothing to do.
 	settle = 20 * time.Second
-	// idleSeconds is how much processor time is wanted at most for all parts together, a minute.
+	// idleSeconds is the maximum CPU time in seconds per minute for all parts together.
 	idleSeconds = 0.05
 )
 
-// idleBench is a cluster in which nothing happens.
+// idleBench is an idle cluster.
 type idleBench struct{ *bench }
 
-// measure measures what the parts use while pods run and nothing happens.
+// measure measures what the parts use while pods run and nothing changes.
 func (b idleBench) measure(ctx context.Context) error {
 	if err := b.makeLeaseNamespace(ctx); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (b idleBench) measure(ctx context.Context) error {
 	return b.measureParts(ctx, scheduler, controllers)
 }
 
-// makeLeaseNamespace makes the namespace in which the parts hold their leases.
+// makeLeaseNamespace creates the namespace of the parts' Leases.
 func (b idleBench) makeLeaseNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: live.DefaultNamespace}}
 	_, err := b.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
@@ -69,7 +69,7 @@ func (b idleBench) makeLeaseNamespace(ctx context.Context) error {
 	return nil
 }
 
-// measureParts measures from here.
+// measureParts measures from now on.
 func (b idleBench) measureParts(ctx context.Context, parts ...*program) error {
 	before := make([]requests, len(parts))
 	for i, p := range parts {
@@ -128,7 +128,7 @@ func (b idleBench) measureParts(ctx context.Context, parts ...*program) error {
 	return nil
 }
 
-// withoutLeases parts requests about leases from the others.
+// withoutLeases separates requests for Leases from the others.
 func withoutLeases(r requests) (others requests, leases float64) {
 	others = requests{}
 	for kind, n := range r {
@@ -141,7 +141,7 @@ func withoutLeases(r requests) (others requests, leases float64) {
 	return others, leases
 }
 
-// pause lets time pass.
+// pause waits.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -16,7 +16,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// benchJob is a Job of one task, whole as admission would have made it. Its pods run for so long, and it is deleted when it has ended.
+// benchJob returns a Job with one task, with the defaults of admission. Its pods run for the given time, and it is deleted after its end.
 func benchJob(pods int, run time.Duration, plugins []string) *batchv1alpha1.Job {
 	pod := benchPod("", schedulerName)
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{
@@ -34,7 +34,7 @@ func benchJob(pods int, run time.Duration, plugins []string) *batchv1alpha1.Job 
 	return job
 }
 
-// submit makes so many Jobs, several at once.
+// submit creates the given number of Jobs, several at a time.
 func (b *bench) submit(ctx context.Context, namespace string, jobs int, like *batchv1alpha1.Job) error {
 	err := each(jobs, func(i int) error {
 		job := like.DeepCopy()
@@ -47,7 +47,7 @@ func (b *bench) submit(ctx context.Context, namespace string, jobs int, like *ba
 	return nil
 }
 
-// goneWatch sees Jobs go.
+// goneWatch detects deleted Jobs.
 type goneWatch struct {
 	stop context.CancelFunc
 
@@ -57,7 +57,7 @@ type goneWatch struct {
 	err  error
 }
 
-// watchJobs begins to watch a namespace in which there is no Job yet.
+// watchJobs begins to watch a namespace that contains no Job yet.
 func (b *bench) watchJobs(ctx context.Context, namespace string) (*goneWatch, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &goneWatch{stop: stop}
@@ -88,7 +88,7 @@ func (w *goneWatch) see(event watch.Event) {
 	w.last = time.Now()
 }
 
-// await waits until so many have gone.
+// await waits until the given number of Jobs is deleted.
 func (w *goneWatch) await(ctx context.Context, jobs int) error {
 	return poll(ctx, "the end of jobs", func() error {
 		w.mu.Lock()

@@ -34,7 +34,7 @@ func (x *jobsBench) measureShape(ctx context.Context, s jobShape) (shapeResult, 
 	return r, nil
 }
 
-// tell tells what lives of pods took.
+// tell prints the measurements of pods.
 func (x *jobsBench) tell(who string, s jobShape, l lives, programs ...string) {
 	x.say("  %smade after:  %s", who, l.made)
 	x.say("  %sbound after: %s", who, l.bound)
@@ -52,7 +52,7 @@ func (x *jobsBench) tell(who string, s jobShape, l lives, programs ...string) {
 	}
 }
 
-// runJobs has Jobs go from asked for to collected. It gives one of their pods.
+// runJobs runs Jobs from their creation to their deletion. It returns one of their pods.
 func (x *jobsBench) runJobs(ctx context.Context, r *shapeResult) (like *corev1.Pod, err error) {
 	start, countsOf := x.startBoth, counts
 	if x.o.volcano != "" {
@@ -122,7 +122,7 @@ func (x *jobsBench) runJobs(ctx context.Context, r *shapeResult) (like *corev1.P
 	return <-first, x.clear(ctx, l)
 }
 
-// runFloor has pods made and bound that are like those of the Jobs, by a program that does nothing else.
+// runFloor lets a program that does nothing else create and bind pods like those of the Jobs.
 func (x *jobsBench) runFloor(ctx context.Context, r *shapeResult, like *corev1.Pod) error {
 	l, err := x.newLoad(ctx, plain, schedulerName)
 	if err != nil {
@@ -160,7 +160,7 @@ func (x *jobsBench) runFloor(ctx context.Context, r *shapeResult, like *corev1.P
 	return x.clear(ctx, l)
 }
 
-// follow waits until all pods have come through some steps.
+// follow waits until all pods have passed some steps.
 func (l *lives) follow(ctx context.Context, w *podWatch, began mark, pods int, through []step, programs ...*program) error {
 	for _, s := range through {
 		if err := w.await(ctx, s, pods); err != nil {
@@ -184,7 +184,7 @@ func (l *lives) follow(ctx context.Context, w *podWatch, began mark, pods int, t
 	return nil
 }
 
-// end counts the calls until nothing more is written.
+// end counts the calls until no more writes happen.
 func (l *lives) end(ctx context.Context, b *bench, began mark) error {
 	end, err := b.drained(ctx)
 	if err != nil {
@@ -196,7 +196,7 @@ func (l *lives) end(ctx context.Context, b *bench, began mark) error {
 
 var reconcileSeries = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="job",result="[^"]*"\} (\S+)`)
 
-// counts is what the controllers have asked the API server for so far, and how often they looked at a Job.
+// counts returns the requests of the controllers so far, and how often they reconciled a Job.
 func counts(ctx context.Context, controllers *program) (requests, float64, error) {
 	asked, err := controllers.requests(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// jobsOptions are the flags of bench-jobs.
+// jobsOptions contains the flags of bench-jobs.
 type jobsOptions struct {
 	options
 
@@ -18,11 +18,11 @@ type jobsOptions struct {
 	scale   float64
 	run     time.Duration // how long pods run
 	plugins []string
-	atMost  int    // calls of the controllers for a Job beyond its pods; 0: as many as they like
-	volcano string // folder with Volcano's programs, which are measured instead of Celsius'; "": they are not
+	atMost  int    // limit of the controllers' calls for a Job in addition to its pods; 0: no limit
+	volcano string // folder with Volcano's programs, which are measured instead of Celsius; "": Celsius
 }
 
-// NewJobsCommand makes bench-jobs.
+// NewJobsCommand creates the command bench-jobs.
 func NewJobsCommand(run Run) *cobra.Command {
 	var o jobsOptions
 	c := &cobra.Command{
@@ -94,7 +94,7 @@ func (o *jobsOptions) check() ([]jobShape, error) {
 	return shapes, o.find()
 }
 
-// measure measures in a cluster and prints; the result is the last line.
+// measure measures in a cluster and prints the report. The last line contains the result.
 func (o jobsOptions) measure(ctx context.Context, out io.Writer, cluster *Cluster, shapes []jobShape) error {
 	b, err := newBench(o.options, out, cluster)
 	if err != nil {
@@ -119,28 +119,28 @@ type jobsBench struct {
 	o jobsOptions
 }
 
-// shapeResult is what Jobs of a shape took, and their floor.
+// shapeResult contains the measurements of Jobs of a shape, and of their floor.
 type shapeResult struct {
 	shape       jobShape
 	jobs, floor lives
-	controllers requests // of the Jobs' calls those that the controllers made
-	looked      float64  // how often they looked at a Job
+	controllers requests // the part of the Jobs' calls that the controllers sent
+	looked      float64  // how often the controllers reconciled a Job
 }
 
-// lives is what it took to bring pods through their lives.
+// lives contains the measurements of pods through their lives.
 type lives struct {
-	until       [steps]point // bound, running and, of Jobs, gone
-	made, bound waits        // of each pod, from the beginning
-	calls       requests     // until nothing more was written, whoever made them
+	until       [steps]point // bound, running and, for Jobs, gone
+	made, bound waits        // time of each pod from the beginning
+	calls       requests     // from all clients, until no more writes happened
 }
 
-// point is what it had come to when the last pod had come so far.
+// point is the state when the last pod reached a step.
 type point struct {
 	after time.Duration
 	used  usage
 }
 
-// conclude prints what came of all, and fails where there were too many calls.
+// conclude prints all results, and returns an error if there were too many calls.
 func (x *jobsBench) conclude(all []shapeResult) error {
 	x.say("\n%s", tableOfShapes(all))
 	x.say("%s", tableOfCosts(all))
@@ -159,7 +159,7 @@ func (x *jobsBench) conclude(all []shapeResult) error {
 	return nil
 }
 
-// tableOfShapes has how fast the shapes were.
+// tableOfShapes returns a table with the speed of the shapes.
 func tableOfShapes(all []shapeResult) (t table) {
 	t.add("jobs x pods", "bound s", "running s", "gone s", "bound/s", "running/s", "floor bound/s", "running/s", "of it: bound", "running")
 	for _, r := range all {
@@ -179,7 +179,7 @@ func tableOfShapes(all []shapeResult) (t table) {
 	return t
 }
 
-// tableOfCosts has what a pod cost, and when.
+// tableOfCosts returns a table with the cost of a pod, and its times.
 func tableOfCosts(all []shapeResult) (t table) {
 	t.add("a pod", "made p50", "p99", "bound p50", "p99", "controllers", "scheduler", "the rest", "floor", "the rest", "calls", "floor")
 	t.add("", "s", "s", "s", "s", "CPU ms", "CPU ms", "CPU ms", "CPU ms", "CPU ms", "", "")
@@ -196,7 +196,7 @@ func tableOfCosts(all []shapeResult) (t table) {
 	return t
 }
 
-// each is the milliseconds for one of so many: of each program, and then of the rest.
+// each returns the milliseconds of each program per thing, and then of the rest.
 func (u usage) each(things float64) (out []any) {
 	for _, of := range append(slices.Clone(u.of), u.rest) {
 		out = append(out, milliseconds(of)/things)

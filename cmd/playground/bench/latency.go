@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// waits are times that pods took, in order.
+// waits contains the times that pods took, sorted.
 type waits []time.Duration
 
-// at is the time within which a share of the pods were done.
+// at returns the time within which the given share of the pods was complete.
 func (w waits) at(share float64) time.Duration {
 	if len(w) == 0 {
 		return 0
@@ -33,7 +33,7 @@ func (w waits) String() string {
 		rounded(w.at(0.99)), rounded(w.at(1)))
 }
 
-// between is how long each pod took from one point to another.
+// between returns how long each pod took between two points.
 func between(from, to map[string]time.Time) waits {
 	var out waits
 	for name, at := range from {
@@ -43,15 +43,15 @@ func between(from, to map[string]time.Time) waits {
 	return out
 }
 
-// steadyResult is what somebody took who binds pods that come at a steady rate.
+// steadyResult contains the measurements of a contender with pods at a steady rate.
 type steadyResult struct {
 	name string
 	waits
 	result
 }
 
-// latency has bare pods come at a steady rate: first to a loop in the scheduler's place that binds each pod as soon as it is there, so
-// that what it takes is the API server's; then to the scheduler; and then to its peers, whose pods have no PodGroups.
+// latency creates bare pods at a steady rate for each contender. The first is a loop that binds each pod as soon as it exists, so that its
+// time is the API server's time. Then come the scheduler, and its peers, whose pods have no PodGroups.
 func (b *bench) latency(ctx context.Context) ([]steadyResult, error) {
 	var out []steadyResult
 	for _, c := range append([]contender{bareLoop(), b.celsiusContender()}, b.peers()...) {
@@ -64,7 +64,7 @@ func (b *bench) latency(ctx context.Context) ([]steadyResult, error) {
 	return out, nil
 }
 
-// steadyBy starts a contender, if there is something to be started, and measures it.
+// steadyBy starts a contender, if it has a process, and measures it.
 func (b *bench) steadyBy(ctx context.Context, c contender) (r steadyResult, err error) {
 	shape := singles
 	if c.pods != schedulerName {
@@ -118,7 +118,7 @@ func (b *bench) steadyBy(ctx context.Context, c contender) (r steadyResult, err 
 	return r, b.clear(ctx, l)
 }
 
-// probe makes a pod, by which is seen that a scheduler is at work which does not tell.
+// probe creates a pod. Its binding shows that a scheduler without a log line works.
 func (b *bench) probe(ctx context.Context, l *load) error {
 	pod := benchPod("probe", l.scheduler)
 	if _, err := b.kube.CoreV1().Pods(l.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
@@ -128,7 +128,7 @@ func (b *bench) probe(ctx context.Context, l *load) error {
 	return nil
 }
 
-// steady makes pods at the rate, and tells how long they took, from just before each is asked for until a watch has seen it bound.
+// steady creates pods at the rate. It measures from just before each request until a watch shows that the pod is bound.
 func (b *bench) steady(ctx context.Context, l *load, w *podWatch, beside []*program) (r steadyResult, err error) {
 	b.say("%s pods at %d/s for %s", l.scheduler, b.rate, b.latencyFor)
 	runtime.GC()
@@ -155,7 +155,7 @@ func (b *bench) steady(ctx context.Context, l *load, w *podWatch, beside []*prog
 	return r, nil
 }
 
-// tellSteady prints what came of it.
+// tellSteady prints the result.
 func (b *bench) tellSteady(ctx context.Context, r steadyResult, c contender, beside []*program) error {
 	b.say("  bound by %s: %s", r.name, r.waits)
 	b.say("  CPU a pod %.2f ms, and the scheduler's %.3f", r.rest(), r.own())
@@ -166,7 +166,7 @@ func (b *bench) tellSteady(ctx context.Context, r steadyResult, c contender, bes
 	return b.tellStages(ctx, beside[0])
 }
 
-// tellStages prints what the scheduler itself says of where the time went.
+// tellStages prints the scheduler's own measurements of its stages.
 func (b *bench) tellStages(ctx context.Context, scheduler *program) error {
 	page, err := get(ctx, "http://"+scheduler.metrics+"/metrics")
 	if err != nil {
@@ -180,14 +180,14 @@ func (b *bench) tellStages(ctx context.Context, scheduler *program) error {
 
 var stageSeries = regexp.MustCompile(`(?m)^celsius_pod_stage_seconds_(bucket|sum|count)\{stage="([^"]*)"(?:,le="([^"]*)")?\} (\S+)`)
 
-// stage is a histogram of one stage, as far as it is told.
+// stage is the histogram of one stage.
 type stage struct {
-	bounds []float64 // in seconds, rising
-	counts []float64 // of what took no longer than that
+	bounds []float64 // in seconds, ascending
+	counts []float64 // number of values that are not above the bound
 	sum, n float64
 }
 
-// readStage finds a stage in a page of metrics; one that is not there has no counts.
+// readStage finds a stage in a page of metrics. A missing stage has no counts.
 func readStage(page []byte, name string) stage {
 	var s stage
 	for _, m := range stageSeries.FindAllSubmatch(page, -1) {
@@ -210,7 +210,7 @@ func readStage(page []byte, name string) stage {
 	return s
 }
 
-// within is the bound under which a share of all is.
+// within returns the bound below which the given share of all values is.
 func (s stage) within(share float64) time.Duration {
 	for i, n := range s.counts {
 		if n >= share*s.n {
@@ -225,7 +225,7 @@ func (s stage) String() string {
 	return fmt.Sprintf("mean %s; half within %s, 90%% within %s, 99%% within %s", mean, s.within(0.5), s.within(0.9), s.within(0.99))
 }
 
-// arrive makes pods at the rate. It gives when each was asked for, and when the API server said that it is there.
+// arrive creates pods at the rate. It returns when each was requested, and when the API server answered.
 func (b *bench) arrive(ctx context.Context, l *load) (asked, answered map[string]time.Time, err error) {
 	tick := time.NewTicker(time.Second / time.Duration(b.rate))
 	defer tick.Stop()

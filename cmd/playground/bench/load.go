@@ -16,31 +16,31 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// schedulerName is the scheduler that pods name, but for those of other schedulers.
+// schedulerName is the scheduler name in pods, except the pods of peers.
 const schedulerName = "celsius"
 
-// loadWorkers is how many requests make or remove a load at once.
+// loadWorkers is the number of parallel requests that create or remove a load.
 const loadWorkers = 16
 
-// loadShape is how pods belong together.
+// loadShape states how pods are grouped.
 type loadShape string
 
 const (
-	gangs   loadShape = "gangs"   // several pods to a PodGroup that is there before them
-	singles loadShape = "singles" // pods without one: the scheduler gives one to each
-	plain   loadShape = "plain"   // pods of another scheduler, to whom nobody gives one
+	gangs   loadShape = "gangs"   // several pods for each PodGroup, which exists before them
+	singles loadShape = "singles" // pods without a PodGroup: the scheduler creates one for each
+	plain   loadShape = "plain"   // pods of another scheduler, without PodGroups
 )
 
-// load is the pods of one run, in a namespace of their own.
+// load contains the pods of one run, in their own namespace.
 type load struct {
 	namespace string
 	shape     loadShape
-	scheduler string // that the pods name
+	scheduler string // the scheduler name in the pods
 	pods      []string
 	uids      map[string]types.UID
 }
 
-// newLoad makes a namespace without pods.
+// newLoad creates a namespace without pods.
 func (b *bench) newLoad(ctx context.Context, s loadShape, scheduler string) (*load, error) {
 	b.runs++
 	l := &load{namespace: fmt.Sprintf("bench-%d", b.runs), shape: s, scheduler: scheduler, uids: map[string]types.UID{}}
@@ -55,7 +55,7 @@ func (b *bench) newLoad(ctx context.Context, s loadShape, scheduler string) (*lo
 	})
 }
 
-// backlog makes pods, and waits until all are there.
+// backlog creates pods, and waits until all exist.
 func (b *bench) backlog(ctx context.Context, s loadShape, scheduler string) (*load, error) {
 	l, err := b.newLoad(ctx, s, scheduler)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) backlog(ctx context.Context, s loadShape, scheduler string) (*lo
 	return l, b.awaitPods(ctx, l)
 }
 
-// fill makes so many pods.
+// fill creates the given number of pods.
 func (b *bench) fill(ctx context.Context, l *load, pods int) error {
 	group := func(i int) string { return fmt.Sprintf("gang-%d", i/b.gang) }
 	if l.shape == gangs {
@@ -95,7 +95,7 @@ func (b *bench) fill(ctx context.Context, l *load, pods int) error {
 	return nil
 }
 
-// awaitPods waits until every pod is there.
+// awaitPods waits until every pod exists.
 func (b *bench) awaitPods(ctx context.Context, l *load) error {
 	return poll(ctx, "the pods", func() error {
 		list, err := b.kube.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -115,7 +115,7 @@ func (b *bench) awaitPods(ctx context.Context, l *load) error {
 	})
 }
 
-// benchPod is what all pods that are measured are like.
+// benchPod returns a pod as it is used in all measurements.
 func benchPod(name, scheduler string) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 	return &corev1.Pod{
@@ -127,7 +127,7 @@ func benchPod(name, scheduler string) *corev1.Pod {
 	}
 }
 
-// gangOf is the PodGroup of so many pods.
+// gangOf returns the PodGroup for the given number of pods.
 func gangOf(namespace, name string, pods int) *schedulingv1beta1.PodGroup {
 	return &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -142,7 +142,7 @@ func gangOf(namespace, name string, pods int) *schedulingv1beta1.PodGroup {
 	}
 }
 
-// clear takes a load out of the cluster, with all that came of it, so that the next run starts as this one did.
+// clear removes a load with everything that resulted from it, so that the next run starts in the same state.
 func (b *bench) clear(ctx context.Context, l *load) error {
 	at0 := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	err := each(len(l.pods), func(i int) error {
@@ -169,7 +169,7 @@ func (b *bench) clear(ctx context.Context, l *load) error {
 	})
 }
 
-// each calls do for 0 to n-1, several at once, and gives the first error of each worker.
+// each calls do for 0 to n-1, several at a time, and returns the first error of each worker.
 func each(n int, do func(int) error) error {
 	return eachOf(loadWorkers, n, do)
 }
@@ -195,8 +195,8 @@ func eachOf(workers, n int, do func(int) error) error {
 	return errors.Join(errs...)
 }
 
-// insist makes a request up to five times: on a machine that others use as well, the API server answers late now and
-// then. An error that done takes says that there is nothing left to do.
+// insist sends a request up to five times, because on a machine with other users the API server sometimes answers late. If done returns
+// true for an error, nothing is left to do.
 func insist(ctx context.Context, done func(error) bool, request func() error) error {
 	var err error
 	for range 5 {
@@ -207,10 +207,10 @@ func insist(ctx context.Context, done func(error) bool, request func() error) er
 	return err
 }
 
-// pollAtMost is how long anything that a run waits for may take.
+// pollAtMost is the maximum time of each wait of a run.
 const pollAtMost = 30 * time.Minute
 
-// poll asks until there is no error.
+// poll calls ask until it returns no error.
 func poll(ctx context.Context, what string, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, pollAtMost)
 	defer cancel()

@@ -12,17 +12,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// makerCommand is the floor of Jobs: it makes their pods and binds them, and does nothing else.
+// makerCommand is the floor of Jobs: it creates their pods and binds them, and does nothing else.
 const makerCommand = "bench-maker"
 
-// maker is what it makes.
+// maker defines the pods to create.
 type maker struct {
 	namespace string
-	like      string // file of a pod
+	like      string // file with a pod as template
 	pods      int
 }
 
-// NewMakerCommand makes the command that bench-jobs starts in place of the controllers and the scheduler.
+// NewMakerCommand creates the command that bench-jobs starts instead of the controllers and the scheduler.
 func NewMakerCommand() *cobra.Command {
 	var x maker
 	c := &cobra.Command{
@@ -40,7 +40,7 @@ func NewMakerCommand() *cobra.Command {
 				if err := x.make(ctx, kube, nodes, like); err != nil {
 					return err
 				}
-				<-ctx.Done() // so that its processor time can be read
+				<-ctx.Done() // so that its CPU time can be read
 				return nil
 			})
 		},
@@ -64,7 +64,7 @@ func (x maker) make(ctx context.Context, kube kubernetes.Interface, nodes []stri
 	})
 }
 
-// asMade is what a pod was before it was made, but for its name, and who owns it.
+// asMade returns a pod as it was before its creation, without its name and its owner.
 func asMade(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: *pod.Spec.DeepCopy()}
 	out.Spec.NodeName = ""

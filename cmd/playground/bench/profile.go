@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// makeProfiles makes the folder of profiles, where they are wanted.
+// makeProfiles creates the folder of profiles, if profiles are requested.
 func (b *bench) makeProfiles() error {
 	if b.profiles == "" {
 		return nil
@@ -22,7 +22,7 @@ func (b *bench) makeProfiles() error {
 	return nil
 }
 
-// profile starts a CPU profile of the process, where they are wanted.
+// profile starts a CPU profile of this process, if profiles are requested.
 func (b *bench) profile(name string) (stop func(), err error) {
 	if b.profiles == "" {
 		return func() {}, nil
@@ -40,7 +40,7 @@ func (b *bench) profile(name string) (stop func(), err error) {
 	}), nil
 }
 
-// profilePart has a part of Celsius write a CPU profile of so long, where they are wanted. Others than Celsius' are not asked.
+// profilePart requests a CPU profile of the given length from a part of Celsius, if profiles are requested. It ignores other programs.
 func (b *bench) profilePart(ctx context.Context, p *program, name string, long time.Duration) {
 	if b.profiles == "" || p == nil || p.profiles == "" {
 		return

@@ -23,23 +23,23 @@ const stopWithin = 10 * time.Second
 // bindWithin is how long a peer may take from its start to its first binding.
 const bindWithin = 2 * time.Minute
 
-// program is what is measured in a run: a process of its own, as in a cluster.
+// program is a measured program: a separate process, as in a cluster.
 type program struct {
 	name     string
 	process  *exec.Cmd
-	metrics  string // where a part of Celsius serves them
+	metrics  string // the address of the metrics of a part of Celsius
 	profiles string
 	cancel   context.CancelFunc
-	ready    string        // what it logs when it begins to work; "": nothing
-	first    chan struct{} // closed when it did
-	ended    chan struct{} // closed when the process is gone
+	ready    string        // the log line when it begins to work; "": none
+	first    chan struct{} // closed when it began to work
+	ended    chan struct{} // closed when the process has ended
 
-	// Of the time when first was closed.
+	// from is the state when first was closed.
 	from mark
 	err  error
 }
 
-// launch starts a program that finds the cluster by KUBECONFIG. It ends, at the latest, with ctx.
+// launch starts a program that finds the cluster through KUBECONFIG. It ends with ctx at the latest.
 func (b *bench) launch(ctx context.Context, p *program, command string, args ...string) error {
 	p.first, p.ended = make(chan struct{}), make(chan struct{})
 	var running context.Context
@@ -58,7 +58,7 @@ func (b *bench) launch(ctx context.Context, p *program, command string, args ...
 	go func() {
 		defer close(p.ended)
 		p.hear(io.TeeReader(stderr, b.cluster.Log))
-		_ = p.process.Wait() // the state says it
+		_ = p.process.Wait() // the process state contains the error
 		if running.Err() == nil {
 			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %s", p.name, p.process.ProcessState))
 		}
@@ -75,7 +75,7 @@ func (b *bench) launchSelf(ctx context.Context, p *program, args ...string) erro
 	return b.launch(ctx, p, self, args...)
 }
 
-// hear reads the log, which says when the work is about to begin.
+// hear reads the log, and detects when the work is about to begin.
 func (p *program) hear(log io.Reader) {
 	begin := sync.OnceFunc(func() {
 		p.from, p.err = take(p)
@@ -87,10 +87,11 @@ func (p *program) hear(log io.Reader) {
 			begin()
 		}
 	}
-	_, _ = io.Copy(io.Discard, log) // where a line was too long; the process must not wait for us
+	_, _ = io.Copy(io.Discard, log) // if a line was too long: the process must not block on its log
 }
 
-// await waits until it works: a scheduler for its first cycle. Of one that does not tell, the first pod is awaited that it binds.
+// await waits until the program works. A scheduler then begins its first cycle. For a program without a log line it waits for the first pod
+// that the program binds.
 func (p *program) await(ctx context.Context, w *podWatch) error {
 	if p.ready == "" {
 		ctx, cancel := context.WithTimeout(ctx, bindWithin)
@@ -117,17 +118,17 @@ func (p *program) stop() {
 	<-p.ended
 }
 
-// lastPort is the port that FreeAddress gave out last.
+// lastPort is the last port that FreeAddress returned.
 var lastPort = struct {
 	sync.Mutex
 	number int
 }{number: firstPort + rand.IntN(endPort-firstPort)} //nolint:gosec // no secret
 
-// The ports of FreeAddress end where the ports begin that Linux takes for connections and for listeners on port 0.
+// The ports of FreeAddress are below the ports that Linux uses for connections and for listeners on port 0.
 const firstPort, endPort = 10000, 32768
 
-// FreeAddress returns an address of this machine that a process may listen on: no process listens there, and no later call
-// returns it before all other ports were tried, whether or not the process has opened it by then.
+// FreeAddress returns an address of this machine that a process may listen on. No process listens there. No later call returns the address
+// before it has tried all other ports, even if no process has opened the address yet.
 func FreeAddress() (string, error) {
 	lastPort.Lock()
 	defer lastPort.Unlock()

@@ -2,7 +2,7 @@ package bench
 
 import "testing"
 
-// TestFreeAddress asks for addresses that no process has opened yet: none is given twice.
+// TestFreeAddress requests many addresses that no process has opened yet. No address may be returned twice.
 func TestFreeAddress(t *testing.T) {
 	given := map[string]bool{}
 	for range 300 {

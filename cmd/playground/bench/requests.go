@@ -9,11 +9,11 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
-// requests are how many there were, by verb and resource.
+// requests contains numbers of requests, by verb and resource.
 type requests map[string]float64
 
-// servedRequests are those that the API server, which is in this process, has answered so far: everybody's, but for
-// watches, leases and what is not about a resource.
+// servedRequests returns the requests that the API server in this process has answered so far, from all clients. It omits watches, Leases
+// and requests without a resource.
 func servedRequests() (requests, error) {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	if err != nil {
@@ -42,7 +42,7 @@ func servedRequests() (requests, error) {
 	return out, nil
 }
 
-// since leaves what was not there before.
+// since returns the difference to before.
 func (r requests) since(before requests) requests {
 	out := requests{}
 	for kind, n := range r {
@@ -53,7 +53,7 @@ func (r requests) since(before requests) requests {
 	return out
 }
 
-// sum is how many requests there were in all.
+// sum returns the total number of requests.
 func (r requests) sum() (n float64) {
 	for _, of := range r {
 		n += of
@@ -61,7 +61,7 @@ func (r requests) sum() (n float64) {
 	return n
 }
 
-// writes is how many of them write something that comes of a pod being bound.
+// writes returns how many of the requests write a consequence of a binding.
 func (r requests) writes() (n float64) {
 	for kind, of := range r {
 		if strings.HasPrefix(kind, "get ") || strings.HasPrefix(kind, "list ") {
@@ -75,14 +75,14 @@ func (r requests) writes() (n float64) {
 	return n
 }
 
-// resourceOf is what a kind of request is about, without the subresource.
+// resourceOf returns the resource of a kind of request, without the subresource.
 func resourceOf(kind string) string {
 	_, resource, _ := strings.Cut(kind, " ")
 	resource, _, _ = strings.Cut(resource, "/")
 	return resource
 }
 
-// each is how many requests there were for one of so many things, without the kinds that there are few of: what is asked for once.
+// each formats the number of requests per thing. It omits kinds with few requests, which are sent only once.
 func (r requests) each(things int) string {
 	var out []string
 	rest := 0.0
@@ -96,7 +96,7 @@ func (r requests) each(things int) string {
 	return strings.Join(append(out, fmt.Sprintf("others %.0f in all", rest)), ", ")
 }
 
-// all is how many requests there were of each kind.
+// all formats the number of requests of each kind.
 func (r requests) all() string {
 	if len(r) == 0 {
 		return "none"

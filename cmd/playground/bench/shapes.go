@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// jobShape is so many Jobs of so many pods.
+// jobShape is a number of Jobs, and the number of pods in each.
 type jobShape struct {
 	jobs, pods int
-	counted    bool // calls a Job are those of this one
+	counted    bool // the calls per Job are counted for this shape
 }
 
 func (s jobShape) String() string { return fmt.Sprintf("%dx%d", s.jobs, s.pods) }
 
-// all is how many pods it has.
+// all returns the total number of pods.
 func (s jobShape) all() int { return s.jobs * s.pods }
 
-// parseShapes reads JOBSxPODS, and scales what there are more of, Jobs or pods of a Job: so 500x20 at 0.1 is 50x20. Calls are counted
-// where there are more Jobs than pods of a Job, and more pods than one, in the first such shape: what Jobs of one pod cost has
-// little to do with others, and what Jobs of thousands cost depends on how long their pods take to start.
+// parseShapes parses JOBSxPODS. It scales the larger of the two numbers: 500x20 with the scale 0.1 becomes 50x20. Calls are counted for the
+// first shape with more Jobs than pods per Job, and with more than one pod. The calls of Jobs with one pod differ from the others. The
+// calls of Jobs with thousands of pods depend on how long the pods take to start.
 func parseShapes(given []string, scale float64) ([]jobShape, error) {
 	if scale <= 0 {
 		return nil, UsageError{fmt.Errorf("--scale %g: give more than 0", scale)}

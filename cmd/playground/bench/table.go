@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// width is how many columns a report may take.
+// width is the maximum width of a report in columns.
 const width = 120
 
-// table is rows of cells, of which the first is the head. What is in the first column begins at its left, all else ends at its right.
+// table contains rows of cells. The first row is the header. The first column is left-aligned, and the others are right-aligned.
 type table [][]string
 
-// add adds a row. A float64 is written with as many digits as say something.
+// add adds a row. It formats a float64 with significant digits only.
 func (t *table) add(cells ...any) {
 	var row []string
 	for _, cell := range cells {
@@ -25,7 +25,7 @@ func (t *table) add(cells ...any) {
 	*t = append(*t, row)
 }
 
-// figure writes a number: whole ones above a hundred, three digits below.
+// figure formats a number: without decimals from 100, and with three digits below.
 func figure(n float64) string {
 	switch {
 	case n == 0:
@@ -40,7 +40,7 @@ func figure(n float64) string {
 	return fmt.Sprintf("%.3f", n)
 }
 
-// orNone is a figure of which 0 means that there is none.
+// orNone returns "-" for 0, and otherwise the number.
 func orNone(n float64) any {
 	if n == 0 {
 		return "-"
@@ -74,7 +74,7 @@ func (t table) String() string {
 	return out.String()
 }
 
-// wrap breaks a list that commas part, so that it stays within the width. Further lines are as far in as the heading is long.
+// wrap breaks a list at its commas, so that it fits into the width. Further lines are indented by the length of the heading.
 func wrap(heading, list string) string {
 	out, line := "", heading
 	for i, item := range strings.Split(list, ", ") {

@@ -37,7 +37,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// runsOf are as many rounds as there are times, with one pod a millisecond in the first.
+// runsOf returns one result for each given time. Each has 1000 pods.
 func runsOf(drained ...time.Duration) (out []result) {
 	for _, d := range drained {
 		out = append(out, result{

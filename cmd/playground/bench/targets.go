@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// target is a figure that is to be reached.
+// target is a figure that must be reached.
 type target struct {
 	what   string
 	ours   float64
-	theirs float64 // 0: the figure itself is meant, else its ratio to this
+	theirs float64 // if not 0, the ratio of ours to theirs is the figure
 	wanted float64
-	most   bool // not more is wanted than that; else not less
+	most   bool // wanted is an upper limit; otherwise a lower limit
 }
 
-// value is what is to reach what is wanted.
+// value returns the figure that is compared with wanted.
 func (t target) value() float64 {
 	if t.theirs == 0 {
 		return t.ours
@@ -22,7 +22,7 @@ func (t target) value() float64 {
 	return t.ours / t.theirs
 }
 
-// met is whether it does.
+// met reports whether the target is reached.
 func (t target) met() bool {
 	if t.most {
 		return t.value() <= t.wanted
@@ -30,7 +30,7 @@ func (t target) met() bool {
 	return t.value() >= t.wanted
 }
 
-// tableOfTargets tells them all, and how many of them were missed.
+// tableOfTargets returns a table of all targets, and the number of missed ones.
 func tableOfTargets(targets []target) (out table, missed int) {
 	out.add("wanted of Celsius", "is", "the other's", "ratio", "wanted", "")
 	for _, t := range targets {
@@ -51,8 +51,8 @@ func tableOfTargets(targets []target) (out table, missed int) {
 	return out, missed
 }
 
-// backlogTargets are those of backlogs. Where there is a ratio it is the median of those of each round, so that theirs is
-// what would give it.
+// backlogTargets returns the targets for backlogs. A ratio is the median of the ratios of each round. Therefore theirs is the value that
+// gives this ratio.
 func backlogTargets(r results) (out []target) {
 	compare := func(what string, to entry, figure func(result) float64, wanted float64, most bool) {
 		for _, s := range []loadShape{gangs, singles} {
@@ -77,7 +77,7 @@ func backlogTargets(r results) (out []target) {
 	return out
 }
 
-// steadyTargets are those of pods at a steady rate.
+// steadyTargets returns the targets for pods at a steady rate.
 func steadyTargets(waited []steadyResult) (out []target) {
 	by := map[string]steadyResult{}
 	for _, r := range waited {
@@ -99,7 +99,7 @@ func steadyTargets(waited []steadyResult) (out []target) {
 	return append(out, target{what: "calls a pod at a steady rate", ours: ours.callsEach(), wanted: 4, most: true})
 }
 
-// tellBacklogs tells medians of the rounds.
+// tellBacklogs prints the medians of the rounds.
 func (b *comparison) tellBacklogs() {
 	r := b.took
 	var t table
@@ -137,7 +137,7 @@ func (b *comparison) tellBacklogs() {
 	b.say("%s", t)
 }
 
-// tellLatency tells how long pods took.
+// tellLatency prints how long pods took.
 func (b *comparison) tellLatency() {
 	var t table
 	t.add(fmt.Sprintf("%d pods/s, ms until bound", b.rate), "p10", "p50", "p90", "p99", "at most", "scheduler CPU", "other CPU", "calls")
@@ -149,7 +149,7 @@ func (b *comparison) tellLatency() {
 	b.say("\n%s", t)
 }
 
-// conclude prints what came of all, and fails where there were too many calls.
+// conclude prints all results, and returns an error if there were too many calls.
 func (b *comparison) conclude() error {
 	var targets []target
 	if len(b.waited) > 0 {
@@ -171,7 +171,7 @@ func (b *comparison) conclude() error {
 	return nil
 }
 
-// summary is what a script finds in the last line. Of gangs and singles it has what is further from the bare loop.
+// summary returns the text that a script finds in the last line. It uses the one of gangs and singles that is further from the bare loop.
 func summary(took results, waited []steadyResult) (out string) {
 	if len(took) > 0 {
 		ratio := func(s loadShape, to entry) float64 { return took.ratio(entry{celsius, s}, to, result.drainedRate) }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// putThrough has the scheduler bind pods while they are made, and tells what it used and held at most.
+// putThrough lets the scheduler bind pods while they are created. It prints what the scheduler used, and its peak memory.
 func (b *bench) putThrough(ctx context.Context) error {
 	l, err := b.newLoad(ctx, gangs, schedulerName)
 	if err != nil {
@@ -30,7 +30,7 @@ func (b *bench) putThrough(ctx context.Context) error {
 		return err
 	}
 	if err := w.await(ctx, bound, b.through); err != nil {
-		return errors.Join(err, context.Cause(ctx)) // the cause says whether the scheduler ended by itself
+		return errors.Join(err, context.Cause(ctx)) // the cause states whether the scheduler ended by itself
 	}
 	end, err := b.drained(ctx, scheduler)
 	if err != nil {

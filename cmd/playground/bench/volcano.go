@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// volcanoConf is the configuration with which Volcano is installed.
+// volcanoConf is the default configuration of an installation of Volcano.
 const volcanoConf = `actions: "enqueue, allocate, backfill"
 tiers:
 - plugins: [{name: priority}, {name: gang}, {name: conformance}]
 - plugins: [{name: overcommit}, {name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
 `
 
-// volcanoLists is how long Volcano's scheduler is given to list what there is, as it does not tell when it has.
+// volcanoLists is how long Volcano's scheduler gets to list all objects, because its log does not report the end.
 const volcanoLists = 5 * time.Second
 
-// findVolcano looks for what make volcano builds.
+// findVolcano looks for the programs that make volcano builds.
 func findVolcano(folder string) error {
 	for _, name := range []string{"scheduler", "controller-manager"} {
 		if _, err := exec.LookPath(filepath.Join(folder, name)); err != nil {
@@ -33,8 +33,8 @@ func findVolcano(folder string) error {
 	return nil
 }
 
-// startVolcano starts Volcano's scheduler and controllers in the place of Celsius', with the same limits of their clients, and waits until
-// they work.
+// startVolcano starts Volcano's scheduler and controllers instead of those of Celsius, with the same limits of their clients. It waits
+// until they work.
 func (x *jobsBench) startVolcano(ctx context.Context) (scheduler, controllers *program, err error) {
 	if err := x.volcanoKinds(ctx); err != nil {
 		return nil, nil, err
@@ -56,13 +56,13 @@ func (x *jobsBench) startVolcano(ctx context.Context) (scheduler, controllers *p
 	if err == nil {
 		select {
 		case <-time.After(volcanoLists):
-		case <-ctx.Done(): // as whatever is asked for next says
+		case <-ctx.Done(): // the next request returns the error
 		}
 	}
 	return scheduler, controllers, err
 }
 
-// volcanoKinds makes the kinds of which Celsius has none, and for which Volcano waits.
+// volcanoKinds creates the kinds that Volcano waits for and Celsius does not have.
 func (x *jobsBench) volcanoKinds(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(x.o.volcano, "*.yaml"))
 	if err != nil {

@@ -14,48 +14,48 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// step is how far a pod has come.
+// step is a step in the life of a pod.
 type step int
 
 const (
 	made step = iota
 	bound
-	running // or it ran, and has ended
+	running // or it ran and has ended
 	gone
-	steps // how many there are
+	steps // the number of steps
 )
 
 func (s step) String() string { return [steps]string{"made", "bound", "running", "gone"}[s] }
 
-// podWatch sees what becomes of the pods of a namespace.
+// podWatch watches the pods of a namespace.
 type podWatch struct {
 	pods     corev1client.PodInterface
-	selector string // of fields: which pods it sees
+	selector string // a field selector for the watched pods
 	onNew    func(*corev1.Pod)
 	stop     context.CancelFunc
 
 	mu    sync.Mutex
-	seen  [steps]map[string]time.Time // when each pod was first seen so far
-	last  [steps]time.Time            // when the newest of them was
+	seen  [steps]map[string]time.Time // when each pod was first seen at each step
+	last  [steps]time.Time            // the time of the newest of them
 	waits []waitFor
-	ended chan struct{} // closed when nothing more is seen
-	err   error         // why
+	ended chan struct{} // closed when the watch ends
+	err   error         // why it ended
 }
 
-// waitFor is who waits until so many pods have come so far.
+// waitFor waits until a number of pods has reached a step.
 type waitFor struct {
 	step    step
 	pods    int
 	reached chan struct{}
 }
 
-// watch begins to watch. A pod comes into sight when it is bound.
+// watch begins to watch. It sees a pod when it is bound.
 func (b *bench) watch(ctx context.Context, namespace string) (*podWatch, error) {
 	return b.watchPods(ctx, namespace, "spec.nodeName!=", func(*corev1.Pod) {})
 }
 
-// watchPods watches the pods of a selector, "" for all. onNew is called, one call after another, for each that is not bound when
-// it is first seen.
+// watchPods watches the pods of a selector; "" selects all. onNew is called for each pod that is not bound when it is first seen. Calls do
+// not overlap.
 func (b *bench) watchPods(ctx context.Context, namespace, selector string, onNew func(*corev1.Pod)) (*podWatch, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := newPodWatch()
@@ -69,7 +69,7 @@ func (b *bench) watchPods(ctx context.Context, namespace, selector string, onNew
 		defer close(w.ended)
 		for err == nil && ctx.Err() == nil {
 			w.see(watching)
-			// The API server closes watches, of those that are slow for one: then what was missed is listed.
+			// The API server closes watches, for example of slow clients. Then a list returns what was missed.
 			watching, err = w.begin(ctx)
 		}
 		w.err = err
@@ -85,7 +85,7 @@ func newPodWatch() *podWatch {
 	return w
 }
 
-// begin takes in what is there already, and watches from there.
+// begin lists the existing pods, and watches from there.
 func (w *podWatch) begin(ctx context.Context) (watch.Interface, error) {
 	options := metav1.ListOptions{FieldSelector: w.selector}
 	list, err := w.pods.List(ctx, options)
@@ -128,7 +128,7 @@ func (w *podWatch) see(watching watch.Interface) {
 	}
 }
 
-// add notes how far a pod has come.
+// add records the step that a pod has reached.
 func (w *podWatch) add(pod *corev1.Pod) {
 	now := time.Now()
 	w.mu.Lock()
@@ -145,7 +145,7 @@ func (w *podWatch) add(pod *corev1.Pod) {
 	}
 }
 
-// end notes that a pod has gone: what was not seen of it before has been missed.
+// end records that a pod was deleted. Steps that were not seen were missed.
 func (w *podWatch) end(name string) {
 	now := time.Now()
 	for _, s := range []step{bound, running, gone} {
@@ -153,7 +153,7 @@ func (w *podWatch) end(name string) {
 	}
 }
 
-// note says whether it is news that a pod has come so far.
+// note records a step, and reports whether it is new.
 func (w *podWatch) note(s step, name string, now time.Time) bool {
 	if _, known := w.seen[s][name]; known {
 		return false
@@ -167,14 +167,14 @@ func (w *podWatch) note(s step, name string, now time.Time) bool {
 	return true
 }
 
-// when is the time at which each pod was seen to have come so far, and the last of these times.
+// when returns the time at which each pod reached a step, and the last of these times.
 func (w *podWatch) when(s step) (map[string]time.Time, time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.seen[s]), w.last[s]
 }
 
-// await waits until so many pods have come so far. It returns at once then: what comes after is timed from there.
+// await waits until a number of pods has reached a step. It returns immediately then, because the caller measures from that time.
 func (w *podWatch) await(ctx context.Context, s step, pods int) error {
 	x := waitFor{s, pods, make(chan struct{})}
 	w.mu.Lock()

@@ -1,14 +1,14 @@
-// Package flows holds the controllers of JobFlows and JobTemplates, which obey the machine of JobFlows.
+// Package flows contains the controllers of JobFlows and JobTemplates, which run the state machine of JobFlows.
 //
-//	JobFlow, its Jobs --observe--> world --Machine.Step--> sync: make the Jobs that may begin; or delete; or rest
+//	JobFlow, its Jobs --observe--> world --Machine.Step--> sync: create the Jobs that may begin; or delete; or rest
 //	                                                         |
-//	JobTemplate, patch --flow.Job--> Job <-- probes hold ----+
+//	JobTemplate, patch --flow.Job--> Job <-- probes succeed -+
 //	                                                         |
-//	             phase, what became of the Jobs --write--> JobFlow status
+//	             phase, states of the Jobs --write--> JobFlow status
 //
-//	Jobs by the template that they were made from --> JobTemplate status
+//	Jobs by the template that they were created from --> JobTemplate status
 //
-// Package controller watches, and wakes these.
+// Package controller watches the objects and wakes these controllers.
 package flows
 
 import (
@@ -24,40 +24,39 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
-// Shared is what these have in common with the other controllers.
+// Shared contains what these controllers share with the other controllers.
 type Shared struct {
 	Client client.Client     // reads from caches
 	Live   client.Reader     // reads from the API server
-	Owner  client.FieldOwner // under which name is written
-	// ByOwner is the index of Jobs and pods by the UID of their controller, ByTemplate that of Jobs by the template that they were made
-	// from, as their label has it.
+	Owner  client.FieldOwner // the field manager of all writes
+	// ByOwner is the index of Jobs and pods by the UID of their controller. ByTemplate is the index of Jobs by the template in their label.
 	ByOwner, ByTemplate string
 	Machine             *statemachines.Machine
-	// MaxJobs is how many flows a JobFlow may list: of one that lists more no Job is made; -1: without limit.
+	// MaxJobs is the maximum number of flows in a JobFlow. For a JobFlow with more, no Job is created; -1: no limit.
 	MaxJobs int
 	Memory  Memory
-	// Serves says whether Jobs of a scheduler are cared for here; "" is that of a Job that names none.
+	// Serves reports whether these controllers manage Jobs of a scheduler; "" is the scheduler of a Job that names none.
 	Serves func(scheduler string) bool
-	// Tell tells people about an object, by an event.
+	// Tell writes an event on an object.
 	Tell func(on runtime.Object, kind, reason, action, format string, args ...any)
-	// Ended counts a JobFlow that has come to its end.
+	// Ended counts a JobFlow that has ended.
 	Ended func(of *flowv1alpha1.JobFlow)
 	// Dial connects to a pod.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Now  func() time.Time
 }
 
-// Memory is what this process knows of what it wrote, and its caches may not show yet.
+// Memory stores what this process wrote and its caches may not show yet.
 type Memory interface {
-	// Behind says whether an object from a cache is older than what was written of it.
+	// Behind reports whether a cached object is older than the last write of this process.
 	Behind(of client.Object) bool
-	// Wrote notes an object as the API server has it since.
+	// Wrote records an object after a write.
 	Wrote(of client.Object)
-	// Forget drops what is known of an object that is gone.
+	// Forget removes what is known about a deleted object.
 	Forget(name types.NamespacedName)
 }
 
-// After how long is looked again: at a cache that is behind, and at what nobody tells of.
+// The intervals of repeated checks: for a cache that is behind, and for changes that no event reports.
 const (
 	catchUp   = 20 * time.Millisecond
 	lookAgain = 30 * time.Second

@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
-// The effects that the machine of JobFlows may ask for besides sync.
+// The effects that the machine of JobFlows can request in addition to sync.
 const (
 	effectDeleteJobs = "delete"
 	effectRest       = "rest"
@@ -39,17 +39,17 @@ const (
 	waits            = "ProbeFails"
 )
 
-// Flows obeys the machine of JobFlows.
+// Flows runs the state machine of JobFlows.
 type Flows struct {
 	Shared
 	probes *prober
 	gone   goneJobs
 }
 
-// New makes the controller of JobFlows.
+// New creates the controller of JobFlows.
 func New(s Shared) *Flows { return &Flows{Shared: s, probes: newProber(s)} }
 
-// JobGone notes that a Job was deleted.
+// JobGone records that a completed Job was deleted.
 func (r *Flows) JobGone(job *batchv1alpha1.Job) {
 	owner := metav1.GetControllerOfNoCopy(job)
 	if owner != nil && owner.Kind == "JobFlow" && job.Status.State.Phase == batchv1alpha1.Completed {
@@ -57,7 +57,7 @@ func (r *Flows) JobGone(job *batchv1alpha1.Job) {
 	}
 }
 
-// Naming lists the JobFlows that may make Jobs from a template: one that was missing may be there now.
+// Naming lists the JobFlows that can create Jobs from a template. They may have waited for this template.
 func (r *Flows) Naming(ctx context.Context, template *flowv1alpha1.JobTemplate) ([]reconcile.Request, error) {
 	list := &flowv1alpha1.JobFlowList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(template.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -72,7 +72,7 @@ func (r *Flows) Naming(ctx context.Context, template *flowv1alpha1.JobTemplate) 
 	return out, nil
 }
 
-// Reconcile does what the machine says about one flow.
+// Reconcile runs the state machine for one flow.
 func (r *Flows) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	of := &flowv1alpha1.JobFlow{}
 	err := r.Client.Get(ctx, req.NamespacedName, of)
@@ -133,12 +133,12 @@ func (r *Flows) reconcile(ctx context.Context, of *flowv1alpha1.JobFlow) (time.D
 		return 0, errors.Join(err, failed)
 	}
 	if step := of.Status.State.Phase; step != status.State.Phase && r.Machine.Final(phase) {
-		wait = catchUp // what follows on the last phase: Jobs that are not kept are deleted
+		wait = catchUp // run the effect of the last phase, for example the deletion of Jobs
 	}
 	return wait, failed
 }
 
-// action asks the machine what the state of a flow calls for.
+// action asks the machine for the action that the state of a flow requires.
 func (r *Flows) action(w *world) (string, error) {
 	events, err := r.Machine.Events(statemachines.FromFlow, statemachines.Change{Now: w.now, Flow: w.facts().Flow})
 	if err != nil {
@@ -152,7 +152,8 @@ func (r *Flows) action(w *world) (string, error) {
 	return r.Machine.Otherwise(), nil
 }
 
-// settle asks the machine where a flow stands with its new counts, and from there again, until nothing leads on.
+// settle returns the phase that the machine reaches from the present phase with the new counts. It follows transitions until the phase does
+// not change.
 func (r *Flows) settle(w *world, status *flowv1alpha1.JobFlowStatus, action string) (string, error) {
 	phase := cmp.Or(string(w.of.Status.State.Phase), r.Machine.Initial)
 	facts := w.counted(status)
@@ -174,7 +175,7 @@ func (r *Flows) settle(w *world, status *flowv1alpha1.JobFlowStatus, action stri
 	return phase, nil
 }
 
-// rowError tells of a guard that failed on this flow's data. Another try would fail as well, until the flow changes.
+// rowError reports a guard that failed for this flow. The error is terminal, because a retry fails until the flow changes.
 func (r *Flows) rowError(of *flowv1alpha1.JobFlow, err error) error {
 	r.Tell(of, corev1.EventTypeWarning, "StateMachineError", "Evaluate", "%s", err)
 	return reconcile.TerminalError(err)
@@ -186,7 +187,7 @@ func IsGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// write stores a flow's new status, if it is new and the flow was not deleted meanwhile.
+// write stores a flow's new status, if it changed and the flow was not deleted.
 func (r *Flows) write(ctx context.Context, w *world, status *flowv1alpha1.JobFlowStatus) error {
 	if apiequality.Semantic.DeepEqual(w.of.Status, *status) {
 		return nil
@@ -212,7 +213,7 @@ func (r *Flows) write(ctx context.Context, w *world, status *flowv1alpha1.JobFlo
 	return nil
 }
 
-// deleteJobs deletes the Jobs of a flow that is over. A Job that only has our labels is somebody else's.
+// deleteJobs deletes the Jobs of a flow that is over. It keeps Jobs that have our labels but another owner.
 func (r *Flows) deleteJobs(ctx context.Context, w *world) error {
 	var failed []error
 	for _, job := range w.jobs {

@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/flow"
 )
 
-// makeJobs makes the Jobs that may begin. What hinders one of them is in no other's way. It says when to look again though nothing
-// happens.
+// makeJobs creates the Jobs that may begin. A failure of one does not affect the others. It returns after which time to check again without
+// a further change.
 func (r *Flows) makeJobs(ctx context.Context, w *world) (wait time.Duration, failed error) {
 	var looks []time.Duration
 	if n := len(w.of.Spec.Flows); r.MaxJobs > 0 && n > r.MaxJobs {
@@ -53,14 +53,14 @@ func (r *Flows) makeJobs(ctx context.Context, w *world) (wait time.Duration, fai
 	return wait, failed
 }
 
-// mayBegin says whether the Job of a flow may begin, and if not, when to look again though nothing happens. All that it waits for must be
-// Completed, or, where the flow has a probe of it, this must hold.
+// mayBegin reports whether the Job of a flow may begin, and otherwise after which time to check again without a further change. Each target
+// must be Completed. If the flow has a probe, it is sufficient that the probe succeeds for the targets that are not Completed.
 func (r *Flows) mayBegin(ctx context.Context, w *world, i int) (begins bool, again time.Duration) {
 	f := &w.of.Spec.Flows[i]
 	if f.DependsOn == nil {
 		return true, 0
 	}
-	var open []*batchv1alpha1.Job // what is waited for, and is not Completed
+	var open []*batchv1alpha1.Job // targets that are not Completed
 	begun := true
 	for j, target := range f.DependsOn.Targets {
 		name := w.jobName(target)
@@ -88,7 +88,7 @@ func (r *Flows) mayBegin(ctx context.Context, w *world, i int) (begins bool, aga
 	return holds, again
 }
 
-// makeJob makes the Job of one flow. A Job of that name that is there already is ours only if this flow controls it.
+// makeJob creates the Job of one flow. An existing Job of that name is used only if this flow controls it.
 func (r *Flows) makeJob(ctx context.Context, w *world, i int) error {
 	f := &w.of.Spec.Flows[i]
 	name := types.NamespacedName{Namespace: w.of.Namespace, Name: w.jobName(f.Name)}
@@ -110,7 +110,7 @@ func (r *Flows) makeJob(ctx context.Context, w *world, i int) error {
 		return err
 	}
 	err = r.Client.Create(ctx, job, r.Owner)
-	if apierrors.IsAlreadyExists(err) { // the cache did not show it yet
+	if apierrors.IsAlreadyExists(err) { // the cache does not show it yet
 		if err := r.Live.Get(ctx, name, there); err != nil {
 			return err //nolint:wrapcheck // the caller says what was done
 		}
@@ -125,7 +125,7 @@ func (r *Flows) makeJob(ctx context.Context, w *world, i int) error {
 	return nil
 }
 
-// meet takes in a Job that has the name of one of the flow's.
+// meet handles an existing Job with the name of one of the flow's Jobs.
 func (r *Flows) meet(w *world, job *batchv1alpha1.Job) {
 	if metav1.IsControlledBy(job, w.of) {
 		w.jobs[job.Name] = job

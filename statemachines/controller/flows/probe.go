@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
-// How long one pod may take to answer, all of a flow's together, and after how long is asked again.
+// The time limits of one pod and of all pods of a flow, the interval of repeated probes, and the interval to check for results.
 const (
 	probeWithin  = 2 * time.Second
 	probesWithin = 20 * time.Second
@@ -31,29 +31,29 @@ const (
 	probeLook    = 500 * time.Millisecond
 )
 
-// mostProbes is how many flows of one namespace are probed at the same time: pods that do not answer hold up nobody elsewhere.
+// mostProbes is how many flows of one namespace are probed at the same time. Thus pods that do not answer do not delay other namespaces.
 const mostProbes = 4
 
-// prober asks the pods of Jobs what flows want to know of them, beside the reconciles: nobody waits for a pod that does not answer.
+// prober probes the pods of Jobs in the background. No reconcile waits for a pod that does not answer.
 type prober struct {
 	Shared
 	now func() time.Time
 
 	mu sync.Mutex
-	// asked is what came of the probes, by the flow that they let begin.
+	// asked contains the results of probes, by JobFlow.
 	asked map[types.NamespacedName]*answers
-	// busy counts the probes that are under way, by namespace.
+	// busy counts the running probes by namespace.
 	busy map[string]int
 }
 
-// answers are those to the probes of one JobFlow, by the name of the flow that waits. Of another generation nothing is known.
+// answers contains the results of one JobFlow's probes, by the name of the waiting flow. Results of another generation are dropped.
 type answers struct {
 	uid        types.UID
 	generation int64
 	byFlow     map[string]*answer
 }
 
-// answer is what came of a probe; why is "" where it holds.
+// answer is the result of a probe. why is "" if it succeeded.
 type answer struct {
 	done bool
 	at   time.Time
@@ -64,14 +64,14 @@ func newProber(s Shared) *prober {
 	return &prober{Shared: s, now: time.Now, asked: map[types.NamespacedName]*answers{}, busy: map[string]int{}}
 }
 
-// forget drops what is known of a flow that is gone.
+// forget removes the results of a deleted JobFlow.
 func (p *prober) forget(flow types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.asked, flow)
 }
 
-// answers are those of a JobFlow as it is now.
+// answers returns the results for the present generation of a JobFlow.
 func (p *prober) answers(of *flowv1alpha1.JobFlow) map[string]*answer {
 	key := client.ObjectKeyFromObject(of)
 	known := p.asked[key]
@@ -82,8 +82,8 @@ func (p *prober) answers(of *flowv1alpha1.JobFlow) map[string]*answer {
 	return known.byFlow
 }
 
-// ask says whether a probe holds of Jobs that are not Completed yet; where it does not, why, and when to ask again: 0 is when one of them
-// changes.
+// ask reports whether a probe succeeds for Jobs that are not Completed yet. Otherwise it returns the cause, and when to ask again: 0 means
+// when one of the Jobs changes.
 func (p *prober) ask(ctx context.Context, of *flowv1alpha1.JobFlow, f *flowv1alpha1.Flow, jobs []*batchv1alpha1.Job) (
 	holds bool, why string, again time.Duration,
 ) {
@@ -120,7 +120,7 @@ func (p *prober) ask(ctx context.Context, of *flowv1alpha1.JobFlow, f *flowv1alp
 	return false, "", probeLook
 }
 
-// task finds a task of a Job by its name; nil: it has none of that name.
+// task returns the task of a Job with that name, or nil.
 func task(job *batchv1alpha1.Job, name string) *batchv1alpha1.TaskSpec {
 	for i := range job.Spec.Tasks {
 		if job.Spec.Tasks[i].Name == name {
@@ -130,14 +130,14 @@ func task(job *batchv1alpha1.Job, name string) *batchv1alpha1.TaskSpec {
 	return nil
 }
 
-// isAbout says whether a probe asks anything of a Job: one of which nothing is asked is waited for until it is Completed.
+// isAbout reports whether a probe applies to a Job. A flow waits until a Job without a probe is Completed.
 func isAbout(probe *flowv1alpha1.Probe, job *batchv1alpha1.Job) bool {
 	return slices.ContainsFunc(probe.TaskStatusList, func(s flowv1alpha1.TaskStatus) bool { return task(job, s.TaskName) != nil }) ||
 		slices.ContainsFunc(probe.HTTPGetList, func(h flowv1alpha1.HTTPGet) bool { return task(job, h.TaskName) != nil }) ||
 		slices.ContainsFunc(probe.TCPSocketList, func(s flowv1alpha1.TCPSocket) bool { return task(job, s.TaskName) != nil })
 }
 
-// phaseMissing says which phase no pod of a task of a Job is in.
+// phaseMissing reports that no pod of a task is in the required phase, or returns "".
 func phaseMissing(job *batchv1alpha1.Job, s flowv1alpha1.TaskStatus) string {
 	if task(job, s.TaskName) == nil || job.Status.TaskStatusCount[s.TaskName].Phase[corev1.PodPhase(s.Phase)] > 0 {
 		return ""
@@ -161,7 +161,7 @@ func (p *prober) run(ctx context.Context, namespace string, into *answer, jobs [
 	}
 }
 
-// try asks every pod.
+// try probes every pod.
 func (p *prober) try(ctx context.Context, jobs []*batchv1alpha1.Job, probe *flowv1alpha1.Probe) string {
 	for _, job := range jobs {
 		for _, s := range probe.TCPSocketList {
@@ -179,8 +179,8 @@ func (p *prober) try(ctx context.Context, jobs []*batchv1alpha1.Job, probe *flow
 	return ""
 }
 
-// each asks all pods of a task of a Job, by the addresses that their nodes gave them, and no others: whoever writes a flow has nothing
-// reached that is not a pod of a Job of the same flow. A pod on its node's network has the node's address, and is not asked.
+// each probes all pods of a task of a Job at the addresses that their nodes gave them. It connects to no other address, so that the author
+// of a flow can only reach pods of the flow's own Jobs. A pod with host network has its node's address and is not probed.
 func (p *prober) each(ctx context.Context, job *batchv1alpha1.Job, name string, port int32,
 	ask func(ctx context.Context, address string) error,
 ) string {
@@ -212,7 +212,7 @@ func (p *prober) each(ctx context.Context, job *batchv1alpha1.Job, name string, 
 	return ""
 }
 
-// unasked says why a pod is not asked; "" where it is.
+// unasked returns why a pod is not probed, or "".
 func unasked(pod *corev1.Pod) string {
 	address, err := netip.ParseAddr(pod.Status.PodIP)
 	switch {
@@ -240,7 +240,7 @@ func (p *prober) connect(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// get asks for a path, at that address alone: no proxy, and no redirect is followed. Nothing that is answered but the status is read.
+// get requests a path at that address. It uses no proxy, follows no redirect, and reads only the status of the answer.
 func (p *prober) get(ctx context.Context, address string, h flowv1alpha1.HTTPGet) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()

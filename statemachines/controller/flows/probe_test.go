@@ -13,7 +13,7 @@ import (
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 )
 
-// held is a client that gives no pods until it is let go.
+// held is a client that blocks until it is released.
 type held struct {
 	client.Client
 	letGo chan struct{}
@@ -24,7 +24,8 @@ func (h held) List(context.Context, client.ObjectList, ...client.ListOption) err
 	return nil
 }
 
-// TestJobFlowProbesApart: however many flows of one namespace are probed, those of another are too; and of each generation of a flow once.
+// TestJobFlowProbesApart checks that many probed flows of one namespace do not delay those of another, and that each generation of a flow
+// is probed once.
 func TestJobFlowProbesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := held{letGo: make(chan struct{})}

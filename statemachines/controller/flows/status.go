@@ -11,10 +11,11 @@ import (
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 )
 
-// longestHistory is how many of the phases that a Job was in are told, the last ones: a Job may be restarted as often as it likes.
+// longestHistory is the maximum number of past phases of a Job in the status; the latest are kept. A Job can be restarted any number of
+// times.
 const longestHistory = 20
 
-// status is what the Jobs of a flow make of its status, but for the phase.
+// status computes the status of a flow from its Jobs, except the phase.
 func (w *world) status() *flowv1alpha1.JobFlowStatus {
 	s := &flowv1alpha1.JobFlowStatus{State: w.of.Status.State}
 	histories := map[string]flowv1alpha1.JobStatus{}
@@ -53,7 +54,7 @@ func (w *world) status() *flowv1alpha1.JobFlowStatus {
 	return s
 }
 
-// order names the flow's Jobs in the order of its flows, then those of flows that it lists no more.
+// order returns the names of the flow's Jobs in the order of its flows. Jobs of flows that are no longer in the spec follow.
 func (w *world) order() []string {
 	names := make([]string, 0, len(w.of.Spec.Flows))
 	for i := range w.of.Spec.Flows {
@@ -62,7 +63,7 @@ func (w *world) order() []string {
 	return distinct(append(names, slices.Sorted(maps.Keys(w.jobs))...))
 }
 
-// withHistory names the Jobs of which something is remembered, in the order of the flows; then the others, as they stood.
+// withHistory returns the names of the Jobs with a history, in the order of the flows. Other Jobs follow in the order of the status.
 func (w *world) withHistory(histories map[string]flowv1alpha1.JobStatus) []string {
 	names := w.order()
 	for i := range w.of.Status.JobStatusList {
@@ -74,7 +75,7 @@ func (w *world) withHistory(histories map[string]flowv1alpha1.JobStatus) []strin
 	})
 }
 
-// distinct leaves out names that stand before already.
+// distinct removes repeated names.
 func distinct(names []string) []string {
 	seen := make(map[string]bool, len(names))
 	return slices.DeleteFunc(names, func(name string) bool {
@@ -84,7 +85,7 @@ func distinct(names []string) []string {
 	})
 }
 
-// listFor is the list of names that a Job's phase puts it into; nil where it is in none.
+// listFor returns the list of the status for a Job's phase, or nil.
 func listFor(s *flowv1alpha1.JobFlowStatus, phase batchv1alpha1.JobPhase) *[]string {
 	switch phase {
 	case batchv1alpha1.Pending:
@@ -99,12 +100,12 @@ func listFor(s *flowv1alpha1.JobFlowStatus, phase batchv1alpha1.JobPhase) *[]str
 		return &s.TerminatedJobs
 	case "", batchv1alpha1.Aborting, batchv1alpha1.Aborted, batchv1alpha1.Restarting:
 		return &s.UnKnowJobs
-	default: // Completing and Terminating are on their way
+	default: // Completing and Terminating are transitions without a list
 		return nil
 	}
 }
 
-// history is what is told of a Job, with what is seen of it now.
+// history returns a Job's entry in the status, updated with its present phase.
 func history(was flowv1alpha1.JobStatus, job *batchv1alpha1.Job, now time.Time) flowv1alpha1.JobStatus {
 	at := metav1.NewTime(now).Rfc3339Copy()
 	start := job.CreationTimestamp

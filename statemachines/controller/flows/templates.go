@@ -14,11 +14,11 @@ import (
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 )
 
-// Templates tells of each JobTemplate which Jobs were made from it.
+// Templates writes into each JobTemplate which Jobs were created from it.
 type Templates struct{ Shared }
 
-// TemplateOf names the template that a Job was made from, in a list; empty where there is none. A namespace has no dot, and a template's
-// name may.
+// TemplateOf returns a list with the template that a Job was created from, or an empty list. The label joins namespace and name with a dot.
+// A namespace contains no dot, but the name of a template may.
 func TemplateOf(job client.Object) []reconcile.Request {
 	namespace, name, ok := strings.Cut(job.GetLabels()[flowv1alpha1.CreatedByJobTemplate], ".")
 	if !ok || namespace != job.GetNamespace() {
@@ -27,7 +27,7 @@ func TemplateOf(job client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// Reconcile lists the Jobs that were made from one template.
+// Reconcile lists the Jobs that were created from one template.
 func (r *Templates) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	template := &flowv1alpha1.JobTemplate{}
 	if err := r.Client.Get(ctx, req.NamespacedName, template); err != nil {

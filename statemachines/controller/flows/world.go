@@ -19,8 +19,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/flow"
 )
 
-// goneJobs holds the Jobs of flows that were Completed when they were deleted, by flow and name, until its status tells of them: one that
-// is deleted as soon as it is Completed is not made again. The zero value holds none.
+// goneJobs contains Jobs of flows that were deleted after they were Completed, by flow and name, until the status of the flow lists them. A
+// Job that is deleted as soon as it is Completed is then not created again. The zero value is empty.
 type goneJobs struct {
 	mu     sync.Mutex
 	byFlow map[types.NamespacedName]map[string]*batchv1alpha1.Job
@@ -38,7 +38,7 @@ func (g *goneJobs) note(flow types.NamespacedName, job *batchv1alpha1.Job) {
 	g.byFlow[flow][job.Name] = job
 }
 
-// untold gives those that a flow controlled and its status does not tell of; the others are dropped.
+// untold returns the Jobs that a flow controlled and its status does not list, and drops the others.
 func (g *goneJobs) untold(of *flowv1alpha1.JobFlow, told map[string]bool) map[string]*batchv1alpha1.Job {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,30 +53,30 @@ func (g *goneJobs) forget(flow types.NamespacedName) {
 	delete(g.byFlow, flow)
 }
 
-// world is a flow with its Jobs, as they are now.
+// world is a flow with the present state of its Jobs.
 type world struct {
 	of  *flowv1alpha1.JobFlow
 	now time.Time
-	// jobs are those that the flow controls, by name.
+	// jobs are the Jobs that the flow controls, by name.
 	jobs map[string]*batchv1alpha1.Job
-	// gone are those that were Completed and were deleted a moment ago.
+	// gone are completed Jobs that were deleted a moment ago.
 	gone map[string]*batchv1alpha1.Job
-	// completed are names of Jobs that the status tells to have been Completed.
+	// completed are the names of Jobs that the status lists as Completed.
 	completed map[string]bool
-	// foreign are names that Jobs of the flow should have and others have.
+	// foreign are names of the flow's Jobs that are taken by other Jobs.
 	foreign map[string]bool
-	// listed are the names of the flows, and templates the JobTemplates of that name that are there, which nobody may change.
+	// listed are the names of the flows. templates are the existing JobTemplates with these names; they must not be changed.
 	listed    map[string]bool
 	templates map[string]*flowv1alpha1.JobTemplate
 }
 
-// jobName is what the Job of a flow is called.
+// jobName returns the name of a flow's Job.
 func (w *world) jobName(name string) string { return flow.JobName(w.of.Name, name) }
 
-// ended says whether a Job was Completed when it was last seen: it is not made again.
+// ended reports whether a deleted Job was Completed when it was last seen. Such a Job is not created again.
 func (w *world) ended(name string) bool { return w.gone[name] != nil || w.completed[name] }
 
-// isCompleted says whether a Job is Completed, or was.
+// isCompleted reports whether a Job is Completed, or was before its deletion.
 func (w *world) isCompleted(name string) bool {
 	if job := w.jobs[name]; job != nil {
 		return job.Status.State.Phase == batchv1alpha1.Completed
@@ -115,8 +115,8 @@ func (r *Flows) observe(ctx context.Context, of *flowv1alpha1.JobFlow) (*world, 
 	return w, nil
 }
 
-// serves says whether a flow is cared for here: all of its Jobs are of schedulers that are, as far as it is known what they are made from.
-// So one of several that run in a cluster cares for it.
+// serves reports whether this controller manages a flow: all its Jobs belong to our schedulers, as far as their templates are known.
+// Therefore exactly one of several controllers in a cluster manages the flow.
 func (r *Flows) serves(w *world) bool {
 	ours, theirs := false, ""
 	for i := range w.of.Spec.Flows {
@@ -142,10 +142,10 @@ func (r *Flows) serves(w *world) bool {
 	return theirs == ""
 }
 
-// facts are what the machine's guards may read of a flow as its status tells it.
+// facts returns what the machine's guards can read of a flow, according to its stored status.
 func (w *world) facts() statemachines.Facts { return w.counted(&w.of.Status) }
 
-// counted are the facts with the Jobs that a status tells of.
+// counted returns the facts of a flow with the Jobs of the given status.
 func (w *world) counted(status *flowv1alpha1.JobFlowStatus) statemachines.Facts {
 	f := &statemachines.Flow{
 		Name: w.of.Name, Namespace: w.of.Namespace, Phase: string(status.State.Phase),

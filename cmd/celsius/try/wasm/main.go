@@ -1,14 +1,14 @@
 //go:build js && wasm
 
-// Command wasm is the core of celsius simulate as WebAssembly. It gives the worker of the page a function: a try.Question as JSON in, a
-// try.Answer as JSON out.
+// Command wasm is the core of celsius simulate as WebAssembly. It provides a function to the worker of the page. The function takes a
+// try.Question as JSON, and returns a try.Answer as JSON.
 package main
 
 import (
 	"encoding/json"
 	"syscall/js"
 	"time"
-	_ "time/tzdata" // a browser has no files to read time zones from
+	_ "time/tzdata" // a browser has no time zone files
 
 	"github.com/celsius-scheduler/celsius/engine/try"
 )
@@ -22,10 +22,10 @@ func main() {
 		return written(try.Ask(q, time.Now()))
 	}))
 	js.Global().Call("celsiusReady")
-	select {} // the page calls from now on
+	select {} // from now on the page calls the function
 }
 
-// written is an answer as JSON.
+// written returns an answer as JSON.
 func written(a try.Answer) string {
 	out, err := json.Marshal(a)
 	if err != nil {
