@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// mostPast is of how many pods that were bound, and of how many that were evicted, it is remembered why: some 3 MiB.
+// mostPast is the number of bound pods, and of evicted pods, whose reasons stay in memory: about 3 MiB.
 const mostPast = 5000
 
 // looking contains the data that the loop and the questions about its cycles share.
@@ -39,7 +39,7 @@ type looking struct {
 
 // look is a request for a snapshot.
 type look struct {
-	have version // of the copy that the question has already
+	have version // of the copy that the question already has
 	done chan snapshot
 }
 
@@ -202,7 +202,7 @@ func handled(turn any) recovery.Object {
 	return idOf(turn)
 }
 
-// noted remembers the cycle's plan for those who ask.
+// noted stores the cycle's plan for questions.
 func (l *loop) noted(plan *model.Plan) {
 	if l.looks == nil {
 		return
@@ -211,7 +211,7 @@ func (l *loop) noted(plan *model.Plan) {
 	l.past.Note(plan, l.stamp)
 }
 
-// look takes a snapshot for a question. It holds the loop for at most lookMost and changes nothing that the loop remembers.
+// look takes a snapshot for a question. It blocks the loop for at most lookMost and does not change the state of the loop.
 func (l *loop) look(q *look) {
 	l.place = recovery.Look
 	failed := func(p *recovery.Panic) {
