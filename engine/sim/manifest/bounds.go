@@ -72,13 +72,13 @@ func (l *loader) podsOfJobs() map[ID]int64 {
 	return out
 }
 
-// tooLarge reports whether a Job alone stands for more pods than can be simulated.
+// tooLarge reports whether a Job alone creates more pods than can be simulated.
 func (l *loader) tooLarge(object metav1.Object) bool {
 	j, ok := object.(*batchv1alpha1.Job)
 	return ok && replicas(j) > int64(l.limit)
 }
 
-// replicas returns how many pods the tasks of a Job have together.
+// replicas returns the total number of pods of a Job's tasks.
 func replicas(j *batchv1alpha1.Job) (total int64) {
 	for i := range j.Spec.Tasks {
 		total += int64(max(j.Spec.Tasks[i].Replicas, 0))
