@@ -28,7 +28,7 @@ func clusterAutoscalerAdds(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 }
 
-// policyWith is a policy of these tables and a tier of the test's own.
+// policyWith returns a policy with these tables and a tier of the test.
 func policyWith(t *testing.T, pipeline, tables, own string) *policy.Policy {
 	t.Helper()
 	return policyFrom(t, fmt.Sprintf(`
@@ -65,7 +65,7 @@ func gatedPod(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// Autoscalers add a node for a pod exactly where another node would help it.
+// Autoscalers add a node for a pod if and only if another node would help it.
 func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 	defaults := "{name: priority}, {name: gang}, {name: conformance}, {name: overcommit}, {name: drf}, " +
 		"{name: predicates}, {name: proportion}, {name: nodeorder}"
@@ -79,7 +79,7 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 	prior := func(g *v1beta1.PodGroup) *v1beta1.PodGroup { g.Spec.PriorityClassName = "high"; return g }
 	closed := testQueue("default")
 	closed.Status.State = v1beta1.QueueStateClosed
-	used := func(cpu string) []metav1.Object { // a node of 8 CPUs, of which running pods use so many
+	used := func(cpu string) []metav1.Object { // a node of 8 CPUs; running pods use this number of them
 		p := testPod("running", "running", cpu)
 		p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
 		return []metav1.Object{testNode("n1", "8"), testGroup("running", 1), p}
