@@ -159,7 +159,7 @@ type Call struct {
 	Error  *string
 }
 
-// Profile is a complete configuration of the derived cases.
+// profile is a complete configuration of derived cases.
 type profile struct {
 	Actions        []string        `json:"actions"`
 	Tiers          json.RawMessage `json:"tiers"`

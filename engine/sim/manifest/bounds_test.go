@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// jobText is a Job with one task.
+// jobText returns a Job with one task.
 func jobText(name, meta string, replicas int) string {
 	return fmt.Sprintf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: %s%s}\n"+
 		"spec: {tasks: [{name: w, replicas: %d, template: {spec: {containers: [{name: c}]}}}]}\n", name, meta, replicas)

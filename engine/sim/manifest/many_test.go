@@ -11,10 +11,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// cost is what a function takes of the processor and of memory. Other programs do not change it.
+// cost is the CPU time and the memory that a function uses. Other programs do not change it.
 type cost struct {
 	cpu             time.Duration
-	objects, memory uint64 // that were allocated
+	objects, memory uint64 // allocations
 }
 
 // costOf runs a function. No other test may run at the same time.
