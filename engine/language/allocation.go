@@ -199,8 +199,8 @@ func askedFor(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, name
 	return out
 }
 
-// balanced returns Kubernetes 1.36's score for the balance with and without the task: about 75 if it does not change, more if the task
-// improves it, and 0 for a task that requests none of the resources.
+// balanced returns Kubernetes 1.36's score for the balance with and without the task. It is about 75 if the balance does not change, and
+// more if the task improves it. It is 0 for a task that requests none of the resources.
 func balanced(offers []offer, row int32) float64 {
 	if len(offers) == 0 {
 		return 0

@@ -90,8 +90,8 @@ func amountField[T any](name string, origin rules.Origin, changes rules.Changes,
 	return m
 }
 
-// amountPart returns one amount of a Resources member as a member, read by get, an index or milli; nil for other functions. at returns the
-// amount in internal units, and how many of these make one of the user's units.
+// amountPart returns one amount of a Resources member as a member, read by get, an index or milli; nil for other functions. The function at
+// returns the amount in internal units, and the number of these units in one of the user's units.
 func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName, v T) (x, unit float64)) *rules.Member {
 	of := dimension(part)
 	switch by {

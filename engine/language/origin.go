@@ -7,8 +7,8 @@ import (
 )
 
 // An origin states from which part of the world the value of a field comes. Each field declares its origins, next to how often it changes.
-// On a path from a root, the declarations of each object count for what is read of it. dependency.go derives from them, and only from them,
-// what may be remembered, for which object and until when.
+// On a path from a root, the declarations of each object count for its part of the path. The file dependency.go derives from these
+// declarations alone what may be cached, for which object and until when.
 //
 // Of the object that has the field:
 const (

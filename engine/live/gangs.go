@@ -42,7 +42,7 @@ func (g *group) explained(st *model.JobStatus) *model.JobStatus {
 }
 
 // gangs handles groups with a refused binding. A group that is whole again is forgotten. If a group never was whole and stays incomplete
-// for longer than the gang timeout, its bound members are evicted: an incomplete gang is useless, and other jobs can use its resources. A
+// for longer than the gang timeout, its bound members are evicted. An incomplete gang is useless, and other jobs can use its resources. A
 // group that was whole before keeps its members, because they would lose work.
 func (l *loop) gangs(now time.Time) {
 	for key, g := range l.broken {

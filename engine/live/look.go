@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// mostPast is the number of bound pods, and of evicted pods, whose reasons stay in memory: about 3 MiB.
+// mostPast is the number of bound pods, and of evicted pods, for which the reasons stay in memory: about 3 MiB.
 const mostPast = 5000
 
 // looking contains the data that the loop and the questions about its cycles share.

@@ -29,9 +29,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// newCache returns a cache of the objects that the scheduler reads, without the fields that it does not read. tell is called for each
-// object that cannot be decoded. failed, if set, is called for lists and watches that fail. Only the leader uses this cache, so all its
-// objects were listed after the lease was acquired.
+// newCache returns a cache of the objects that the scheduler reads, without the fields that it does not read. The function tell is called
+// for each object that cannot be decoded. The function failed, if set, is called for lists and watches that fail. Only the leader uses this
+// cache, so all its objects were listed after the lease was acquired.
 func (s *scheduler) newCache(transform toolscache.TransformFunc, tell func(o client.Object, why string),
 	failed toolscache.WatchErrorHandlerWithContext,
 ) (cache.Cache, error) {

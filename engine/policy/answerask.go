@@ -118,8 +118,8 @@ func AnswerOf(w *language.World, x *Attribute, owner, url ref.Val) ref.Val {
 	return w.Answer(extender.OneSlash(string(address)), x.Over, owner)
 }
 
-// Asks returns the questions for extenders before the next cycle, and when further questions are due; zero: never. frame returns the frame
-// in which guards are evaluated.
+// Asks returns the questions for extenders before the next cycle, and the time of the next further question; zero: never. The function
+// frame returns the frame for evaluating guards.
 func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []extender.Ask, next time.Time) {
 	for _, account := range p.Accounts {
 		if p.Mode == "Paused" || account.Function.Name != answerName || len(account.Fields) == 0 {

@@ -151,8 +151,8 @@ func InAmounts(read rules.Read) bool {
 	})
 }
 
-// BeyondNode reports whether a read through a node depends on data outside of the node: changeable fields of the jobs, queues or nodes of
-// its tasks, the identity of these objects, or data that belongs to no single object.
+// BeyondNode reports whether a read through a node depends on data outside of the node. Such data are changeable fields of the jobs, queues
+// or nodes of its tasks, and the identity of these objects. Data that belongs to no single object counts as well.
 func BeyondNode(read rules.Read) bool {
 	const around = language.FromPeers | language.FromImageNodes | language.FromCandidates
 	for i, step := range read.Steps {

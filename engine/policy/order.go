@@ -28,8 +28,8 @@ func QueueAge(a, b *model.Queue) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// NeededFirst is the order of tasks that comes before the rows of taskOrder: the tasks that the minimums of their roles need come first, so
-// that no other task takes their places while their gang cannot start.
+// NeededFirst is the order of tasks that comes before the rows of taskOrder. The tasks that the minimums of their roles need come first. So
+// no other task takes their nodes while their gang cannot start.
 func NeededFirst(a, b *model.Task) int {
 	x, y := neededByRole(a), neededByRole(b)
 	switch {

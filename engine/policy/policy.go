@@ -47,8 +47,8 @@ func (p *Policy) Rollback() *rollback.Conditions {
 	return rollback.Read(p.written.Get("spec").Get("rollback"), new(source.Issues))
 }
 
-// Fallback states what is in force in place of the policy after it was found faulty or was rolled back: KeepPredicates, Stop, or "" where
-// the policy states nothing.
+// Fallback returns what is in force after the policy was found faulty or was rolled back: KeepPredicates, Stop, or "" if the policy does
+// not state it.
 func (p *Policy) Fallback() string {
 	text, _ := p.written.Get("spec").Get("fallback").Any().(string)
 	return text
@@ -91,8 +91,8 @@ func (p *Policy) RulesIn(step *Step, site string) []*Rule {
 	return p.rules[site]
 }
 
-// LacksRoom reports whether the refusing row, or the scheduler itself, may permit the same thing after evictions: a node has too few free
-// resources, or a queue has used its share.
+// LacksRoom reports whether evictions could change a refusal by a row or by the scheduler itself. Examples are a node with too few free
+// resources, or a queue that has used its share.
 func (p *Policy) LacksRoom(why model.Reason) bool {
 	if why.Table == "builtin" {
 		return why.Rule == "fit" || why.Rule == "devices" || why.Rule == "await-pods"
@@ -234,9 +234,9 @@ func (r *Rule) Everywhere() string {
 	return cmp.Or(r.Reason, ReasonDenied)
 }
 
-// Filters reports whether the policy refuses each node for which a function of the pod and the node is false. implied are fields that are
-// true of each pod of which the caller asks: the guard of the row may read them. It is false of a row with any other guard, because such a
-// row may permit later what it refuses now.
+// Filters reports whether the policy refuses each node for which a function of the pod and the node is false. The fields in implied are
+// true for each pod of the caller's question; the guard of the row may read them. The result is false for a row with any other guard,
+// because such a row may permit later what it refuses now.
 func (p *Policy) Filters(function string, implied ...string) bool {
 	return slices.ContainsFunc(p.Rules(Predicates), func(r *Rule) bool {
 		name, paths, ok := r.Expression.Call()

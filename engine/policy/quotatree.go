@@ -71,8 +71,8 @@ type QuotaTree struct {
 	// Moving means that positions or limits of queues change with steps.
 	Moving   bool
 	byAction bool
-	// kept means that positions and sums depend only on changes that are logged for queues, so that a tree can be kept over cycles. sums are
-	// the accounts that these values add up.
+	// kept means that positions and sums depend only on changes that are logged for queues. So a tree can be kept over cycles. The accounts in
+	// sums compute the values that are added up.
 	kept bool
 	sums []*Account
 }

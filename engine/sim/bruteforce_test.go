@@ -207,9 +207,10 @@ func (w *small) way(start int) uint {
 	return 0
 }
 
-// ofGangs reports whether a set may be evicted by the rules of gangs: in the same queue, of jobs with lower priority, of each job the pods
-// that it can lose or all pods. most is the most important part: whole jobs count more than pods that a job can lose, and both are ordered
-// by cpu. entire reports whether the set contains all pods of its jobs.
+// ofGangs checks a set by the rules of gangs. The result legal means that it may be evicted: in the same queue, of jobs with lower
+// priority, and of each job the pods that it can lose or all pods. The result most is the importance of the most important victim. Whole
+// jobs count more than pods that a job can lose, and both are ordered by cpu. The result entire means that the set contains all pods of its
+// jobs.
 func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
 	left := map[string]int{}
 	for i, p := range w.pods {

@@ -59,8 +59,8 @@ func (w *World) arrive() error {
 	return w.take(w.restricted(items)).Err()
 }
 
-// schedule records the next event of a pod: it starts as soon as time passes after its binding, ends after its run time, and disappears
-// when its grace period is over.
+// schedule records the next event of a pod. The pod starts as soon as time passes after its binding, ends after its run time, and
+// disappears when its grace period is over.
 func (w *World) schedule(p *corev1.Pod) {
 	id := manifest.IDOf(p)
 	delete(w.due, id)

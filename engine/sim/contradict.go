@@ -17,9 +17,9 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// contradictions reports mistakes that no single object shows, such as references to objects that do not exist. A mistake that can also
-// occur in a live cluster, such as a PodGroup whose queue does not exist, is at most a warning: the plan states it as the reason why the
-// job waits.
+// contradictions reports mistakes that no single object shows, such as references to objects that do not exist. Some mistakes can also
+// occur in a live cluster, such as a PodGroup whose queue does not exist. They are at most warnings, because the plan states them as the
+// reason why the job waits.
 func (c *completion) contradictions() {
 	foreign := map[string]int{}
 	for _, i := range c.items {

@@ -200,8 +200,8 @@ func (c *completion) create(j *batchv1alpha1.Job, plan objects.PodPlan, id manif
 	return true
 }
 
-// refusedAsStored returns why the controllers create nothing for a Job of a cluster. It returns "" if the cause is one that the world
-// checks itself, because its files contain the objects that refuse the pods: they may differ from those of the cluster.
+// refusedAsStored returns why the controllers create nothing for a Job of a cluster. It returns "" if the world checks the cause itself,
+// because its files contain the objects that refuse the pods. These objects may differ from those of the cluster.
 func (c *completion) refusedAsStored(id manifest.ID) string {
 	why := c.world.ofCluster.Refused[id]
 	switch object, rest, _ := strings.Cut(why, " "); {
@@ -251,8 +251,8 @@ func controllersCause(w *World, job string) string {
 	return strings.TrimSuffix(stuck.Before(waiting), "; ")
 }
 
-// asReported returns pods as kubelets would report them: a pod on a node whose annotation celsius.dev/sim states why it waits has a
-// container that waits for this reason.
+// asReported returns pods as kubelets would report them. If the annotation celsius.dev/sim of a pod on a node states why it waits, the pod
+// gets a container that waits for this reason.
 func (w *World) asReported(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, p := range out {

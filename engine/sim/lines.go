@@ -22,7 +22,7 @@ type decision struct {
 	wait  *model.Wait  // of a wait
 }
 
-// plain returns the text of a line, for comparisons.
+// plain returns a line without its details, for comparisons.
 func (d decision) plain() decision {
 	d.bind, d.evict, d.wait = nil, nil, nil
 	return d

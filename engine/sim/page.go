@@ -247,8 +247,8 @@ func (r *Report) pageUse(u *UseOverTime) pageUse {
 	return p
 }
 
-// podRow returns the life of a pod: pod, job, queue, node, GPUs, requests, outcome, size, the times of submission, binding, end and
-// eviction, and the pod for which it was evicted. Missing times are null.
+// podRow returns the life of a pod as a list: pod, job, queue, node, GPUs, requests, outcome and size. Then come the times of submission,
+// binding, end and eviction, and the pod for which it was evicted. Missing times are null.
 func (d *pageData) podRow(run *PodRun, from time.Time) []any {
 	since := func(t *time.Time) any {
 		if t == nil {

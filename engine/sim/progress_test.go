@@ -280,8 +280,8 @@ func TestEvictionsMakeProgress(t *testing.T) {
 	}
 }
 
-// dueWithin is the maximum number of cycles until a queue has its deserved share: one that evicts, those while pods terminate, one that
-// places, and a few for queues that can reclaim only after others.
+// dueWithin is the maximum number of cycles until a queue has its deserved share: one that evicts, those while pods terminate, and one that
+// places. A few more are for queues that can reclaim only after others.
 const dueWithin = 12
 
 // TestQueuesGetTheirDue runs worlds in which all pods request one core. A queue that uses more than its deserved share gives it back within

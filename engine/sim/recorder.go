@@ -21,8 +21,8 @@ type Recorder interface {
 	write(r *Report, out io.Writer) error
 }
 
-// NewRecorder returns a Recorder for one of Formats. spool stores the text of the cycles until the run ends; nil: in memory. html needs no
-// spool, because the page contains a wait of many cycles only once.
+// NewRecorder returns a Recorder for one of Formats. The text of the cycles is stored in spool until the run ends; nil: in memory. The
+// format html needs no spool, because the page contains a wait of many cycles only once.
 func NewRecorder(format string, spool io.ReadWriteSeeker) (Recorder, error) {
 	if spool == nil {
 		spool = &memory{}

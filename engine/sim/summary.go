@@ -16,7 +16,7 @@ type Summary struct {
 	Queues  []QueueSummary `json:"queues"`
 	Nodes   []NodeSummary  `json:"nodes"`
 	Cluster ClusterSummary `json:"cluster"`
-	// RefusedPods are the jobs of which the API server refuses pods.
+	// RefusedPods lists the jobs whose pods the API server refuses.
 	RefusedPods []RefusedPods `json:"refusedPods,omitempty"`
 }
 
@@ -66,7 +66,7 @@ type ClusterSummary struct {
 	Waiting int `json:"waiting"`
 	// WaitingJobs is the number of jobs with pods to be placed.
 	WaitingJobs int `json:"waitingJobs"`
-	// RefusedJobs counts the jobs of which the API server refuses pods.
+	// RefusedJobs is the number of jobs whose pods the API server refuses.
 	RefusedJobs int `json:"refusedJobs,omitempty"`
 }
 

@@ -351,7 +351,7 @@ func (a *Asker) filesFail(server string, err error) {
 	a.wrong[server] = t
 }
 
-// nameOf returns the name of an answer's object. It is unique for an address, a form and a subject.
+// nameOf returns the name of an answer's object. The name is unique for an address, a form and a subject.
 func nameOf(k key) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %+q", k.url, k.as, []string{k.of.Kind, k.of.Job, k.of.Queue, k.of.Role, k.of.Like}))
 	return fmt.Sprintf("%x", sum[:16])

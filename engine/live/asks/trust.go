@@ -20,9 +20,9 @@ import (
 
 // Options contains what is known about servers in addition to their addresses. The zero value is usable.
 type Options struct {
-	// TLS maps HOST:PORT of a server to a folder with its TLS files, named as in a Secret of type kubernetes.io/tls. ca.crt contains the
-	// certificates of the server's authority. tls.crt and tls.key identify the scheduler. Either may be missing. The files are read for each
-	// connection.
+	// TLS maps HOST:PORT of a server to a folder with its TLS files. The files have the names of a Secret of type kubernetes.io/tls. The
+	// certificates of the server's authority are in ca.crt. The files tls.crt and tls.key identify the scheduler. Either part may be missing.
+	// The files are read for each connection.
 	TLS map[string]string
 }
 

@@ -31,8 +31,8 @@ func (c *candidate) keeps() string {
 	return c.fallback
 }
 
-// part returns what is joined to the policy that replaces a candidate. joins is false if nothing is joined. all means that the candidate
-// was to serve all queues.
+// part returns what is joined to the policy that replaces a candidate; joins is false if nothing is joined. The parameter all means that
+// the candidate was to serve all queues.
 func (c *candidate) part(all bool) (part policy.Part, joins bool) {
 	switch keeps := c.keeps(); {
 	case keeps == keepPredicates:

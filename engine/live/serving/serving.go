@@ -46,7 +46,7 @@ type Options struct {
 	Client client.Client
 	// Events records events for users.
 	Events EventSink
-	// Instead, if set, is called with the reason of condition Active for which another policy serves in place of the stored one, or serves its
+	// Instead, if set, is called with the reason of condition Active if another policy serves in place of the stored one, or serves its
 	// queues; "": none does.
 	Instead func(reason string)
 	// Metrics are the scheduler's metrics, which rollback conditions may read; nil: they are not read.

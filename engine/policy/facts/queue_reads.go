@@ -162,8 +162,8 @@ func nearQueue(p *policy.Policy, read rules.Read) bool {
 	})
 }
 
-// Lasting reports whether a read stays valid over cycles: a read of a queue while the queue is unchanged and its trees are not rebuilt, or
-// a read of the cluster while its value is equal.
+// Lasting reports whether a read stays valid over cycles. A read of a queue does while the queue is unchanged and its trees are not
+// rebuilt. A read of the cluster does while its value is equal.
 func Lasting(p *policy.Policy, read rules.Read) bool {
 	switch x := p.Computed(policy.LastOf(read)); {
 	case read.Root == "params", policy.OfMembers(read), read.Root == "cluster" && comparedByText(read.Type):

@@ -1,5 +1,5 @@
-// Package lint finds legal constructs in a policy that are most likely mistakes, in addition to the warnings of policy.Load: rows, tables
-// and names without effect, and conditions that contradict each other. It only reports parts of the policy's own file.
+// Package lint finds legal constructs in a policy that are most likely mistakes, in addition to the warnings of policy.Load. These are
+// rows, tables and names without effect, and conditions that contradict each other. It only reports parts of the policy's own file.
 //
 //	lint.go    a policy: what is never evaluated or read
 //	rows.go    rows: constants, repetitions, two that are never true together

@@ -66,8 +66,8 @@ type Share struct {
 	Veto bool // its denial is final, regardless of the row's own veto
 }
 
-// Shares returns the shares of a row of a site; none: it is not evaluated. part is the policy of the row; "": the policy of all other
-// queues. veto is the row's own veto.
+// Shares returns the shares of a row of a site; none: it is not evaluated. The parameter part is the policy of the row; "": the policy of
+// all other queues. The parameter veto is the row's own veto.
 func Shares(site, part string, veto bool) []Share {
 	of := func(queue string) []Share {
 		return []Share{{When: fmt.Sprintf("%s.%s == %q", queue, ServedBy, part), Veto: veto}}

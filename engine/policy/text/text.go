@@ -6,8 +6,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Resolve writes a policy with every built-in table and action that it names included, so that it depends on nothing else. rename returns
-// the name of an included table's entry; nil keeps the names.
+// Resolve writes a policy with every built-in table and action that it names included, so that it depends on nothing else. The function
+// rename returns the name of an included table's entry; nil keeps the names.
 func Resolve(doc *source.Document, rename func(table string) string) ([]byte, source.Issues) {
 	if _, issues := policy.Load(doc); issues.Err() != nil {
 		return nil, issues

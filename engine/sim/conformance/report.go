@@ -92,8 +92,8 @@ func (p *Report) Verdict() string {
 		n.all()+len(p.Stale))
 }
 
-// Write writes the tables, the reasons for skipped cases, the assumptions, the failed cases with both outcomes, the deliberate differences
-// in the same form, and the verdict. verbose adds a line for each case.
+// Write writes the tables, the reasons for skipped cases and the assumptions. Then it writes the failed cases with both outcomes, the
+// deliberate differences in the same form, and the verdict. With verbose, it adds a line for each case.
 func (p *Report) Write(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	p.table(&b, "PACKAGE", p.tally(func(c *Case) []string { return []string{c.Package()} }))

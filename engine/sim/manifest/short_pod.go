@@ -24,8 +24,8 @@ func podStatuses() []string {
 	return []string{"Pending", "Bound", "Running", "Releasing", "Succeeded", "Failed"}
 }
 
-// podOf creates the pod of a spec, without a name, and returns the names of the nodes for the pods of the spec. pods is the number of these
-// pods. of describes their owner: a task, or an entry of pods. The pod is nil if the spec has a mistake.
+// podOf creates the pod of a spec, without a name, and returns the names of the nodes for the pods of the spec. The parameter pods is the
+// number of these pods. The parameter of describes their owner: a task, or an entry of pods. The pod is nil if the spec has a mistake.
 func (c *converter) podOf(v source.Value, s *ShortSpec, of string, pods int) (*corev1.Pod, []string) {
 	before := len(c.issues)
 	p := &corev1.Pod{}

@@ -30,9 +30,9 @@ func parts() []part {
 	}
 }
 
-// ParseMix parses a mix such as "multi=50" or "cpu=25,share=60". cpu is the percentage of pods that request no GPU. share is the percentage
-// of all requested GPUs that pods with a part of a GPU request, and multi the percentage that pods with several GPUs request. models is the
-// percentage of pods with GPUs that are restricted to models.
+// ParseMix parses a mix such as "multi=50" or "cpu=25,share=60". Part cpu is the percentage of pods that request no GPU. Part share is the
+// percentage of all requested GPUs that pods with a part of a GPU request. Part multi is the same for pods with several GPUs. Part models
+// is the percentage of pods with GPUs that are restricted to models.
 func ParseMix(text string) (Mix, error) {
 	var names []string
 	for _, p := range parts() {
