@@ -13,7 +13,7 @@ import (
 // Key is one sort key. An absent key comes last in both directions.
 type Key struct {
 	kind keyKind
-	bits int64 // of an int, or of a double
+	bits int64 // the bits of an int or a double
 	s    string
 	list *[]Key
 }

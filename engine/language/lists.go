@@ -20,7 +20,7 @@ func SizeOf(l traits.Lister) types.Int {
 // roleList is a job's roles as a list. All its elements are allocated together.
 type roleList struct {
 	views []roleView
-	one   [1]roleView // for a job with one role
+	one   [1]roleView // used for a job with one role
 }
 
 // rolesNow returns the list of the job's current roles.

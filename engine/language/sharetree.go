@@ -25,7 +25,7 @@ type ShareTree struct {
 	Tree   *quota.Shares
 	Paths  map[*model.Queue][]string
 	Number uint64 // differs for each tree of a session
-	Clock  uint64 // of the cluster
+	Clock  uint64 // the clock of the cluster
 	more   []quota.Change
 }
 
@@ -64,7 +64,7 @@ func (t *ShareTree) name() string {
 	return fmt.Sprintf("tree of shares %d at %d %v", t.Number, t.Clock, t.more)
 }
 
-// with returns the tree with more usage of a job.
+// with returns the tree with additional usage of a job.
 func (t *ShareTree) with(j *JobView, more model.Resources) ref.Val {
 	return &ShareTree{t.Tree, t.Paths, t.Number, t.Clock, append(slices.Clone(t.more), quota.Change{Key: j.Of.Key, More: more})}
 }

@@ -84,14 +84,14 @@ type (
 		labels, annotations                                      ref.Val // set at the first read
 		allocated, request, expected, gatedRequest, minResources Amounts // boxes
 		roles                                                    *roleList
-		buckets                                                  *bucketsValue // for a version of the job, plus 1
+		buckets                                                  *bucketsValue // the buckets for a version of the job, plus 1
 		bucketsAt                                                uint64
 	}
 	// QueueView is a queue as a value.
 	QueueView struct {
 		View[model.Queue]
 		labels, annotations          ref.Val
-		limits                       ref.Val // by node group, set at the first read
+		limits                       ref.Val // limits by node group, set at the first read
 		allocated, occupied, request Amounts // boxes
 		spec                         specView
 	}
@@ -197,7 +197,7 @@ func (w *World) strings(kept *ref.Val, m map[string]string) ref.Val {
 	return *kept
 }
 
-// stringMap returns a map as rows see it. All empty maps share one value.
+// stringMap returns a map of strings as a value. All empty maps share one value.
 func (w *World) stringMap(m map[string]string) ref.Val {
 	if len(m) > 0 {
 		return StringMap(m)
@@ -298,5 +298,5 @@ type VolumeMemo struct {
 	Status  model.Status
 	Storage uint64 // version
 	Verdict []int16
-	Version []uint64 // of the node, plus 1; 0: not evaluated
+	Version []uint64 // the version of the node, plus 1; 0: not evaluated
 }

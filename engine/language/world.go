@@ -58,7 +58,7 @@ type kept struct {
 	views           views
 	Namespaces      map[string]*NamespaceView
 	NamespacesSwept slab.Swept
-	dictionaries    map[aspect]*dictionary // of data that depends only on node objects
+	dictionaries    map[aspect]*dictionary // dictionaries of data that depends only on node objects
 	memoRoom        slab.Of[Memo]
 	offers          []offer
 	Keep            int // how much data of deleted objects of one type may be kept

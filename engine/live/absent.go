@@ -31,8 +31,8 @@ const (
 type controllersWatch struct {
 	lease   lease.Watch
 	names   []string
-	server  client.Reader // of the Lease
-	objects client.Reader // of a cache
+	server  client.Reader // reads the Lease
+	objects client.Reader // reads from a cache
 	tell    func(on client.Object, v *lease.Vacancy)
 	reports lease.Reports
 	log     logr.Logger

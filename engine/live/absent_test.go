@@ -80,6 +80,6 @@ func TestNoControllers(t *testing.T) {
 	look(0)
 	look(15 * time.Second)
 	look(30*time.Second, "bert-large", "resnet-50", "web-1")
-	look(45 * time.Second) // each object once
+	look(45 * time.Second) // each object gets one event
 	look(2*time.Minute, "new")
 }

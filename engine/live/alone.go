@@ -17,7 +17,7 @@ import (
 
 // assumed is the PodGroup of a bare pod (a pod without a controller and without a PodGroup) before the PodGroup exists.
 type assumed struct {
-	object   *v1beta1.PodGroup // in the model; nil: none
+	object   *v1beta1.PodGroup // its PodGroup in the model; nil: none
 	pod      *corev1.Pod       // the bare pod; the model may have left it out because it cannot be read
 	inherits bool              // the PodGroup is in the queue of its namespace
 	wrong    []error           // the fields of the pod that cannot be honored

@@ -324,7 +324,7 @@ func TestBesideEvictions(t *testing.T) {
 		for range 5 {
 			second()
 		}
-		leaves("low-2", deleted) // by its user
+		leaves("low-2", deleted) // the user deletes it
 		var got []string
 		r := s.shadow.Report()
 		for _, d := range r.Differences {

@@ -49,8 +49,8 @@ type order struct {
 	model.Bind
 	policy    string            // NAME@GENERATION
 	pod       *corev1.Pod       // the pod when the binding was decided
-	record    model.Record      // for the next leader
-	devices   map[string]string // for the kubelet
+	record    model.Record      // read by the next leader
+	devices   map[string]string // read by the kubelet
 	group     string            // the name of its PodGroup if the pod does not name it yet; "" otherwise
 	created   time.Time         // creation time of the pod; zero: not known
 	decided   time.Time

@@ -212,7 +212,8 @@ func TestSnapshotsAreBrokenOff(t *testing.T) {
 	}
 }
 
-// A question that comes while another one has the turn, while a cycle runs, or before the first cycle is answered when it is asked again.
+// A question fails if it comes while another one has the turn, while a cycle runs, or before the first cycle. It succeeds when it is asked
+// again.
 func TestQuestionsAreAskedAgain(t *testing.T) {
 	r := newRig(t)
 	r.looking = newLooking()

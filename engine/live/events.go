@@ -27,9 +27,9 @@ const (
 	eventEvictRefused     = "EvictRefused"     // of pods for which an eviction was refused
 	eventEvictInDoubt     = "EvictInDoubt"     // of victims or preemptors, if a check of the eviction finds a mistake
 	eventPodGroupError    = "PodGroupError"    // of pods with fields that their PodGroup cannot have
-	eventInvalid          = "Invalid"          // of any object that cannot be read
+	eventInvalid          = "Invalid"          // of objects that cannot be read
 	eventNoControllers    = "NoControllers"    // of Jobs and pods that wait for controllers
-	eventLeftOut          = "LeftOut"          // of any object at which the scheduler panicked
+	eventLeftOut          = "LeftOut"          // of objects at which the scheduler panicked
 	eventNotYetHonoured   = "NotYetHonoured"   // of PodGroups with fields that are not honored yet
 )
 

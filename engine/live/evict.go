@@ -42,7 +42,7 @@ type eviction struct {
 	namespace string
 	name      string
 	victim    *corev1.Pod
-	group     *v1beta1.PodGroup // of the victim; nil: none
+	group     *v1beta1.PodGroup // the victim's PodGroup; nil: none
 	winner    *corev1.Pod       // the pod for which the victim is evicted; nil: none
 	named     bool              // messages on the victim and on the winner may name the other pod
 	marked    bool              // the pod's condition announces the eviction
@@ -250,7 +250,7 @@ func evictedEvents(said *recorder) func(*eviction) {
 
 // evictor stores what the loop knows about evictions.
 type evictor struct {
-	leaving map[string]*eviction // by pod: evictions for which a pod waits and whose outcome is unknown
+	leaving map[string]*eviction // by pod: evictions that a pod waits for, with an unknown outcome
 	spared  map[string]*spared   // by pod
 }
 

@@ -303,7 +303,7 @@ func TestVictimGoesBeforeEviction(t *testing.T) {
 		r.tick()
 		f.drop(f.pods["default/low-1"])
 		f.put(testPod("low-1", "low-1", "2"))
-		r.work() // before the scheduler sees the changes
+		r.work() // runs before the scheduler sees the changes
 		r.settle(2)
 		if diff := cmp.Diff([]string{"default/high n1"}, f.bindings); diff != "" || len(f.ends()) != 0 || len(r.evicts.leaving) != 0 {
 			t.Errorf("bindings (-want +got):\n%s%v", diff, f.ends())

@@ -44,7 +44,7 @@ type fakeServer struct {
 	claims   map[string]*corev1.PersistentVolumeClaim
 	history  []change
 	events   []string // "Pod default/a Scheduled"
-	messages []string // of events
+	messages []string // the messages of events
 	bindings []string // "default/a n1" for each accepted binding
 	writes   []string // "group default/g Running", "pod default/a", "queue default", "bind default/a n1", "evict default/a"
 	// onBind may answer a binding instead of the server: with an error before or after it is carried out.

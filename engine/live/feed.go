@@ -24,10 +24,10 @@ type feed struct {
 	mu      sync.Mutex
 	changes []change
 	spare   []change
-	urgent  time.Time // of the first change that can affect a decision; zero: none
-	newest  time.Time // of the newest such change
-	whole   time.Time // of the first such change without related changes; zero: none
-	lazy    time.Time // of the first change of any type; zero: none
+	urgent  time.Time // time of the first change that can affect a decision; zero: none
+	newest  time.Time // time of the newest such change
+	whole   time.Time // time of the first such change without related changes; zero: none
+	lazy    time.Time // time of the first change of any type; zero: none
 }
 
 func newFeed() *feed { return &feed{wake: make(chan struct{}, 1)} }

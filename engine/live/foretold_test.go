@@ -60,7 +60,7 @@ func TestForetold(t *testing.T) {
 type foretold struct {
 	player  recording.Player
 	asker   whatif.Asker
-	session *session.Session // of the last cycle; nil: none yet
+	session *session.Session // the session of the last cycle; nil: none yet
 	before  map[string]bool  // jobs with pods in the last cycle
 	told    map[string]fate  // the answers about the next cycle
 

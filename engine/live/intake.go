@@ -59,7 +59,7 @@ type hold struct {
 	object   *corev1.Pod // as stored in the API server
 	failures int
 	until    time.Time
-	held     bool // it has the gate
+	held     bool // the pod has the scheduling gate
 	node     string
 	why      string
 }

@@ -29,7 +29,7 @@ type looking struct {
 	// The loop owns these.
 	plan    *model.Plan
 	past    explain.Past
-	objects recording.Objects // of the model
+	objects recording.Objects // the objects of the model
 
 	// The question that has the turn owns the copy.
 	copied *copied
@@ -39,7 +39,7 @@ type looking struct {
 
 // look is a request for a snapshot.
 type look struct {
-	have version // of the copy that the question already has
+	have version // the version of the copy that the question already has
 	done chan snapshot
 }
 
@@ -67,7 +67,7 @@ type snapshot struct {
 type copied struct {
 	version
 	session *session.Session
-	begun   time.Time // of the cycle that the session explains
+	begun   time.Time // when the cycle began that the session explains
 }
 
 // newLooking returns a looking that takes questions.
@@ -149,7 +149,7 @@ func (a *looking) snapshotFor(ctx context.Context) (at snapshot, err error) {
 // answer runs a function on a copy of the model. It returns false if ctx ended before the function was complete.
 func (a *looking) answer(ctx context.Context, at snapshot, do func(*explain.Cycle)) (whole bool, err error) {
 	if at.copy != nil {
-		a.copied = nil // one copy at a time is enough memory
+		a.copied = nil // frees the memory, so that there is only one copy at a time
 		c, err := at.copy.Cluster()
 		if err != nil {
 			return true, fmt.Errorf("copy the model: %w", err)

@@ -51,7 +51,7 @@ type loop struct {
 	parts
 
 	cycle  uint64
-	stamp  string // of the policy: NAME@GENERATION
+	stamp  string // identifies the policy: NAME@GENERATION
 	broken map[string]*group
 	evicts evictor
 	deltas []model.Delta
@@ -59,7 +59,7 @@ type loop struct {
 	recoveries
 	cycled atomic.Bool // at least one cycle has run
 	progress
-	volumes model.VolumeLibrary // for a model that is rebuilt
+	volumes model.VolumeLibrary // kept for a model that is rebuilt
 }
 
 // parts contains the components that a loop uses.
@@ -452,7 +452,7 @@ func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 		return
 	}
 	if l.isOut(g.object) {
-		l.statuses.open[st.Job] = true // until the object changes
+		l.statuses.open[st.Job] = true // stays set until the object changes
 		return
 	}
 	l.cluster.Handle(j)

@@ -154,7 +154,7 @@ func TestStatusesCoalesce(t *testing.T) {
 		if c, _ := r.peek(); c != outbox.Binding {
 			t.Fatalf("class %d is first in line, not the binding", c)
 		}
-		r.work() // only the binding
+		r.work() // this sends only the binding
 		f.deliver(-1)
 		r.tick()
 		time.Sleep(settleTime) // the clock of the bubble
@@ -397,7 +397,7 @@ func TestNodeChangesBeforeBinding(t *testing.T) {
 				c.change(f)
 				f.put(testNode("n2", "4"))
 				f.deliver(-1)
-				r.takeIn(time.Now()) // before a worker handles the binding
+				r.takeIn(time.Now()) // runs before a worker handles the binding
 				r.settle(3)
 				if diff := cmp.Diff([]string{"default/a n2"}, f.bindings); diff != "" {
 					t.Errorf("bindings (-want +got):\n%s", diff)
@@ -587,7 +587,7 @@ func TestTiming(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		r.feed.add(change{op: model.Upsert, object: testNode("n2", "1")}, false) // cycle at 400
 		time.Sleep(50 * time.Millisecond)
-		r.feed.add(change{op: model.Upsert, object: testNode("n3", "1")}, false) // in the same cycle
+		r.feed.add(change{op: model.Upsert, object: testNode("n3", "1")}, false) // comes in the same cycle
 		time.Sleep(time.Second)                                                  // no change: cycle at 1400
 		time.Sleep(200 * time.Millisecond)
 		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last; one at 1570 that writes statuses

@@ -115,7 +115,7 @@ func BenchmarkMemory(b *testing.B) {
 		r.once(time.Now())
 		b.StopTimer()
 		r.feed.drain()
-		r.feed.drain() // also the memory that it would reuse
+		r.feed.drain() // this also frees the memory that the feed would reuse
 		each = (heap() - before) / pods
 		if len(r.cluster.Tasks) != pods {
 			b.Fatalf("%d pods were taken in", len(r.cluster.Tasks))

@@ -53,7 +53,7 @@ type metrics struct {
 	policy         *prometheus.GaugeVec
 	known          map[string]bool // queues that have series
 
-	session   *session.Session // whose evaluations were counted last
+	session   *session.Session // the session whose evaluations were counted last
 	evaluated map[*policy.Rule]uint64
 }
 

@@ -73,7 +73,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		for _, action := range []string{"enqueue", "allocate", "backfill"} {
-			// In three cycles. Cycles without changes do not count.
+			// The action ran in three cycles. Cycles without changes do not count.
 			if n := got[`celsius_action_duration_seconds_count{action="`+action+`"}`]; n != "3" {
 				t.Errorf("action %s was timed %s times, in %s cycles", action, n, got["celsius_cycles_total"])
 			}

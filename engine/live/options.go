@@ -35,7 +35,7 @@ const (
 // Values of Options.BindingEvents: the objects that get an event for a binding.
 const (
 	BindingsOfGangs = "gang" // each gang gets one event, with its nodes
-	BindingsOfPods  = "pod"  // each pod also gets one
+	BindingsOfPods  = "pod"  // each gang gets one event, and each pod gets its own
 	BindingsOfNone  = "none"
 )
 

@@ -83,7 +83,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil && !apierrors.IsUnexpectedObjectError(err) {
-		t.Log(err) // only the request counts
+		t.Log(err) // only the request matters here
 	}
 	time.Sleep(time.Second) // gauges are updated once a second
 	r.untilBound(3, 50*time.Millisecond)

@@ -34,9 +34,9 @@ type poster struct {
 	client  http.Client
 	limiter flowcontrol.RateLimiter // nil: no limit
 	encoder runtime.Encoder
-	base    *url.URL // of core/v1
+	base    *url.URL // the URL of core/v1
 	query   string
-	timeout time.Duration // of one request, from the time when it is sent
+	timeout time.Duration // limit for one request, from the time when it is sent
 }
 
 func newPoster(client *corev1client.CoreV1Client) (*poster, error) {

@@ -75,7 +75,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 // scheduler is one instance. It contains what exists before and while it leads.
 type scheduler struct {
 	o       Options
-	cfg     *rest.Config // of clients that only read
+	cfg     *rest.Config // for clients that only read
 	scheme  *runtime.Scheme
 	manager manager.Manager
 	lease   *lease.Lease  // nil: it does not take turns

@@ -74,7 +74,7 @@ func readGroupStatus(g *v1beta1.PodGroup) groupStatus {
 type group struct {
 	uid     types.UID
 	object  *v1beta1.PodGroup // the newest version seen; nil: pods name the group, but it does not exist
-	assumed assumed           // until the PodGroup exists
+	assumed assumed           // used until the PodGroup exists
 	served  bool              // it is in the model and it exists
 
 	members members
@@ -323,7 +323,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		g.differs = time.Time{}
 		return
 	}
-	s.open[j.Key] = true // until the written status is the same
+	s.open[j.Key] = true // stays set until the written status is the same
 	if until := g.making(j, now); !until.IsZero() {
 		s.notBefore(until)
 		if st = base.quiet(st); base.compare(st) < phase {

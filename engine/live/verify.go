@@ -36,7 +36,7 @@ type verifier struct {
 	events  *recorder
 	log     logr.Logger
 
-	policy *policy.Policy // of run
+	policy *policy.Policy // the policy of run
 	run    proof.Run
 	left   time.Duration // the part of most that remains after the preparation before the cycle
 	until  time.Time     // when the loop stops waiting

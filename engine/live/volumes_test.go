@@ -157,8 +157,8 @@ func TestVolumesAreMadeForANode(t *testing.T) {
 	})
 }
 
-// A pod whose volumes are not bound is decided on again after a while. By then the obstacle may be gone, or another volume may be
-// available.
+// If the volumes of a pod are not bound in time, the scheduler decides again on the pod after a while. By then the obstacle may be gone, or
+// another volume may be available.
 func TestVolumesThatAreNotBound(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -34,7 +34,7 @@ type saying struct {
 
 // cause is the reason why a pod waits, as a plan contains it. It is converted to text only if it changed.
 type cause struct {
-	reason string // of the condition
+	reason string // the reason of the condition
 	node   string // the node that is promised to the pod; "": none
 	before string // text before the text of the plan
 	why    model.Reason

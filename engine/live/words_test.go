@@ -89,7 +89,7 @@ func TestEachPodOfAGangHasItsReason(t *testing.T) {
 
 // A paused policy, and a policy without actions, are reported on everything that waits, with or without pods.
 func TestIdlePoliciesSaySo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // not recorded, because no object contains these policies
+	synctest.Test(t, func(t *testing.T) { // this is not recorded, because no object contains these policies
 		r := newRig(t)
 		f, active := r.server, r.policy()
 		paused, empty := *active, *active

@@ -246,8 +246,8 @@ type Accounts struct {
 	*language.World
 	c       *model.Cluster
 	Ask     Evaluator
-	states  []Kept // by Account.slot
-	rebuilt uint64 // how often one of them was rebuilt
+	states  []Kept // the kept data, by Account.slot
+	rebuilt uint64 // how often the data of an account was rebuilt
 	filled  uint64 // how often a queue's value changed
 }
 

@@ -23,7 +23,7 @@ type Attribute struct {
 	When, Expr      *eval.Expr
 	Function        string
 	Args            map[string]*eval.Expr
-	Over            string // of a sum: task, job, queue or node
+	Over            string // what a sum adds up over: task, job, queue or node
 	Pace
 	// Account is the compiled accounting function of the attribute, which may have other fields too; nil: the attribute is an expression.
 	Account *Account
@@ -141,7 +141,7 @@ const TwoOwners = "keep one of the two tables"
 // sameFields contains the fields of a table that another table already computes.
 type sameFields struct {
 	with string
-	at   source.Value // of the first field
+	at   source.Value // the place of the first field
 	keys []string
 }
 

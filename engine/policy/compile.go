@@ -164,7 +164,7 @@ func (s *TableScope) variableObject(roots []string) *rules.Object {
 						return types.NewErr("variable %q has no value here", v.Name)
 					}
 					if f.World == nil {
-						return v.Expr.Eval(f) // for constants
+						return v.Expr.Eval(f) // computes constants
 					}
 					return f.World.Values.(Values).Variable(v, f)
 				},

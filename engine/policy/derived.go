@@ -14,7 +14,7 @@ type Derived struct {
 
 	made    bool
 	at      language.Stamp // the time of the last update, with the clock of the objects
-	clock   uint64         // of the cluster, at that time
+	clock   uint64         // the clock of the cluster at that time
 	Version uint64         // changes with each rebuild
 	erred   bool           // an error occurred since the last rebuild; each cycle reports it
 }

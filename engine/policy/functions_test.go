@@ -109,7 +109,7 @@ func usersOf(t *testing.T) map[string][]string {
 		}
 		text := regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(string(data), "")
 		for function := range vocabularyDocs(t) {
-			call := `\b` + function + `\(` // in an expression
+			call := `\b` + function + `\(` // a call in an expression
 			if slices.ContainsFunc(AccountingFunctions(), isCalled(function)) {
 				call = `\b` + function + `:` // a key of an attribute
 			}

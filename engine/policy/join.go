@@ -69,7 +69,7 @@ func (p *Policy) Part() Part {
 	return Part{Name: p.Name, Generation: p.Generation, Spec: p.written.Get("spec")}
 }
 
-// Queues returns the condition for the queues that it serves.
+// Queues returns the condition that selects the queues that the part serves.
 func (p Part) Queues() string {
 	text, _ := p.Spec.Get("queues").Any().(string)
 	return text

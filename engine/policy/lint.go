@@ -58,8 +58,8 @@ func (c *compiler) lintTaking(r *Rule) {
 	}
 }
 
-// lintDue warns about a table that states which queues may take by force, and which pods they evict, but no amount that each eviction
-// lowers. With such a table, queues may take resources from each other in turns.
+// lintDue warns about a table that states which queues may reclaim, and which pods they may evict, but no amount that each eviction lowers.
+// With such a table, queues may take resources from each other in turns.
 func (c *compiler) lintDue(entries []*entry) {
 	across := slices.ContainsFunc(c.p.Displacing(), func(s *Step) bool {
 		return s.Word(KeyScope) == ScopeOtherQueues && s.Gate(Preemptive)

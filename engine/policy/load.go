@@ -166,7 +166,7 @@ func (l *loader) report(i source.Issue) {
 
 // entry is one table of a tier, with its settings.
 type entry struct {
-	name   string // of the entry
+	name   string // the name of the entry
 	tier   int
 	table  *rules.Table
 	params source.Value

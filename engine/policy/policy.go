@@ -109,7 +109,7 @@ func (p *Policy) LacksRoom(why model.Reason) bool {
 	return r.Site.Name == DevicePredicates || r.Site.Name == BeyondShare || r.Site.Name == Bindable || r.Share
 }
 
-// RefusesShare reports whether a reason is of a row that protects the shares of queues.
+// RefusesShare reports whether a reason comes from a row that protects the shares of queues.
 func (p *Policy) RefusesShare(why model.Reason) bool {
 	r := p.Row(why)
 	return r != nil && r.Share
@@ -225,8 +225,8 @@ func (r *Rule) reason(text string) model.Reason {
 // ReasonDenied is the reason of a row of predicates that refuses every node alike, if the row has no reason of its own.
 const ReasonDenied = "PolicyDenied"
 
-// Everywhere returns the reason of a row of predicates whose refusal holds on every node, also on one that is added. It returns "" where
-// another node could help.
+// Everywhere returns the reason of a row of predicates whose refusal applies to every node, also to nodes that are added later. It returns
+// "" if another node could help.
 func (r *Rule) Everywhere() string {
 	if r.Site.Name != Predicates || r.Rests.node || r.Rests.Cluster || r.Rests.Beyond || r.Rests.Volumes {
 		return ""

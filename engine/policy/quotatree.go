@@ -64,11 +64,11 @@ const rollUpArgument = "rollUp"
 // QuotaTree is a compiled quotaTree. It contains the common data of its computed fields.
 type QuotaTree struct {
 	*Account
-	Attribute *Attribute // for reports of its errors
+	Attribute *Attribute // used to report its errors
 	RollUps   []RollUp
 	// Flat is true if there is never a tree: a queue's path is the queue itself.
 	Flat bool
-	// Moving means that positions or limits of queues change with steps.
+	// Moving means that positions or limits of queues can change within a cycle.
 	Moving   bool
 	byAction bool
 	// kept means that positions and sums depend only on changes that are logged for queues. So a tree can be kept over cycles. The accounts in

@@ -50,7 +50,7 @@ func (l *loader) tableAlone(doc *source.Document) *Policy {
 	return p
 }
 
-// sight collects what a loader sees at one path.
+// sight collects the expressions that a loader sees at one path.
 type sight struct {
 	path string
 	seen []Seen

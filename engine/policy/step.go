@@ -14,8 +14,8 @@ import (
 // Step is a verb with its parameters. A parameter that the verb does not have reads as its zero value.
 type Step struct {
 	Verb   *Verb
-	number int          // of the step in its action, from 0
-	values []any        // of the verb's parameters, in their order
+	number int          // the number of the step in its action, from 0
+	values []any        // the values of the verb's parameters, in their order
 	reads  []*eval.Expr // expressions that the verb itself reads
 }
 

@@ -14,7 +14,7 @@ func TestTimedQueueStaysSmall(t *testing.T) {
 	x := timed{on: true}
 	x.restart(start)
 	random := rand.New(rand.NewPCG(1, 2))
-	due := map[int]time.Time{} // for each existing member
+	due := map[int]time.Time{} // the due time of each existing member
 	now := start
 	for step := range 20_000 {
 		of := random.IntN(50)

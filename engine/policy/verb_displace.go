@@ -40,9 +40,9 @@ const (
 	ByCost  = "byCost"
 )
 
-// MostCosts is the number of nodes that are compared by cost. MostDetours is the number of alternatives that are tried for a turn in which
-// some of a job's tasks found no resources. MostMates is the number of turns of a job that are compared with earlier ones. MostUnstable is
-// how often a turn is tried without victims that would take the resources back.
+// MostCosts is the number of nodes that are compared by cost. MostDetours is how often a turn is repeated if some of a job's tasks found no
+// node; each repetition protects another victim. MostMates is the number of a job's turns that are checked together with its earlier turns.
+// MostUnstable is how often a turn is repeated without victims that would take the resources back.
 const (
 	MostCosts    = 100
 	MostDetours  = 8

@@ -144,9 +144,9 @@ type fillState struct {
 
 	cursor follow.Cursor[*model.Queue]
 	shared []byte         // the encoded cluster fields that claims read
-	queues []*model.Queue // in name order
+	queues []*model.Queue // all queues in name order
 	index  map[*model.Queue]int
-	claims []claim // of the queues
+	claims []claim // the claims of the queues
 	total  model.Resources
 	whole  bool // shares of devices are whole numbers
 	water  quota.Water
@@ -159,8 +159,8 @@ type fillState struct {
 // claim is the claim of one queue and its share.
 type claim struct {
 	quota.Claim
-	takes bool    // it takes part
-	err   ref.Val // of an argument, a *types.Err; nil: none
+	takes bool    // the queue takes part
+	err   ref.Val // the error of an argument, a *types.Err; nil: none
 	value ref.Val // the share, or err; nil: it takes no part
 	// told is the value at the last call of FillVersion. version counts its changes.
 	told    ref.Val
@@ -262,7 +262,7 @@ func (st *fillState) findClaims(to language.Stamp) (regrouped bool) {
 			st.todo = append(st.todo, i)
 		}
 	}
-	slices.Sort(st.todo) // so that the first error is the same each time
+	slices.Sort(st.todo) // makes the first error the same each time
 	st.todo = slices.Compact(st.todo)
 	return regrouped
 }

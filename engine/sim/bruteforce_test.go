@@ -19,7 +19,7 @@ import (
 // small is a world in which a test can try every set of victims: up to 4 nodes, up to 5 jobs with running pods, and one waiting job. Pods
 // request only cpu and memory. The pods of one job may request different amounts.
 type small struct {
-	idle  []asked // by node
+	idle  []asked // idle resources by node
 	pods  []running
 	least map[string]int // number of pods that a job must keep
 	wait  struct {
@@ -184,7 +184,7 @@ func (w *small) gone(plan *model.Plan) (set uint) {
 	return set
 }
 
-// problem returns what is wrong with a set of victims after which start pods can start; "": nothing.
+// problem returns what is wrong with evicting a set of victims so that start pods can start; "": nothing.
 func (w *small) problem(gone uint, start int) string {
 	if !w.legal(gone) || gone != 0 && start < w.wait.min || start > w.room(gone) {
 		return "may not go, or for nothing"

@@ -20,8 +20,8 @@ type afresh struct {
 	again  map[manifest.ID]bool // pods that are created again
 	// written contains the pods of short-format jobs as they were written, because no controller of these jobs could create them again.
 	written map[manifest.ID]*corev1.Pod
-	// withheld are the pods of jobs of the short format that a LimitRange or a ResourceQuota restricts. They are created when their job is
-	// admitted, and what restricts them admits them.
+	// withheld contains pods of short-format jobs that a LimitRange or a ResourceQuota restricts. A pod is created when its job is admitted
+	// and the restrictions permit the pod.
 	withheld map[manifest.ID]manifest.Item
 	// refusals state for jobs why the API server refuses pods that they lack.
 	refusals map[manifest.ID]string
@@ -246,7 +246,7 @@ func (k keeper) facts() statemachines.Facts {
 		MinSuccess: k.job.Spec.MinSuccess, MaxRetry: k.job.Spec.MaxRetry,
 	}
 	if j.MaxRetry == 0 {
-		j.MaxRetry = 3 // as admission sets it
+		j.MaxRetry = 3 // the default that admission sets
 	}
 	j.Status = statemachines.JobStatus{
 		MinAvailable: k.job.Spec.MinAvailable, RetryCount: k.job.Status.RetryCount, Version: k.job.Status.Version,

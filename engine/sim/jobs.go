@@ -277,7 +277,7 @@ type RefusedPods struct {
 	Cause string `json:"cause"`
 }
 
-// refusedPods returns the jobs of which the API server refuses pods, in order.
+// refusedPods returns the jobs whose pods the API server refuses, in order.
 func (w *World) refusedPods() (out []RefusedPods) {
 	causes, c := maps.Clone(w.refusals), newCompletion(w, nil)
 	for id := range w.ofCluster.Refused {

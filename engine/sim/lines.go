@@ -17,9 +17,9 @@ type decision struct {
 	queue string
 	node  string
 	why   string
-	bind  *model.Bind  // of a bind, pipeline or hold
-	evict *model.Evict // of an evict
-	wait  *model.Wait  // of a wait
+	bind  *model.Bind  // set for a bind, pipeline or hold
+	evict *model.Evict // set for an evict
+	wait  *model.Wait  // set for a wait
 }
 
 // plain returns a line without its details, for comparisons.

@@ -56,7 +56,7 @@ var claimants = map[string][]string{
 type unchanging struct {
 	*rapid.T
 	strings.Builder
-	free []amounts // by node
+	free []amounts // free resources by node
 }
 
 // amounts contains cores, and gibibytes of memory.
@@ -178,7 +178,7 @@ func (s *states) add(c *model.Cluster) {
 // played is the result of a world's run.
 type played struct {
 	world    string
-	evicted  map[string]int // by action
+	evicted  map[string]int // number of evicted pods by action
 	whole    bool           // a whole gang was evicted
 	last     int            // the last cycle with an eviction
 	wrong    []string

@@ -101,7 +101,7 @@ func (s *store) withUsage(id manifest.ID) *corev1.ResourceQuota {
 	return q
 }
 
-// restrictions returns what restricts the pods of a namespace, with the pods that exist now.
+// restrictions returns the LimitRanges and the ResourceQuotas of a namespace. The used amounts include the pods that exist now.
 func (c *completion) restrictions(namespace string) *refuse.Namespace {
 	if n := c.namespaces[namespace]; n != nil {
 		return n

@@ -29,13 +29,13 @@ type Report struct {
 
 	world    *World
 	recorder Recorder          // nil: Plans and cycles keep everything
-	failed   error             // of the recorder
+	failed   error             // the error of the recorder
 	cycles   []cycle           // parallel to Plans
-	erred    []model.RuleError // in all cycles
+	erred    []model.RuleError // errors of rows in all cycles
 	warned   []string          // what warned returns for the plans, each text once
 	timed    bool              // the run follows the clock
 	several  bool              // the run may have more than one cycle
-	gauges   gauges            // for a run by the clock
+	gauges   gauges            // used in a run by the clock
 
 	// Of the recorded cycles: the last one, the policy of the first one, and the numbers of pods that all of them bound and evicted.
 	latest         *model.Plan
@@ -46,7 +46,7 @@ type Report struct {
 
 // cycle contains the lines of one cycle, which were built when the world had the state of the decision.
 type cycle struct {
-	number int // from 1
+	number int // counts from 1
 	after  time.Duration
 	lines  []decision
 }

@@ -113,7 +113,7 @@ type scenario struct {
 	starts  map[string]int // the archive line on which a section's text starts
 	used    map[string]bool
 	world   *World  // nil until it is first used
-	report  *Report // of the last cycle verb; nil before it
+	report  *Report // the report of the last cycle verb; nil before it
 	out     strings.Builder
 	all     strings.Builder
 	diff    strings.Builder

@@ -311,7 +311,7 @@ func (a *asker) victimBy(q *question, args []string) error {
 	if err := a.goes(q, args[0], "by "+preemptor.Key); err != nil || q.Scope != "" {
 		return err
 	}
-	switch q.Scope = policy.ScopeQueue; { // as in the built-in actions
+	switch q.Scope = policy.ScopeQueue; { // the same scopes as in the built-in actions
 	case q.site == policy.Reclaimable:
 		q.Scope = policy.ScopeOtherQueues
 	case q.Victim.Job == preemptor.Job:

@@ -75,7 +75,7 @@ type Use struct {
 	Resource string  `json:"resource"`
 	Used     string  `json:"used"`
 	Total    string  `json:"total"`
-	Percent  float64 `json:"percent"` // to one decimal
+	Percent  float64 `json:"percent"` // rounded to one decimal
 }
 
 // summarise returns the current state of the world. plan is the plan of the last cycle. Resources for which known is true are listed even
@@ -83,7 +83,7 @@ type Use struct {
 func (w *World) summarise(plan *model.Plan, known func(resource string) bool) Summary {
 	c := w.cluster
 	s := Summary{RefusedPods: w.refusedPods()}
-	session := w.decider.Session() // of the last cycle
+	session := w.decider.Session() // the session of the last cycle
 	for _, name := range sortedKeys(c.Queues) {
 		q := summariseQueue(c, c.Queues[name])
 		if session != nil {

@@ -89,7 +89,7 @@ type history struct {
 type span struct {
 	PodRun
 	job   string
-	title string // of the job, which may be deleted before its pods
+	title string // the title of the job, which may be deleted before its pods
 	asked model.Resources
 }
 

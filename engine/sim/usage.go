@@ -22,7 +22,7 @@ type UseOverTime struct {
 	// Points contains the usage after cycles. Each point is valid until the next one.
 	Points []UsePoint `json:"points"`
 
-	unit float64 // of Points, in internal units
+	unit float64 // the unit of Points, in internal units
 	text func(float64) string
 }
 
@@ -46,7 +46,7 @@ func (p UsePoint) equal(o UsePoint) bool {
 // gauges collects the usage during a run, by queue ("" is the cluster) and resource.
 type gauges struct {
 	of    map[[2]string]*UseOverTime
-	order []*UseOverTime // in the order of their first use
+	order []*UseOverTime // resources in the order of their first use
 	from  time.Time      // the time of the first read
 }
 

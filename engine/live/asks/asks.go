@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	mostQuestions  = 64  // of one server that wait or are being sent
-	mostOfAll      = 512 // of all servers
-	mostNodes      = 256 // in one question; the next questions contain the others
-	mostRequests   = 16  // to one server at once
+	mostQuestions  = 64  // questions to one server that wait or are being sent
+	mostOfAll      = 512 // questions to all servers that wait or are being sent
+	mostNodes      = 256 // nodes in one question; the next questions contain the others
+	mostRequests   = 16  // concurrent requests to one server
 	mostUnanswered = 4   // requests of one question, before the rest of the question is dropped
 	mostTime       = time.Minute
-	mostDial       = 5 * time.Second // to establish a connection
-	mostQuiet      = 5 * time.Second // without data on a connection, before a ping, and for the answer to the ping
-	mostBytes      = 1 << 20         // of a response body
-	mostHeader     = 64 << 10        // of the response headers
+	mostDial       = 5 * time.Second // time limit to establish a connection
+	mostQuiet      = 5 * time.Second // time without data on a connection until a ping, and from the ping to its answer
+	mostBytes      = 1 << 20         // maximum size of a response body
+	mostHeader     = 64 << 10        // maximum size of the response headers
 	mostText       = 300             // characters of a text from a server
-	mostLines      = 6               // of the log about one address, per sweep
+	mostLines      = 6               // lines of the log about one address, per sweep
 	forgetAfter    = 10 * time.Minute
 	sweepEvery     = time.Minute
 )
@@ -48,7 +48,7 @@ type Asker struct {
 	questions chan *question
 
 	mu    sync.Mutex
-	lines map[string]*line   // by server
+	lines map[string]*line   // the questions to each server
 	all   int                // number of questions in all lines
 	under map[key]bool       // questions that wait or are being sent
 	known map[key]*known     // the last answers

@@ -15,7 +15,7 @@ type (
 	amounts struct {
 		MilliCPU        float64
 		Memory          float64
-		ScalarResources map[string]float64 `json:",omitempty"` // in thousandths
+		ScalarResources map[string]float64 `json:",omitempty"` // amounts in thousandths
 		MaxTaskNum      int                `json:",omitempty"`
 	}
 	taskInfo struct {
@@ -70,7 +70,7 @@ type question struct {
 	extender.Ask
 	line     *line
 	posts    []post
-	versions map[string]string // of nodes
+	versions map[string]string // the versions of nodes
 	later    map[string]bool   // nodes that were left out because there are too many
 }
 

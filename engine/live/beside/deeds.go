@@ -22,7 +22,7 @@ type about struct{ verb, id string }
 // deed is a decision that the other scheduler carried out.
 type deed struct {
 	about
-	key  string // of the pod, or of the job's PodGroup
+	key  string // the key of the pod, or of the job's PodGroup
 	node string // the node that the pod was bound to or evicted from
 	says string // the reason in the other scheduler's words; "": none
 }

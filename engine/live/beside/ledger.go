@@ -99,7 +99,7 @@ type ledger struct {
 	jobs   compare.Book
 	gone   map[string]time.Time // by job: since when it no longer exists in the cluster
 	closed closed
-	titles explain.Titles // of the known jobs
+	titles explain.Titles // the titles of the known jobs
 }
 
 // closed contains jobs that were affected and are gone.

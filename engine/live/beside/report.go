@@ -13,7 +13,7 @@ import (
 // Report is the result of the comparison so far.
 type Report struct {
 	Of     string    `json:"of"`     // spec.schedulerName of the other scheduler
-	Policy string    `json:"policy"` // its name
+	Policy string    `json:"policy"` // the name of the policy
 	Cycles int       `json:"cycles"`
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`

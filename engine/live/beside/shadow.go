@@ -68,7 +68,7 @@ type Shadow struct {
 	cycles
 	waiting waiting // waits of the last plan
 	stale   bool    // a change that can affect a decision came since the last cycle
-	strayed bool    // since then the other scheduler did something else
+	strayed bool    // the other scheduler has acted differently since the last cycle
 
 	witness *witness
 	wishes  map[about]*wish
@@ -77,9 +77,9 @@ type Shadow struct {
 
 // cycles contains data about the cycles so far.
 type cycles struct {
-	cycle       int // their number
+	cycle       int // the number of cycles
 	first, last time.Time
-	plan        *model.Plan // of the last cycle
+	plan        *model.Plan // the plan of the last cycle
 	unasked     bool        // some plan needed answers of extenders
 	asked       int         // number of checks of the other scheduler's nodes in this cycle
 }
@@ -204,7 +204,7 @@ func (x *Shadow) decide(now time.Time) {
 	if x.cluster.Past.Fired == nil {
 		x.cluster.Past.Fired = map[string]time.Time{}
 	}
-	maps.Copy(x.cluster.Past.Fired, x.plan.Fired) // rows and steps with a rest time keep it although their cycle is undone
+	maps.Copy(x.cluster.Past.Fired, x.plan.Fired) // the cycle is undone later, but rows and steps keep their rest times
 	x.waiting, x.unasked = waiting{}, x.unasked || len(x.plan.Asks) > 0
 	x.stale = false
 	x.wish(now)

@@ -41,7 +41,7 @@ type Fence struct {
 // moment is a time on two clocks. The monotonic clock stops while the machine sleeps; the wall clock can be set.
 type moment struct {
 	steady time.Time
-	wall   int64 // in nanoseconds since 1970
+	wall   int64 // a time in nanoseconds since 1970
 }
 
 func newFence() *Fence { return &Fence{ended: make(chan struct{})} }
@@ -173,7 +173,7 @@ type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 // dial returns a dialer whose connections check the fence.
 func (f *Fence) dial(by dialer) dialer {
 	if by == nil {
-		const as = 30 * time.Second // as in client-go
+		const as = 30 * time.Second // the same value as in client-go
 		by = (&net.Dialer{Timeout: as, KeepAlive: as}).DialContext
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

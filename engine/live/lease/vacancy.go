@@ -22,7 +22,7 @@ type Vacancy struct {
 	Name    types.NamespacedName
 	Missing bool      // the Lease does not exist
 	Holder  string    // the last holder; "": the Lease was released
-	Renewed time.Time // by the clock of the holder; zero: never
+	Renewed time.Time // a time of the holder's clock; zero: never renewed
 	valid   time.Duration
 }
 
@@ -90,7 +90,7 @@ type Watch struct {
 	Name types.NamespacedName
 
 	version string    // of the Lease at the last look; "": it did not exist
-	since   time.Time // when version was first read, by our own clock
+	since   time.Time // when version was first read, a time of our own clock
 }
 
 // Look reads the Lease. It returns nil while a process may hold the Lease, which ends when the Lease has not changed for 4/3 of its

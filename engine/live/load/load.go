@@ -37,9 +37,9 @@ const (
 )
 
 const (
-	mostTime  = 10 * time.Second // for all queries of a list
-	mostBytes = 32 << 20         // of a response
-	mostToken = 64 << 10         // of a file with a token
+	mostTime  = 10 * time.Second // time limit for all queries of a list
+	mostBytes = 32 << 20         // maximum size of a response
+	mostToken = 64 << 10         // maximum size of a file with a token
 	mostValue = 1e15             // the largest plausible number
 )
 

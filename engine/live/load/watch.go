@@ -26,7 +26,7 @@ type Watch struct {
 }
 
 const (
-	mostMeasuring = 30 * time.Second // for one list
+	mostMeasuring = 30 * time.Second // time limit for one list
 	mostAhead     = time.Minute      // tolerated difference between clocks
 )
 

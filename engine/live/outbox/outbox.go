@@ -21,7 +21,7 @@ const (
 	Awaited               // statuses that a client needs before it can create pods
 	Eviction              // evictions, each with the condition on its pod
 	Status                // other statuses
-	Event                 // events
+	Event                 // the events
 	numClasses
 )
 

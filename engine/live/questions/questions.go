@@ -67,7 +67,7 @@ type Ask func(ctx context.Context, look func(*explain.Cycle)) error
 // Server answers questions while its scheduler leads.
 type Server struct {
 	Options
-	Namespace string // of the Service
+	Namespace string // the namespace of the Service
 	// Config reaches the API server that authenticates and authorizes users.
 	Config *rest.Config
 	// Client registers the server. Ending removes the registration after the lease has ended.

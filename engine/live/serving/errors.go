@@ -39,7 +39,7 @@ type rowErrors struct {
 
 // tally counts the failed rows of a candidate, by their names in its own text.
 type tally struct {
-	rows  []v1alpha1.RuleErrors // in the order of their first error
+	rows  []v1alpha1.RuleErrors // failed rows in the order of their first error
 	shown []v1alpha1.RuleErrors // rows at the last report; so the written status does not change with each cycle
 	next  time.Time             // when changed counts must be reported again
 	told  int                   // the number of rows that events have reported

@@ -61,7 +61,7 @@ func TestPolicyRowsErr(t *testing.T) {
 		w.put("default", warnedSpec)
 		w.check("another generation", strings.Contains(w.status("default"), "Erring"), false)
 		w.check("another generation", strings.HasSuffix(w.status("default"), "celsius serves 2\n"), true)
-		w.check("events", len(w.take()), 1) // of its activation
+		w.check("events", len(w.take()), 1) // the event of its activation
 		stop()
 	})
 }

@@ -31,7 +31,7 @@ func (c *candidate) keeps() string {
 	return c.fallback
 }
 
-// part returns what is joined to the policy that replaces a candidate; joins is false if nothing is joined. The parameter all means that
+// part returns the part of a candidate that stays in force when another policy replaces it. joins is false if no part does. all means that
 // the candidate was to serve all queues.
 func (c *candidate) part(all bool) (part policy.Part, joins bool) {
 	switch keeps := c.keeps(); {

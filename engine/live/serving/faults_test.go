@@ -75,9 +75,9 @@ func TestKilledSchedulersAreNoEvidence(t *testing.T) {
 	})
 }
 
-// TestFaultyRows checks a generation whose rows panic or exceed their budget in two cycles of its trial. The generation before it serves,
-// with an event, a reason of condition Active and of the metric. The predicates of the faulty generation stay in force, and deny on an
-// error.
+// TestFaultyRows checks a generation whose rows panic or exceed their budget in two cycles of its trial. The generation before it serves
+// again. An event, the condition Active and the metric state the reason. The predicates of the faulty generation stay in force, and deny on
+// an error.
 func TestFaultyRows(t *testing.T) {
 	for _, test := range []struct{ name, text string }{
 		{"panic", "internal error: runtime error: index out of range [3] with length 3"},

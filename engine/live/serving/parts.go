@@ -27,7 +27,7 @@ type beside struct {
 	// joined combines base with the policies that could be joined. refused contains the errors of the others.
 	base    *policy.Policy
 	of      []*candidate
-	whole   []bool // for each of them: it is fit to serve
+	whole   []bool // whether each policy in of is fit to serve
 	joined  *policy.Policy
 	refused map[*candidate]source.Issues
 	// instead are the policies whose queues another policy serves.
@@ -50,7 +50,8 @@ func (p *Policies) isPart(c *candidate) bool {
 	return c.ofQueues && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
 }
 
-// join adds to a choice the policies of queues that are fit to serve, and the parts in force of the policies that are not.
+// join adds the policies that serve their own queues to a choice. A policy that is not fit to serve is added if a part of its decisions
+// stays in force.
 func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 	var fit []*candidate
 	for _, part := range all {
@@ -85,7 +86,7 @@ func (x *beside) serve(c choice, of []*candidate) choice {
 		case !candidate.fit() && !refused:
 			c.kept = append(c.kept, candidate)
 		case !candidate.fit():
-			mode = v1alpha1.ModePaused // no pod may be placed without its predicates
+			mode = v1alpha1.ModePaused // no pod may be placed without the candidate's predicates
 		}
 	}
 	c.policy = inMode(x.joined, mode)

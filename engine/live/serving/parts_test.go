@@ -128,8 +128,8 @@ func TestPartsErrors(t *testing.T) {
 		synctest.Wait()
 		w.check("rows are told of their own policy", slices.DeleteFunc(w.take(), func(s string) bool { return !strings.Contains(s, "RowErred") }),
 			[]string{
-				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@2
-				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@1
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // comes from default@2
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // comes from default@1
 				"Warning RowErred lab: own/p (predicates) erred for pod a/b: no",
 			})
 	})

@@ -34,7 +34,7 @@ func TestRevisionsOfEachPolicy(t *testing.T) {
 		of := func(name string) int {
 			return len(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.Contains(s, name) }))
 		}
-		w.check("kept", []int{of(" default@"), of(" lab@"), len(got)}, []int{2, 10, 13}) // and the embedded default
+		w.check("kept", []int{of(" default@"), of(" lab@"), len(got)}, []int{2, 10, 13}) // one of them is the embedded default
 
 		// Rolled back generations do not displace other ones, and their number is limited, too.
 		for range 11 {

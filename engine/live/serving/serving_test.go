@@ -503,8 +503,8 @@ func TestPolicyNamespace(t *testing.T) {
 	})
 }
 
-// TestPolicyWaitsForKept checks that the default does not replace a broken policy before the stored policies are loaded. Ready is not
-// closed before.
+// TestPolicyWaitsForKept checks that the default does not replace a broken policy before the stored policies are loaded. The channel Ready
+// is not closed before that, either.
 func TestPolicyWaitsForKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, rightSpec, brokenSpec)

@@ -80,15 +80,13 @@ func notJSON(err error) source.Issue {
 //
 //   - its own entry of schedulers: each scheduler, in every policy
 //   - the other fields of a policy that a scheduler serves: this scheduler. If two schedulers serve one policy, each writes its result
-//     once, and
-//
-// does not react to the other
+//     once, and does not react to the other
 //   - the other fields of a policy that no scheduler serves: the first scheduler, unless the policy has changed meanwhile
 func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *candidate) error {
 	var have v1alpha1.SchedulingPolicyStatus
 	if status, ok := u.Object["status"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &have); err != nil {
-			have = v1alpha1.SchedulingPolicyStatus{} // a client wrote an invalid status: write it again
+			have = v1alpha1.SchedulingPolicyStatus{} // a client wrote an invalid status, so all of it is written again
 		}
 	}
 	var own []v1alpha1.SchedulerStatus

@@ -50,7 +50,7 @@ type run struct {
 	of      *policy.Policy
 	beside  string
 	decider engine.Decider
-	plan    *model.Plan // of this cycle; nil: the shadow does not take part
+	plan    *model.Plan // the plan of this cycle; nil: the shadow does not take part
 	rests   time.Time
 	rest    time.Duration // the rest after the next exceeded time limit
 	failed  bool          // it panicked and no longer takes part

@@ -28,7 +28,7 @@ type Report struct {
 // Row is a row of a policy, a computed field, a variable, or a step of an action.
 type Row struct {
 	Site  string `json:"site"`
-	Table string `json:"table"` // for a step, the action
+	Table string `json:"table"` // the table of a row, or the action of a step
 	Name  string `json:"name"`
 	Place
 	// Asked is the number of evaluations.

@@ -13,9 +13,9 @@ import (
 const (
 	Pipeline = 64      // names of actions
 	Actions  = 64      // the policy's own actions
-	Steps    = 256     // in all of them
-	Tiers    = 64      // in the policy
-	Tables   = 128     // in all tiers
+	Steps    = 256     // steps of all actions
+	Tiers    = 64      // tiers of the policy
+	Tables   = 128     // tables of all tiers
 	Rows     = 2_000   // rows, attributes, variables and params of all inline tables
 	Parts    = 4_000   // expressions between {{ and }} in all messages
 	Text     = 16_000  // characters of one expression, message or another text
@@ -46,7 +46,7 @@ func Check(spec source.Value) source.Issues {
 type checker struct {
 	issues   source.Issues
 	exceeded map[string]bool
-	ignored  source.Issues // the compiler reports mistakes of form
+	ignored  source.Issues // not reported here, because the compiler reports them
 
 	parts, characters, values int
 }

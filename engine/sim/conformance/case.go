@@ -28,7 +28,7 @@ type Case struct {
 	}
 	Notes    []string
 	Input    Input
-	InputRef string // of a derived case: the case with its input
+	InputRef string // for a derived case, the case with its input
 	Config   Config
 	Check    struct {
 		Kind string // CheckAll and observe: phases are from after the close of the cycle; else from before it

@@ -39,7 +39,7 @@ type Runner struct {
 	tables     map[string]*rules.Table
 	actions    []string
 	deliberate *Deliberate
-	compiled   map[string]*policy.Policy // by their text
+	compiled   map[string]*policy.Policy // compiled policies by their text
 	stubs      map[string]string         // tables that exist only in the recorded tests, by name
 }
 

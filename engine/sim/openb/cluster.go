@@ -40,7 +40,7 @@ type opening struct {
 	replay   replay
 	workload []model.Shape
 	deltas   []model.Delta
-	ranks    map[string]int // of the nodes
+	ranks    map[string]int // the ranks of the nodes
 }
 
 // opening draws the run of a seed.

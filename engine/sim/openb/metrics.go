@@ -106,7 +106,7 @@ type run struct {
 type Published struct {
 	path   string
 	curves map[run]Curve
-	seeds  map[run][]int64 // by workload and name, with seed 0; in the file's order
+	seeds  map[run][]int64 // seeds of each workload and name, in the file's order; keys have seed 0
 }
 
 // LoadPublished reads the published curves of a trace directory. Errors name file, line and column.

@@ -116,7 +116,7 @@ func (p part) rake(pods []Pod, weights []float64, want float64) bool {
 	}
 	for i := range pods {
 		switch {
-		case p.counts(pods[i]) == 0: // not counted
+		case p.counts(pods[i]) == 0: // such pods are not counted
 		case p.has(pods[i]):
 			weights[i] *= want * all / max(in, math.SmallestNonzeroFloat64)
 		default:

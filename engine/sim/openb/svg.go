@@ -25,7 +25,7 @@ func palette() []string {
 
 // plot is one pair of axes.
 type plot struct {
-	left         float64 // of the plot area, in pixels
+	left         float64 // the left edge of the plot area, in pixels
 	x0, x1       float64 // percent of arrived load
 	y0, y1       float64 // percent of all GPUs
 	xStep, yStep float64

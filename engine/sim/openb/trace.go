@@ -35,7 +35,7 @@ type Node struct {
 	CPUMilli  int64 // thousandths of a core
 	MemoryMiB int64
 	GPUs      int    // devices
-	Model     string // of all its devices
+	Model     string // the model of all its devices
 }
 
 // Pod is a row of a pod list.
