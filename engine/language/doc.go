@@ -1,5 +1,5 @@
-// Package language defines what a policy can read from a cluster: the types of the language, their fields and functions, and the World in
-// which expressions are evaluated. Each field and function has documentation, and declares what it reads.
+// Package language defines what a policy can read from a cluster. It contains the types of the language, their fields and functions, and
+// the World for evaluations. Each field and function has documentation, and declares what it reads.
 //
 //	fields.go, nodefields.go, namespaces.go ...   the fields of each type, declared with the constructors of members.go
 //	functions.go, allocation.go, claims.go ...    the functions, and their forms for many nodes at once (native.go)

@@ -189,11 +189,11 @@ func (n *NodeView) gain(t *model.Task, by *measure) float64 {
 
 // freeDevices contains the free resources of a node, and their value by the last measure.
 type freeDevices struct {
-	version uint64 // plus 1
+	version uint64 // the version of the node, plus 1
 	room    quota.Room
 	by      *measure
 	worth   float64
-	left    []int64 // reused
+	left    []int64 // a buffer that is reused
 }
 
 // after returns the free resources without the task's request for resources other than devices.

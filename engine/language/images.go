@@ -39,7 +39,7 @@ func imageFunctions() []*rules.Function {
 // Limits of the sum of sizes, in bytes, as in kube-scheduler.
 const (
 	imagesFrom = 23 << 20
-	imagesTo   = 1000 << 20 // per container
+	imagesTo   = 1000 << 20 // multiplied by the number of containers
 )
 
 func imageLocality(n *model.Node, t *TaskView) float64 {

@@ -43,7 +43,7 @@ const (
 	FromReady       // the outcome of jobReady
 	FromAll         // all objects of a type
 	FromCluster     // data of the whole cluster
-	FromClock       // the time
+	FromClock       // the current time
 )
 
 // FromAnswers is the outcome of a section for a job.

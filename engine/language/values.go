@@ -72,7 +72,7 @@ type (
 	TaskView struct {
 		View[model.Task]
 		labels, annotations ref.Val // set at the first read
-		request             Amounts // box
+		request             Amounts // a reused box
 		ClassKey            string
 		ClassAt             Stamp
 		Volumes             *VolumeMemo
@@ -99,7 +99,7 @@ type (
 	NodeView struct {
 		View[model.Node]
 		labels, annotations ref.Val // set at the first read
-		taints              ref.Val // likewise
+		taints              ref.Val // set at the first read
 		free                freeDevices
 		gpus                GPUViews
 		tags                tags
@@ -296,7 +296,7 @@ func (w *World) TasksOn(row int32) []*model.Task {
 type VolumeMemo struct {
 	Pod     *corev1.Pod
 	Status  model.Status
-	Storage uint64 // version
+	Storage uint64 // the version of the storage
 	Verdict []int16
 	Version []uint64 // the version of the node, plus 1; 0: not evaluated
 }

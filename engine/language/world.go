@@ -38,7 +38,7 @@ type World struct {
 type Moment struct {
 	Cycle       uint64
 	Now         types.Timestamp
-	nowRoot     any // see nowValue
+	nowRoot     any // the time as a value, see nowValue
 	Action      ref.Val
 	UsedAtStart model.Resources
 	// Sizes are the domain sizes among the candidate nodes, while scores that read them are computed.

@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// karpenterAdds reports whether Karpenter counts a pod as one that needs a node: the scheduler failed to place it, and it has no node,
-// neither bound nor nominated.
+// karpenterAdds reports whether Karpenter adds a node for a pod. It does if the scheduler failed to place the pod, and the pod has neither
+// a node nor a nominated node.
 func karpenterAdds(p *corev1.Pod) bool {
 	return conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonUnschedulable && p.Spec.NodeName == "" &&
 		p.Status.NominatedNodeName == ""

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// BenchmarkCycle measures one cycle of the loop without the API server: a backlog of 5,000 pods on 1,000 nodes, when it is placed, and
-// while its bindings are under way.
+// BenchmarkCycle measures one cycle of the loop without the API server. A backlog of 5,000 pods waits for 1,000 nodes. One case places the
+// backlog. The other one runs while the bindings of the backlog are under way.
 func BenchmarkCycle(b *testing.B) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {

@@ -32,7 +32,7 @@ type listed struct {
 	mu      sync.Mutex
 	asked   map[string]int                        // requests by verb and resource
 	objects map[string]map[string]json.RawMessage // by resource and key
-	events  map[string][]json.RawMessage          // by resource
+	events  map[string][]json.RawMessage          // the events, by resource
 	news    chan struct{}                         // closed when there is a new event
 }
 

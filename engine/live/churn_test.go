@@ -46,7 +46,7 @@ func TestChurn(t *testing.T) {
 	if last-first > 10e6 {
 		t.Errorf("%.1f MB more are kept after %d pods more", (last-first)/1e6, (waves-warm-window)*wave)
 	}
-	if kept := last - empty; kept > 60e6 { // data about the last few thousand pods
+	if kept := last - empty; kept > 60e6 { // the limit covers data about the last few thousand pods
 		t.Errorf("%.1f MB are kept of what is gone", kept/1e6)
 	}
 	if len(c.cluster.Tasks)+len(c.cluster.Jobs)+len(c.intake.groups)+len(c.intake.member)+len(c.statuses.waits) > 0 {

@@ -47,7 +47,7 @@
 // # Volumes
 //
 // If a pod has claims that wait for its binding, the order first does the scheduler's part for them. It makes a PersistentVolume refer to
-// the claim that it was promised to, or it writes the node to a claim whose volume must be created. Then it checks from time to time
+// the claim that it was promised to. If the volume must be created, it writes the node to the claim. Then it checks from time to time
 // whether the volume controller has bound the claims; no worker waits meanwhile. Only then does it bind the pod. If this takes too long, or
 // a claim was bound to another volume, the binding counts as refused and the promise is forgotten.
 //

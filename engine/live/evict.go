@@ -251,7 +251,7 @@ func evictedEvents(said *recorder) func(*eviction) {
 // evictor stores what the loop knows about evictions.
 type evictor struct {
 	leaving map[string]*eviction // by pod: evictions that a pod waits for, with an unknown outcome
-	spared  map[string]*spared   // by pod
+	spared  map[string]*spared   // protected pods, by pod
 }
 
 func newEvictor() evictor { return evictor{map[string]*eviction{}, map[string]*spared{}} }
@@ -339,7 +339,7 @@ func assumedGoing(t *model.Task) bool {
 }
 
 // evictEnded handles the outcome of an eviction. The events of an evicted pod report its end. If a pod stays, its eviction is undone in the
-// model, and so are the evictions for the same job that were not sent; the next cycles free resources for the job again. The pod is
+// model, and so are the evictions for the same job that were not sent. The next cycles free resources for the job again. The pod is
 // protected for a while. If the release of a gang fails (for example because of a disruption budget), the next release tries again.
 func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	e := o.eviction

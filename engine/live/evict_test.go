@@ -168,7 +168,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// An eviction that a budget forbids is undone: the pod counts as running, another pod is evicted instead, and the first one is protected
+// An eviction that a budget forbids is undone: the pod counts as running. Another pod is evicted instead, and the first one is protected
 // for a while.
 func TestRefusedEvictionMakesRoomElsewhere(t *testing.T) {
 	room(t, "", 2, func(t *testing.T, r *rig) {

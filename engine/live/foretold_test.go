@@ -26,7 +26,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// TestForetold replays recordings. Before each cycle it asks a what-if question about each job that is new in the cycle, and compares the
+// TestForetold replays recordings. Before each cycle it asks a what-if question about each job that is new in the cycle. It compares the
 // answers with the decisions of the cycle.
 func TestForetold(t *testing.T) {
 	p, issues := policy.Default()

@@ -233,9 +233,9 @@ func (l *loop) members(group recovery.Object, all []change) []change {
 	return all
 }
 
-// stands returns a change as the intake takes it in. For an object that is left out, the model contains only what counts: the amounts of a
-// pod that is on a node, the queue of a PodGroup, the capacity of a node. A pod without a node is not in the model. ok is false if such a
-// pod was not in the model before either.
+// stands returns a change as the intake takes it in. For an object that is left out, the model contains only what other decisions need.
+// This is the amounts of a pod on a node, the queue of a PodGroup, or the capacity of a node. A pod without a node is not in the model. ok
+// is false if such a pod was not in the model before either.
 func (l *loop) stands(c change) (as change, ok bool) {
 	if c.op == model.Delete || len(l.out) == 0 {
 		return c, true

@@ -254,7 +254,7 @@ func TestStaleGroup(t *testing.T) {
 			t.Fatalf("an older version made the phase %s", got)
 		}
 		old := f.groups["default/g"]
-		r.work() // our write
+		r.work() // sends our write
 		f.feed.add(change{op: model.Upsert, object: old}, true)
 		r.tick()
 		if got := r.cluster.Jobs["default/g"].Phase; got != "Inqueue" {

@@ -61,8 +61,8 @@ type Options struct {
 	// BindingEvents selects the objects that get an event for a binding: BindingsOfGangs, BindingsOfPods or BindingsOfNone. "": gangs. The
 	// annotation WhyAnnotation of a pod always contains the reason for its node, and costs no request.
 	BindingEvents string
-	// GangTimeout is the time after which an incomplete gang gives up its bound members, if it lost a member to a refused binding and never
-	// was whole. 0: 1 minute.
+	// GangTimeout is the time after which an incomplete gang gives up its bound members. It applies if a binding of a member was refused and
+	// the gang never was whole. 0: 1 minute.
 	GangTimeout time.Duration
 	// CycleTimeout is the time without a completed cycle, while changes wait, after which the health check fails. It is at least two periods.
 	// 0: 1 minute.

@@ -29,7 +29,8 @@ const (
 )
 
 // poster sends Bindings over the connection and within the rate limit of a client. Bindings are the most frequent requests, and they are
-// all alike. client-go's general code to build a request and to read a response takes half of the CPU time of a Binding in the scheduler.
+// all alike. The general code of client-go to build a request and to read a response takes half of the CPU time of a Binding in the
+// scheduler.
 type poster struct {
 	client  http.Client
 	limiter flowcontrol.RateLimiter // nil: no limit

@@ -87,7 +87,7 @@ type scheduler struct {
 	begun   sync.WaitGroup
 
 	mu   sync.Mutex
-	loop *loop // nil: not leading
+	loop *loop // nil: this scheduler does not lead
 }
 
 func newScheme() *runtime.Scheme {
@@ -162,7 +162,7 @@ func (s *scheduler) ready(*http.Request) error {
 	select {
 	case <-s.manager.Elected():
 	default:
-		return nil // standing by
+		return nil // this scheduler is a standby
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

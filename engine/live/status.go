@@ -27,8 +27,8 @@ const (
 	settleTime = 400 * time.Millisecond
 	// textEvery is the minimum time between two writes of one object that change only texts.
 	textEvery = 10 * time.Second
-	// countsEvery is the minimum time between two writes of one object that change no phase: counts and wait reasons of a group, or usage of a
-	// queue.
+	// countsEvery is the minimum time between two writes of one object that change no phase. Such writes change counts and wait reasons of a
+	// group, or usage of a queue.
 	countsEvery = time.Second
 	// startTime is how long a difference of counts must last before it is written. The pods of a gang start one after another, too.
 	startTime = 2 * time.Second

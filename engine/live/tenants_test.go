@@ -65,8 +65,8 @@ func (f *fakeServer) written(namespace string) (out []string) {
 	return out
 }
 
-// Texts on the objects of one tenant name no object of another tenant, regardless of the outcome of an eviction between them, unless the
-// policy allows it.
+// Texts on the objects of one tenant name no object of another tenant, unless the policy allows it. The outcome of an eviction between them
+// does not matter.
 func TestMessagesNameNoOtherTenant(t *testing.T) {
 	for _, c := range []struct {
 		name, more string

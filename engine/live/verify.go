@@ -28,7 +28,7 @@ const (
 )
 
 // verifier checks evictions after they were decided and before they are sent. It does not use the code that finds victims. It works on the
-// loop's model and restores it, so the loop waits: for at most a fixed time per cycle, and until the running question is answered.
+// loop's model and restores it, so the loop waits. It waits for at most a fixed time per cycle, and until the running question is answered.
 type verifier struct {
 	most    time.Duration // 0: nothing is checked
 	clock   func() time.Time

@@ -152,7 +152,7 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	}
 }
 
-// canBePlaced reports whether a new pod can be decided on: it is ours, it is not bound, and its group is known or it is bare.
+// canBePlaced reports whether a new pod can be decided on. Such a pod is ours and not bound, and its group is known or it is bare.
 func canBePlaced(names []string, o *corev1.Pod) bool {
 	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && (model.GroupOf(o) != "" || alone(names, o))
 }

@@ -21,8 +21,9 @@ type Derived struct {
 
 // Deriver is a value with its own steps to carry, replay and rebuild.
 type Deriver interface {
-	// Carry reports whether the value is still valid at a moment of another cycle, or after a change of objects, except for what the logs
-	// name. It must then equal the value that Rebuild would compute. The value still has its old moment.
+	// Carry reports whether the value is still valid at a moment of another cycle, or after a change of objects. It ignores changes that the
+	// logs name, because Replay applies them. Apart from these changes, the value must equal the value that Rebuild would compute. The value
+	// still has its old moment.
 	Carry(to language.Stamp) bool
 	// Replay applies the entries of the logs; false: the value must be rebuilt.
 	Replay(to language.Stamp) bool

@@ -151,7 +151,7 @@ func TestFunctionsOfOneTable(t *testing.T) {
 func TestFunctionsAreDocumented(t *testing.T) {
 	docs := vocabularyDocs(t)
 	for _, f := range Vocabulary().Functions {
-		docs[f.Name] = f.Doc // operators too
+		docs[f.Name] = f.Doc // operators need documentation, too
 	}
 	for name, doc := range docs {
 		if words := strings.Fields(doc); len(words) < 2 || !strings.HasSuffix(doc, ".") {

@@ -170,7 +170,7 @@ type entry struct {
 	tier   int
 	table  *rules.Table
 	params source.Value
-	off    map[string]bool // sections switched off
+	off    map[string]bool // sections that are switched off
 	at     source.Value
 	inline bool
 	denies bool   // a row that fails denies, regardless of its onError
@@ -368,7 +368,8 @@ func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	return t
 }
 
-// otherwise adds the built-in table of a site in a last tier, if the policy has no rows for the site and no table with that name.
+// otherwise adds the built-in table of a site in a last tier. It does so if the policy has no rows for the site and no table with that
+// name.
 func (c *compiler) otherwise(site *Site, entries []*entry) {
 	named := slices.ContainsFunc(entries, func(e *entry) bool { return e.name == site.Otherwise })
 	if !named && len(c.p.rules[site.Name]) == 0 {

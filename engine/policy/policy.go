@@ -47,8 +47,8 @@ func (p *Policy) Rollback() *rollback.Conditions {
 	return rollback.Read(p.written.Get("spec").Get("rollback"), new(source.Issues))
 }
 
-// Fallback returns what is in force after the policy was found faulty or was rolled back: KeepPredicates, Stop, or "" if the policy does
-// not state it.
+// Fallback returns what is in force after the policy was found faulty or was rolled back. It is KeepPredicates, Stop, or "" if the policy
+// does not state it.
 func (p *Policy) Fallback() string {
 	text, _ := p.written.Get("spec").Get("fallback").Any().(string)
 	return text
@@ -295,8 +295,8 @@ func (r *Rule) Asked() []*eval.Expr {
 }
 
 // Predicates returns the rows of predicates in the order of their evaluation for a node. Rows come first that read only the node object.
-// Then come the others, then rows that read which pods are in the node's topology domains, then rows that read volumes; each group in tier
-// order.
+// Then come the others, then rows that read which pods are in the node's topology domains, then rows that read volumes. Each group is in
+// tier order.
 func (p *Policy) Predicates() []*Rule {
 	kind := func(r *Rule) int {
 		switch d := &r.Rests; {

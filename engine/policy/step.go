@@ -121,8 +121,8 @@ func (s *TableScope) declared(text string, roots []string, want rules.Kind) *eva
 	return e
 }
 
-// Asks returns all expressions that a step evaluates for jobs and their tasks, its own and those of rows, except the orders of queues and
-// jobs.
+// Asks returns all expressions that a step evaluates for jobs and their tasks: its own and those of rows. The orders of queues and jobs are
+// not included.
 func (step *Step) Asks(p *Policy) []*eval.Expr {
 	return step.AsksOf(p, func(string) bool { return true })
 }

@@ -101,7 +101,7 @@ type TreePlaces struct {
 	index  map[*model.Queue]int
 	places []quota.Place
 	paths  []ref.Val
-	sums   []*quota.Sums // by roll-up
+	sums   []*quota.Sums // the sums, by roll-up
 }
 
 // PlaceQueues computes the positions of queues. parties contains their data in the same order. In a tree, a missing limit becomes infinite,

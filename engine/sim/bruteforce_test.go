@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// small is a world in which a test can try every set of victims: up to 4 nodes, up to 5 jobs with running pods, and one waiting job. Pods
-// request only cpu and memory. The pods of one job may request different amounts.
+// small is a world in which a test can try every set of victims. It has up to 4 nodes, up to 5 jobs with running pods, and one waiting job.
+// Pods request only cpu and memory. The pods of one job may request different amounts.
 type small struct {
 	idle  []asked // idle resources by node
 	pods  []running
@@ -101,7 +101,8 @@ func (w *small) room(gone uint) (room int) {
 	return min(room, w.wait.pods)
 }
 
-// legal reports whether a set may be evicted: in the same queue only pods of jobs with lower priority, and of no job more than it can lose.
+// legal reports whether a set may be evicted. It may contain only pods of jobs with lower priority in the same queue, and of no job more
+// than it can lose.
 func (w *small) legal(gone uint) bool {
 	left := map[string]int{}
 	for i, p := range w.pods {
@@ -207,10 +208,10 @@ func (w *small) way(start int) uint {
 	return 0
 }
 
-// ofGangs checks a set by the rules of gangs. The result legal means that it may be evicted: in the same queue, of jobs with lower
-// priority, and of each job the pods that it can lose or all pods. The result most is the importance of the most important victim. Whole
-// jobs count more than pods that a job can lose, and both are ordered by cpu. The result entire means that the set contains all pods of its
-// jobs.
+// ofGangs checks a set by the rules of gangs. The result legal means that it may be evicted. All its pods are in the same queue, of jobs
+// with lower priority. Of each job it contains the pods that the job can lose, or all pods. The result most is the importance of the most
+// important victim. Whole jobs count more than pods that a job can lose, and both are ordered by cpu. The result entire means that the set
+// contains all pods of its jobs.
 func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
 	left := map[string]int{}
 	for i, p := range w.pods {

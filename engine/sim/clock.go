@@ -88,8 +88,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// lifeOf returns the life of a pod. It ignores the annotation of a pod that was read from a cluster, unless the user asks for it, because
-// every user of the cluster can write it.
+// lifeOf returns the life of a pod. It ignores the annotation of a pod that was read from a cluster, because every user of the cluster can
+// write it. The user can ask to apply it.
 func (w *World) lifeOf(p *corev1.Pod) manifest.Life {
 	if !w.obeySim && w.ofCluster.Has(p) {
 		return manifest.Life{}
@@ -193,7 +193,8 @@ func scheduledAt(p *corev1.Pod) *time.Time {
 	return nil
 }
 
-// nextEvent returns the time of the next event: a pod starts, ends or disappears, or an object is created. ok is false if there is none.
+// nextEvent returns the time of the next event: a pod starts, ends or disappears, or an object is created. The result ok is false if there
+// is none.
 func (a *agenda) nextEvent() (at time.Time, ok bool) {
 	for _, due := range a.due {
 		if !ok || due.Before(at) {

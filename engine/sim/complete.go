@@ -23,9 +23,9 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// completion turns the objects that users wrote into those that a cluster would contain. It adds the defaults of the API server and the
-// objects that controllers create at once (the PodGroup of a Job or of a bare pod). It processes new items on top of the objects of the
-// world.
+// completion turns the objects that users wrote into those that a cluster would contain. It adds the defaults of the API server. It also
+// adds the objects that controllers create at once: the PodGroup of a Job or of a bare pod. It processes new items on top of the objects of
+// the world.
 type completion struct {
 	world  *World
 	items  []manifest.Item

@@ -118,7 +118,7 @@ func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[str
 	return out
 }
 
-// folded joins adjacent lines that differ only in a number at the end of the name, if the numbers increase by one: worker-0, worker-1,
+// folded joins adjacent lines that differ only in a number at the end of the name, if the numbers increase by one. So worker-0, worker-1,
 // worker-2 becomes worker-[0-2]. Numbers of evicted pods may also decrease, because the last pod is usually evicted first: worker-[2-0].
 func folded(lines []decision) []decision {
 	var out []decision

@@ -35,7 +35,7 @@ type change struct {
 	shippedRow // without table: a step of an action
 	action     string
 	step       int
-	how        string // removed, negated, emptied
+	how        string // how the part is changed: removed, negated or emptied
 }
 
 func (c change) String() string {

@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// TestEvictionsDoNotDependOnOrder creates the PodGroup and the pods of an elastic gang in random order and with random delays, on a cluster
-// full of pods with lower priority. The number of evictions is what the minimum of the gang needs, whatever the order.
+// TestEvictionsDoNotDependOnOrder creates the PodGroup and the pods of an elastic gang in random order and with random delays. The cluster
+// is full of pods with lower priority. The number of evictions is what the minimum of the gang needs, whatever the order.
 func TestEvictionsDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	p := takerPolicyOf(t, "[enqueue, allocate, preempt, backfill]", []string{

@@ -362,8 +362,8 @@ func sameRow(a, b decision) bool {
 	return table == otherTable && rule == otherRule
 }
 
-// lineRow returns a line without its pods or jobs: the first and the last of its cycles, verb, node, queue, reason, details below it, and
-// additional search text.
+// lineRow returns a line without its pods or jobs. It contains the first and the last cycle, verb, node, queue, reason, details below it,
+// and additional search text.
 func (d *pageData) lineRow(l *pageLine) []any {
 	var more pageMore
 	why, search := l.why, ""

@@ -237,7 +237,7 @@ func (x *played) evictedRightly(c *model.Cluster, e *model.Evict) {
 }
 
 // TestEvictionsMakeProgress runs worlds in which no object is created and no pod ends. Each eviction is as its plan states, no protected
-// pod is evicted, no gang is broken, no state occurs twice, and no pod is evicted after 20 cycles.
+// pod is evicted, and no gang is broken. No state occurs twice, and no pod is evicted after 20 cycles.
 func TestEvictionsMakeProgress(t *testing.T) {
 	t.Parallel()
 	var all, evicting, whole, needless, latest atomic.Int64

@@ -34,8 +34,8 @@ func (c *completion) completeRestriction(i manifest.Item) {
 // podSecurity is the label of a Namespace for which the API server may refuse pods.
 const podSecurity = "pod-security.kubernetes.io/enforce"
 
-// warnPodSecurity warns of the first new Job of a namespace that enforces a level of Pod Security, because the pods are created without a
-// check of the level.
+// warnPodSecurity warns of the first new Job of a namespace that enforces a level of Pod Security. The pods are created without a check of
+// the level.
 func (c *completion) warnPodSecurity(i manifest.Item, namespace string) {
 	n, ok := c.find("Namespace", "", namespace).(*corev1.Namespace)
 	if !ok || n.Labels[podSecurity] == "" || n.Labels[podSecurity] == "privileged" || slices.Contains(c.secured, namespace) {

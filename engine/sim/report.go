@@ -30,7 +30,7 @@ type Report struct {
 	world    *World
 	recorder Recorder          // nil: Plans and cycles keep everything
 	failed   error             // the error of the recorder
-	cycles   []cycle           // parallel to Plans
+	cycles   []cycle           // has the same indices as Plans
 	erred    []model.RuleError // errors of rows in all cycles
 	warned   []string          // what warned returns for the plans, each text once
 	timed    bool              // the run follows the clock

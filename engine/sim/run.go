@@ -20,7 +20,7 @@ type RunOptions struct {
 	Until time.Time
 	// Idle makes the clock advance from event to event, until no event is left and a cycle decides nothing.
 	Idle bool
-	// Every is the maximum time between two cycles while jobs wait and Until is not reached; 0: one minute if the policy reads the time, else
+	// Every is the maximum time between two cycles while jobs wait and Until is not reached. 0: one minute if the policy reads the time, else
 	// no limit.
 	Every time.Duration
 	// Recorder records the cycles for Report.WriteRecorded; nil: the report keeps all plans.
@@ -56,8 +56,8 @@ func (w *World) Run(cycles int) (*Report, error) {
 // RunFor runs cycles and reports on them.
 //
 // If Idle or Until is set, the run follows the simulated clock. The next cycle starts one second after a cycle that admitted, bound or
-// evicted, and after a cycle in which a PodGroup changed its phase while a job waits. Otherwise the next cycle starts at the next event,
-// such as the arrival, the end or the removal of a pod.
+// evicted. It also does so after a cycle in which a PodGroup changed its phase while a job waits. Otherwise the next cycle starts at the
+// next event, such as the arrival, the end or the removal of a pod.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{
 		APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero(),

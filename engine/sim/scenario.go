@@ -52,8 +52,8 @@ type ScenarioResult struct {
 	Heading string
 }
 
-// RunScenario runs a scenario: a txtar archive whose comment is a script with one verb per line and "#" before comments. name is used in
-// messages.
+// RunScenario runs a scenario. It is a txtar archive whose comment is a script with one verb per line and "#" before comments. Messages
+// contain the name.
 //
 //	load SECTION...     take in objects
 //	submit SECTION...   the same, later
@@ -125,7 +125,7 @@ func newScenario(name string, data []byte, o ScenarioOptions) *scenario {
 	s := &scenario{ScenarioOptions: o, name: name, archive: txtar.Parse(data), starts: map[string]int{}, used: map[string]bool{}}
 	line := 1 + bytes.Count(s.archive.Comment, []byte("\n"))
 	for _, f := range s.archive.Files {
-		line++ // the marker
+		line++ // this skips the marker
 		if _, twice := s.starts[f.Name]; !twice {
 			s.starts[f.Name] = line
 		}

@@ -49,7 +49,7 @@ func TestScenarios(t *testing.T) {
 	t.Parallel()
 	names := scenarioFiles(t)
 	var mu sync.Mutex
-	plans := map[string][]*model.Plan{} // by scenario
+	plans := map[string][]*model.Plan{} // the plans of each scenario
 	t.Cleanup(func() {
 		if len(plans) == len(names) && !t.Failed() { // otherwise only some ran
 			decisions(t, names, plans)

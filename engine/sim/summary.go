@@ -34,7 +34,7 @@ type QueueSummary struct {
 	// Computed contains the fields that the policy's tables compute for the queue, such as deserved and share, as text.
 	Computed map[string]string `json:"computed,omitempty"`
 
-	text   string // Allocated, as text
+	text   string // Allocated as text
 	parent string
 }
 

@@ -201,7 +201,7 @@ func (w *World) take(items, restricted []manifest.Item) source.Issues {
 			w.remove(i.ID())
 		}
 	}
-	back := slices.Collect(maps.Values(before)) // put orders them
+	back := slices.Collect(maps.Values(before)) // the order does not matter, because put sorts them
 	return append(issues, w.refused(w.put(back...), nil)...)
 }
 
@@ -412,7 +412,7 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 		namespace, name, _ := strings.Cut(job, "/")
 		g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: namespace, Name: name}].(*schedulingv1beta1.PodGroup)
 		if !ok {
-			return nil // an orphan
+			return nil // the PodGroup of this job does not exist
 		}
 		changed[job] = g.DeepCopy()
 		return changed[job]

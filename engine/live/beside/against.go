@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// against records the policy's view of the node that the other scheduler chose: the row that refuses it, or its scores compared with those
-// of the policy's node. Scores are computed among all nodes with enough resources. It leaves the cluster unchanged.
+// against records the policy's view of the node that the other scheduler chose. It is the row that refuses the node, or the node's scores
+// compared with those of the policy's node. Scores are computed among all nodes with enough resources. It leaves the cluster unchanged.
 func (x *Shadow) against(d *Difference, t *model.Task) {
 	theirs, there := x.cluster.Nodes.Index[d.Other.Node]
 	if !there {

@@ -41,7 +41,7 @@ type witness struct {
 
 // seen is the last seen state of a pod.
 type seen struct {
-	waits *corev1.Pod // nil: it has a node
+	waits *corev1.Pod // the waiting pod; nil: the pod has a node
 	going bool
 }
 
@@ -125,8 +125,8 @@ func (w *witness) silence(what about, job string) string {
 	return w.said[job]
 }
 
-// isMark reports whether a condition shows that a pod is being evicted: by Volcano, which then deletes it, by kube-scheduler, or by a
-// client of the Eviction API.
+// isMark reports whether a condition shows that a pod is being evicted. Volcano, which then deletes the pod, kube-scheduler and the
+// Eviction API set such conditions.
 func isMark(c corev1.PodCondition) bool {
 	if c.Type == corev1.PodReady {
 		return c.Status == corev1.ConditionFalse && c.Reason == "Evict"

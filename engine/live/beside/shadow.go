@@ -53,8 +53,8 @@ type Change struct {
 	Urgent bool // it can affect a decision
 }
 
-// mostAnew is how often, at most, a new cycle is decided between decisions of the other scheduler that are seen together, because each
-// takes as long as a cycle. It is also the maximum number of checks of the other scheduler's nodes per cycle.
+// mostAnew limits how often a new cycle is decided between decisions of the other scheduler that are seen together. It is limited because
+// each takes as long as any other cycle. mostAnew is also the maximum number of checks of the other scheduler's nodes per cycle.
 const mostAnew = 50
 
 // Shadow decides alongside another scheduler. One goroutine owns it and its cluster.

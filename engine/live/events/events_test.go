@@ -90,8 +90,8 @@ func jobEvent(name string, at time.Time) Event {
 	}
 }
 
-// TestBothAPIs checks that a repeated event has the fields that clients of the older and of the newer API need, whether the first event
-// still exists or not.
+// TestBothAPIs checks that a repeated event has the fields that clients of the older and of the newer API need. The first event may still
+// exist or not.
 func TestBothAPIs(t *testing.T) {
 	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, gone := range []bool{false, true} {

@@ -20,7 +20,7 @@
 //
 // # What ends a turn
 //
-// A late renewal that succeeds opens the fence again: the Lease is written with the version that was read, so no other instance had it in
+// A late renewal that succeeds opens the fence again. The Lease is written with the version that was read, so no other instance had it in
 // between. A Lease that has another holder or none ends the turn permanently, and Start returns. So a decision of one turn is never sent in
 // the next.
 package lease

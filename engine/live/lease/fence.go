@@ -121,8 +121,8 @@ func (f *Fence) settle(ctx context.Context, tail time.Duration) error {
 }
 
 // Client returns the configuration and the client for requests that only the holder of the lease may send. A write is checked when it is
-// sent, and again when its bytes leave on the connection, because the process may be suspended in between. most limits each request at the
-// API server and in the client; 0: the limit of the config.
+// sent, and again when its bytes leave on the connection: the process may be suspended in between. most limits each request at the API
+// server and in the client; 0: the limit of the config.
 func (f *Fence) Client(cfg *rest.Config, most time.Duration) (*rest.Config, *http.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	if f != nil {

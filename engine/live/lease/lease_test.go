@@ -339,7 +339,7 @@ type process struct {
 }
 
 func (p *process) wait() {
-	time.Sleep(time.Duration(p.draw(300)) * time.Millisecond) // the network
+	time.Sleep(time.Duration(p.draw(300)) * time.Millisecond) // simulates the network
 	for {
 		p.mu.Lock()
 		rest := time.Until(p.until)

@@ -119,8 +119,8 @@ func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vaca
 // for use.
 type Reports struct{ done map[types.UID]bool }
 
-// Next returns the oldest objects without a report, at most as many as most, and marks them as reported. waiting lists all objects that
-// the vacancy affects. Next forgets all other objects.
+// Next returns the oldest objects without a report, and marks them as reported. most limits their number. The parameter waiting lists all
+// objects that the vacancy affects. Next forgets all other objects.
 func (r *Reports) Next(waiting []client.Object, most int) []client.Object {
 	still, next := map[types.UID]bool{}, []client.Object{}
 	for _, o := range waiting {

@@ -1,6 +1,6 @@
 // Package outbox contains a priority queue for writes to the API server, and workers that send them. Priorities: bindings; then statuses
 // that a client needs before it can create pods; then evictions; then other statuses; then events. All writes about one object share one
-// entry: the newest replaces a write that was not sent yet, and two writes of one object never run at once. The number of concurrent writes
+// entry. The newest replaces a write that was not sent yet, and two writes of one object never run at once. The number of concurrent writes
 // adapts to the API server: see pace.
 package outbox
 
@@ -40,7 +40,7 @@ const (
 	lateAfter        = 30 * time.Second
 )
 
-// slowEach is the number of waiting statuses and events that allows one more concurrent write of them. A few are sent one after another: a
+// slowEach is the number of waiting statuses and events that allows one more concurrent write of them. A few are sent one after another. A
 // new binding then shares the API server with one of them, not with a quarter of all workers.
 const slowEach = 16
 
@@ -50,13 +50,13 @@ const maxEvents = 20000
 // lastAnswers is the time for running writes to finish when Run ends.
 const lastAnswers = 2 * time.Second
 
-// Outbox contains the waiting writes, ordered by class. All writes under one key share one entry: the newest replaces a write that was not
+// Outbox contains the waiting writes, ordered by class. All writes under one key share one entry. The newest replaces a write that was not
 // sent, and two writes of one key never run at once.
 type Outbox struct {
 	mu      sync.Mutex
 	ready   *sync.Cond
 	queues  [numClasses][]*entry
-	entries map[string]*entry // waiting or running
+	entries map[string]*entry // waiting and running writes, by key
 	waiting [numClasses]int
 	under   int // running writes
 	slow    int // running writes of the classes from Eviction on

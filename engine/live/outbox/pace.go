@@ -15,8 +15,8 @@ const (
 )
 
 // pace is the limit of concurrent writes: as many as the API server handles without long waits. The limit grows by one while bindings wait
-// for a worker, and shrinks by a quarter when responses become slow: additive increase, multiplicative decrease, as in TCP. From time to
-// time it falls to fewest for a few bindings, to measure the response time without load.
+// for a worker, and shrinks by a quarter when responses become slow. TCP does the same: additive increase, multiplicative decrease. From
+// time to time it falls to fewest for a few bindings, to measure the response time without load.
 type pace struct {
 	most   int
 	limit  int

@@ -40,7 +40,8 @@ const (
 type Options struct {
 	// Address is the listen address, as host:port. "" or "0": the server is off.
 	Address string
-	// Host is where the API server reaches the address: an IP, for example that of the pod, or a name for a scheduler outside of the cluster.
+	// Host is where the API server reaches the address. It is an IP, such as that of the pod, or a name for a scheduler outside of the
+	// cluster.
 	Host string
 }
 

@@ -16,7 +16,7 @@ import (
 
 // A generation of a policy is on trial until a scheduler has served it for trialTime. If its rows are faulty in mostFaulty cycles of that
 // time, the generation is not served any more. A row is faulty in a cycle in which an evaluation of it panicked or exceeded its budget. The
-// end of a scheduler's process is no evidence against a policy: a user who can fill the scheduler's memory could otherwise choose which
+// end of a scheduler's process is no evidence against a policy. Otherwise, a user who can fill the scheduler's memory could choose which
 // generation is served. Both outcomes are stored at the generation's revision, so that a restart begins no further trial.
 const (
 	// annotationFaulty contains the fault of a generation that is no longer served.

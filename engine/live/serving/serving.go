@@ -47,7 +47,7 @@ type Options struct {
 	// Events records events for users.
 	Events EventSink
 	// Instead, if set, is called with the reason of condition Active if another policy serves in place of the stored one, or serves its
-	// queues; "": none does.
+	// queues. "": none does.
 	Instead func(reason string)
 	// Metrics are the scheduler's metrics, which rollback conditions may read; nil: they are not read.
 	Metrics *prometheus.Registry

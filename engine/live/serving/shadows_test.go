@@ -31,7 +31,7 @@ func TestShadows(t *testing.T) {
 		w.check("serving", serving(p), "default@1 Active")
 		w.check("one too many", strings.Contains(w.status("d"),
 			"Active=False Shadow: a shadow that does not decide: the first 3 by name do; change the mode of one of these\n"), true)
-		w.put("c", strings.Replace(shadowSpec, "Shadow", "Paused", 1)) // the remedy
+		w.put("c", strings.Replace(shadowSpec, "Shadow", "Paused", 1)) // this is the remedy
 		w.check("another mode", strings.Contains(w.status("d"), "deciding alongside default@1"), true)
 		w.put("c", shadowSpec)
 		w.check("one too many again", strings.Contains(w.status("d"), "a shadow that does not decide"), true)

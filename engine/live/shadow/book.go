@@ -60,7 +60,7 @@ func deeds(plan *model.Plan) (binds, evicts map[string]deed) {
 func (b *book) compare(c *model.Cluster, done, shadow *model.Plan) {
 	b.found.Cycles.Decided++
 	if done.Same && shadow.Same {
-		return // lasting differences continue
+		return // nothing changed, so lasting differences continue
 	}
 	binds, evicts := deeds(done)
 	would, wouldEvict := deeds(shadow)

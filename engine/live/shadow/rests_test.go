@@ -84,7 +84,7 @@ func TestStepsRest(t *testing.T) {
 				got[r.of.Name] += fmt.Sprint(" ", minute)
 			}
 		}
-		trial := model.Try(c) // the pod stays
+		trial := model.Try(c) // undo the plan afterwards, so that the pod stays
 		plan := d.Decide(c, served, now)
 		trial.End()
 		if c.Past.Fired == nil {

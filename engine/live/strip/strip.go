@@ -169,8 +169,8 @@ func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 	}
 }
 
-// stripPod keeps the parts of a pod that a node must provide: resources, ports and images of containers, and volumes that are not local to
-// the kubelet. Of the status it keeps when the pod was scheduled, and resources that differ from its spec.
+// stripPod keeps what a node must provide for a pod: resources, ports and images of containers, and volumes that are not local to the
+// kubelet. Of the status it keeps when the pod was scheduled, and resources that differ from its spec.
 func stripPod(p *corev1.Pod) {
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {

@@ -54,8 +54,8 @@ type Place struct {
 // String returns file:line:column.
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Points returns how many of a row's points were seen, and how many it has: one for its evaluation, and two for the outcomes of each
-// condition.
+// Points returns how many of a row's points were seen, and how many it has. A row has one for its evaluation, and two for the outcomes of
+// each condition.
 func (r *Row) Points() (seen, of int) {
 	point := func(n int) {
 		of++

@@ -1,5 +1,5 @@
-// Package facts describes what is known about each row of a policy before it is evaluated: its type, its cost, its reads, and how long its
-// value is valid.
+// Package facts describes what is known about each row of a policy before it is evaluated. This is its type, its cost, its reads, and how
+// long its value is valid.
 package facts
 
 import (

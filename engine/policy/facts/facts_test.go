@@ -29,8 +29,8 @@ func written(p *policy.Policy) string {
 	return b.String()
 }
 
-// The facts of the default policy are a file, so that a review shows changes of the reads, the cost or the caching of built-in rows.
-// UPDATE=1 rewrites it.
+// The facts of the default policy are a file. So a review shows changes of the reads, the cost or the caching of built-in rows. UPDATE=1
+// rewrites it.
 func TestFactsOfTheDefaultPolicy(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {

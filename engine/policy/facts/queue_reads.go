@@ -22,8 +22,8 @@ type QueueReads struct {
 	Cluster           []rules.Read
 }
 
-// QueueReadsOf returns the reads of a step. It returns nil if the outcome of a job depends on more than the job, its queue, the cluster,
-// and the verdicts of nodes about its tasks.
+// QueueReadsOf returns the reads of a step. It returns nil if a job's outcome depends on more than the job, its queue, the cluster, and the
+// verdicts of nodes about its tasks.
 func QueueReadsOf(p *policy.Policy, step *policy.Step) *QueueReads {
 	if !step.Verb.Alone {
 		return nil

@@ -24,8 +24,8 @@ type Kind interface {
 
 // Reader reads the keys of a step.
 type Reader interface {
-	// Compile compiles an expression of the author, Declared an expression of the verb's declaration. roots are what it may read in addition
-	// to what all expressions may read.
+	// Compile compiles an expression of the author, Declared an expression of the verb's declaration. roots are values that the expression
+	// may read in addition.
 	Compile(text source.Text, roots []string, want rules.Kind) *eval.Expr
 	Declared(text string, roots []string, want rules.Kind) *eval.Expr
 	// Word returns one of several words, or otherwise if v is missing.

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// atom is a condition that compares a value with literals: the value is in a list, is not in it, or is above or below a literal.
+// atom is a condition that compares a value with literals. The value is in a list, is not in it, or is above or below a literal.
 type atom struct {
 	text string // the source text
 	of   string // the source text of the value

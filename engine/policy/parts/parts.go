@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// ServedBy is the computed field of a queue with the name of the policy that serves it as one of its own queues; "": none does.
+	// ServedBy is the computed field of a queue with the name of the policy that serves it as one of its own queues. "": none does.
 	ServedBy = "servedBy"
-	// JudgedBy is the computed field of a queue with the name of the policy whose predicates apply to its pods; "": the policy of all other
+	// JudgedBy is the computed field of a queue with the name of the policy whose predicates apply to its pods. "": the policy of all other
 	// queues. It differs from ServedBy if only the predicates of a policy are in force.
 	JudgedBy = "judgedBy"
 	// Sign separates the name of a policy from the name of its table.
@@ -20,7 +20,8 @@ const (
 	Key = "queuePolicies"
 )
 
-// Of splits the name of a table into the name of its policy and its own name; false: it belongs to the policy of all other queues.
+// Of splits the name of a table into the name of its policy and its own name. If the result is false, it belongs to the policy of all other
+// queues.
 func Of(table string) (part, name string, ok bool) {
 	if part, name, ok = strings.Cut(table, Sign); ok {
 		return part, name, true
@@ -86,7 +87,7 @@ func Shares(site, part string, veto bool) []Share {
 		return []Share{{When: fmt.Sprintf("queue.%s == %q", JudgedBy, part), Veto: veto}}
 	case "taskFeasible", "devicePredicates":
 		return []Share{{When: fmt.Sprintf("task.queue.%s == %q", JudgedBy, part), Veto: veto}}
-	case "preemptable": // within a queue
+	case "preemptable": // this site decides within a queue
 		return of("victim.queue")
 	case "victimOrder", "victimCost":
 		if part == "" {

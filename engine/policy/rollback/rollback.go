@@ -1,5 +1,5 @@
-// Package rollback reads a policy's own conditions for its rollback after it began to serve: how many errors of rows it tolerates, and the
-// bounds of the scheduler's metrics.
+// Package rollback reads a policy's own conditions for its rollback after it began to serve. They state how many errors of rows it
+// tolerates, and the bounds of the scheduler's metrics.
 package rollback
 
 import (

@@ -27,8 +27,8 @@ func (c *Chosen) Text() string { return fmt.Sprintf("policy %s (%s)\n\n", c.Poli
 // Policy compiles the policy of a world of files. The user may select it with named. Otherwise it is the only policy in the files for all
 // queues. If there is none, it is the default policy. Shadows are chosen only if there is no other policy. Active policies for their own
 // queues are joined with it, ordered by name, as in a cluster. The issues are those of all compiled policies; with a mistake, no policy is
-// chosen. A policy with mistakes that was read from a cluster is left out with warnings, as in the scheduler of the cluster, unless it is
-// named. The error means that there are several policies to choose from.
+// chosen. A policy with mistakes that was read from a cluster is left out with warnings, unless it is named. The scheduler of the cluster
+// does the same. The error means that there are several policies to choose from.
 func Policy(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, source.Issues, error) {
 	var none Chosen
 	var issues source.Issues

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// boundPods leaves out the largest Jobs, so that the other Jobs together create at most as many pods as can be simulated. Small Jobs stay,
-// because a user can submit a few huge Jobs to a cluster, and they must not hide the decisions for the Jobs of other users.
+// boundPods leaves out the largest Jobs, so that the other Jobs together create at most as many pods as can be simulated. Small Jobs stay.
+// A user can submit a few huge Jobs to a cluster, and they must not hide the decisions for the Jobs of other users.
 func (l *loader) boundPods() {
 	existing := l.podsOfJobs()
 	type creator struct {

@@ -151,8 +151,8 @@ func (l *loader) notNegative(v source.Value, n int64) {
 	}
 }
 
-// noneNegative checks numbers by name. It iterates over the names in the order of the source, because looking up each name would search all
-// of them, and a user can write any number of names.
+// noneNegative checks numbers by name. It iterates over the names in the order of the source. Looking up each name would search all of
+// them, and a user can write any number of names.
 func (l *loader) noneNegative(v source.Value, numbers map[string]int32) {
 	var ignored source.Issues
 	for _, f := range v.Fields(nil, &ignored) {

@@ -268,9 +268,9 @@ func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string,
 	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc, Stored: isStored(v)})
 }
 
-// add decodes one object of a known kind, and checks its own text. The mistakes of an object that was read from a cluster are warnings, so
-// that one object does not hide the decisions for all others. add decodes such an object as the caches of the scheduler do: it ignores
-// unknown fields, and leaves out the object if a field cannot be decoded.
+// add decodes one object of a known kind, and checks its own text. The mistakes of an object that was read from a cluster are warnings: one
+// object must not hide the decisions for all others. add decodes such an object as the caches of the scheduler do: it ignores unknown
+// fields, and leaves out the object if a field cannot be decoded.
 func (l *loader) add(k kind, v source.Value) {
 	if l.isTooDeep(v, k.name) {
 		return

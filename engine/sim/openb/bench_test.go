@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkRun replays the default workload once with each sample policy. It reports the CPU time of the process and a hash of the plan
-// with all its reasons, so that only runs with the same work are compared.
+// with all its reasons. Compare only runs with the same hash: they did the same work.
 func BenchmarkRun(b *testing.B) {
 	trace, err := Load(traceDir(b), "default")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// FuzzTrace checks that no content of a trace's files causes a panic, that an error names its file, and that the metrics can count every
-// trace that is read.
+// FuzzTrace checks that no content of a trace's files causes a panic, and that an error names its file. The metrics can count every trace
+// that is read.
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte(smallNodes), []byte(smallPods), []byte("workload,policy,seed,0,1\ndefault,05-BestFit,42,0,0.5\n"))
 	f.Add([]byte("sn,cpu_milli,memory_mib,gpu,model\n\"a\nb\",1,1,1,T4\n"),

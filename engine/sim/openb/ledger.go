@@ -33,7 +33,7 @@ func (l *ledger) free(node int) int64 {
 	return sum
 }
 
-// misfit returns why a pod does not fit on a node and the given devices, or on any of its devices if none are given; "": it fits.
+// misfit returns why a pod does not fit on a node and the given devices, or on any of its devices if none are given. "": it fits.
 func (l *ledger) misfit(node int, p Pod, devices []int) string {
 	if l.cpu[node] < p.CPUMilli {
 		return fmt.Sprintf("%d of %d thousandths of a core are free", l.cpu[node], p.CPUMilli)

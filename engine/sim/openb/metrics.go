@@ -16,8 +16,8 @@ const Tolerance = 0.02
 // MeanTolerance is the same for the mean over ten seeds of a policy with random choices. The standard deviation of a run is 0.33 points.
 const MeanTolerance = 0.4
 
-// AheadTolerance is the maximum number of points by which a better policy may be behind in a column: three pods with eight GPUs of 6212
-// that arrived too early.
+// AheadTolerance is the maximum number of points by which a better policy may be behind in a column. It equals three pods with eight GPUs
+// that arrived too early, out of 6212 GPUs.
 const AheadTolerance = 0.4
 
 // aheadFrom is the first column of this comparison. Before it, both policies place almost all pods that arrive.

@@ -100,8 +100,8 @@ func (t *Trace) Mixed(m Mix) (*Trace, error) {
 	return &out, nil
 }
 
-// rake scales the weights of the pods of a part, and of the others, to the wanted proportion; false: one of the two groups is empty and
-// must not be.
+// rake scales the weights of the pods of a part, and of the others, to the wanted proportion. It returns false if one of the two groups is
+// empty but must not be.
 func (p part) rake(pods []Pod, weights []float64, want float64) bool {
 	in, all := 0.0, 0.0
 	for i := range pods {
