@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Follow reads a path from an object. A list on the path gives the list of its elements' values.
+// Follow reads a path from an object. For a list on the path, the result is the list of its elements' values.
 func Follow(v ref.Val, steps []rules.Step) ref.Val {
 	for i, step := range steps {
 		v = step.Member.Get(v.Value())

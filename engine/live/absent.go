@@ -63,7 +63,7 @@ func (w *controllersWatch) run(ctx context.Context) {
 	}
 }
 
-// look reads the Lease of the controllers, and reports where nothing holds it. Controllers may run without a Lease, so it reports only on
+// look reads the Lease of the controllers, and reports if no process holds it. Controllers may run without a Lease, so it reports only on
 // objects that none of them wrote to.
 func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
 	v, err := w.lease.Look(ctx, w.server, now)

@@ -65,7 +65,7 @@ func (in *intake) supposed(g *group) model.Delta {
 	return model.Delta{Op: model.Upsert, Object: g.assumed.object}
 }
 
-// namespace records the queue that a namespace gives to PodGroups without a queue.
+// namespace records the queue that PodGroups without a queue get in a namespace.
 func (in *intake) namespace(out []model.Delta, op model.Op, o *corev1.Namespace) []model.Delta {
 	was, is := in.queues[o.Name], o.Annotations[v1beta1.QueueNameAnnotationKey]
 	if op == model.Delete {

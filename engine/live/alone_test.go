@@ -111,8 +111,8 @@ func TestAGroupIsMadeAsItStandsThen(t *testing.T) {
 	})
 }
 
-// The PodGroup of a bare pod is deleted with the pod, even if it was never created. It is in the queue of its namespace, whichever the
-// scheduler sees first.
+// The PodGroup of a bare pod is deleted with the pod, even if it was never created. It is in the queue of its namespace, regardless of
+// which of the two the scheduler sees first.
 func TestAPodAloneStandsInTheQueueOfItsNamespace(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

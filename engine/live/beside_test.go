@@ -214,7 +214,7 @@ func TestBesideAnother(t *testing.T) {
 		bind("taint-0", "n3")
 		second()
 
-		// A gang of which the other scheduler binds only a part.
+		// The other scheduler binds only a part of the gang.
 		f.put(letIn(testGroup("gang", 3)), volcanos(testPod("gang-0", "gang", "1")), volcanos(testPod("gang-1", "gang", "1")))
 		second()
 		bind("gang-0", "n2")

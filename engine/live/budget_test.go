@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// spreading gives a pod a number of terms of spread and anti-affinity, each for different labels.
+// spreading adds a number of terms of spread and anti-affinity to a pod, each for different labels.
 func spreading(spec *corev1.PodSpec, of string, terms int) {
 	spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	for i := range terms {

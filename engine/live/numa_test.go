@@ -90,7 +90,7 @@ func (r *rig) bound(t *testing.T, pod string) {
 	}
 }
 
-// A Numatopology counts while it exists. After its deletion, a pod that waits for CPUs has a reason that says that none are available.
+// A Numatopology counts while it exists. After its deletion, a pod that waits for CPUs has the reason that none are available.
 func TestADeletedNumatopologyIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, topology := numaRig(t)

@@ -69,7 +69,7 @@ func newCorePods(w writes) (corePods, error) {
 	return corePods{client, bindings}, err
 }
 
-// newCoreClient returns a client that speaks protobuf whatever the config says, because bindings are the most frequent requests.
+// newCoreClient returns a client that always uses protobuf, regardless of the config, because bindings are the most frequent requests.
 func newCoreClient(w writes) (*corev1client.CoreV1Client, error) {
 	cfg := rest.CopyConfig(w.cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf

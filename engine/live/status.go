@@ -546,7 +546,7 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	}, nil))
 }
 
-// queueOutcome says that a queue's status could not be written.
+// queueOutcome reports that a queue's status could not be written.
 type queueOutcome struct {
 	name string
 	err  error

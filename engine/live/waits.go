@@ -43,7 +43,7 @@ type cause struct {
 	inVain []model.InVain
 }
 
-// same reports whether two causes give the same report. A different node that was found and rolled back is not news, because this node
+// same reports whether two causes result in the same report. A different node that was found and rolled back is not news, because this node
 // changes in many cycles.
 func (c *cause) same(o *cause) bool {
 	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes) &&

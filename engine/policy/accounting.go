@@ -84,7 +84,7 @@ type Account struct {
 	Keep  func(s *Accounts) Kept
 }
 
-// accountField is a computed field that an account gives.
+// accountField is a computed field that an account computes.
 type accountField struct {
 	*Attribute
 	doc   string

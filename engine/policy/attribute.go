@@ -102,7 +102,7 @@ func (s *TableScope) field(a *rules.Attribute, name string) *Attribute {
 	return &Attribute{Table: s.entry.name, Name: name, On: a.On, Settle: a.Settle, Function: a.Function, Private: a.Private}
 }
 
-// publish gives an attribute its slot and makes it readable for rows; nil: its name is taken.
+// publish assigns a slot to an attribute and makes it readable for rows; nil: its name is already used.
 func (s *TableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
 	if s.clashes(x, a) {
 		return nil
@@ -186,7 +186,7 @@ func (p *Policy) quiet(r rules.Read) bool {
 	})
 }
 
-// TreesOf adds the quotaTrees along which a read goes.
+// TreesOf adds the quotaTrees that a read follows.
 func (p *Policy) TreesOf(trees []*QuotaTree, r rules.Read) []*QuotaTree {
 	for _, step := range r.Steps {
 		if t := p.Trees[step.Member]; t != nil && !t.Flat && !slices.Contains(trees, t) {

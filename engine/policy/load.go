@@ -409,8 +409,8 @@ func (l *loader) switches(e *entry, v source.Value) {
 	}
 }
 
-// LeftOn returns the sections that only leaves on unless without names them. The other sections depend on them, and Volcano has no flag for
-// them.
+// LeftOn returns the sections that the key "only" does not switch off. They are switched off only if the key "without" names them. The
+// other sections depend on them, and Volcano has no flag for them.
 func LeftOn() []string {
 	return []string{"attributes", JobValid, Evictable, VictimOrder, VictimCost, BeyondDue}
 }

@@ -85,7 +85,7 @@ type keeper struct {
 }
 
 // evict deletes a pod, with its grace period. A pod of a Job, or of a short-format job, is created again when it is gone, unless the Job's
-// policies say otherwise. Any other pod is gone permanently.
+// policies state otherwise. Any other pod is gone permanently.
 func (w *World) evict(e *model.Evict) error {
 	p, err := w.pod(e.Task)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// TestToExplainChangesNothing runs every scenario twice. In one run, everything is explained after each cycle by the session that goes on
+// TestToExplainChangesNothing runs every scenario twice. In one run, everything is explained after each cycle by the session that continues
 // deciding. The plans are the same, and the cluster stays consistent.
 func TestToExplainChangesNothing(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // TestEvictionsDoNotDependOnOrder creates the PodGroup and the pods of an elastic gang in random order and with random delays. The cluster
-// is full of pods with lower priority. The number of evictions is what the minimum of the gang needs, whatever the order.
+// is full of pods with lower priority. The number of evictions is what the minimum of the gang needs, regardless of the order.
 func TestEvictionsDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	p := takerPolicyOf(t, "[enqueue, allocate, preempt, backfill]", []string{

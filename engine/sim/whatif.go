@@ -131,7 +131,7 @@ func union(a, b []string) []string {
 	return slices.Concat(a, slices.DeleteFunc(slices.Clone(b), func(x string) bool { return slices.Contains(a, x) }))
 }
 
-// inNamespace returns a name as namespace/name.
+// inNamespace returns a name as namespace/name. The default namespace is default.
 func inNamespace(name string) string {
 	if strings.Contains(name, "/") {
 		return name

@@ -58,9 +58,9 @@ func (o Options) trust() trust {
 	return out
 }
 
-// client returns the HTTP client. It uses no proxy and follows no redirect, so requests only go where the policy says. Dialing continues
-// after its request was given up, so it has its own timeout. A shared connection is pinged: if the other end disappeared silently, it would
-// keep all requests from a server that is back.
+// client returns the HTTP client. It uses no proxy and follows no redirect, so requests only go to the servers that the policy names.
+// Dialing continues after its request was given up, so it has its own timeout. A shared connection is pinged: if the other end disappeared
+// silently, it would keep all requests from a server that is back.
 func (t trust) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{

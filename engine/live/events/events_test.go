@@ -136,7 +136,7 @@ func TestAnyName(t *testing.T) {
 	}
 }
 
-// TestLongName checks that the name of an event is valid wherever the name of its object is cut.
+// TestLongName checks that the name of an event is valid, regardless of where the name of its object is cut.
 func TestLongName(t *testing.T) {
 	for n := 1; n < 253; n++ {
 		for _, sign := range []string{"-", ".a", "--"} {

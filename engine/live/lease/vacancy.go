@@ -93,7 +93,7 @@ type Watch struct {
 	since   time.Time // when version was first read, a time of our own clock
 }
 
-// Look reads the Lease. It returns nil while a process may hold the Lease, which ends when the Lease has not changed for 4/3 of its
+// Look reads the Lease. It returns nil while a process may hold the Lease. No process holds it if it has not changed for 4/3 of its
 // duration. The clocks of both processes need not agree, because Look measures the time with its own clock. It returns errors of the API
 // server.
 func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vacancy, error) {

@@ -110,7 +110,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A server that fails, redirects, or sends too much gives no values. A slow server is not waited for.
+// A server that fails, redirects, or sends too much provides no values. A slow server is not waited for.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
 	elsewhere := serving(t, func(http.ResponseWriter, *http.Request) { t.Error("it went elsewhere") })

@@ -79,7 +79,7 @@ type Server struct {
 	Log     logr.Logger
 }
 
-// goodFor is how long a certificate is used. It is valid for a year.
+// goodFor is the time for which a certificate is used. The certificate is valid for a year.
 const goodFor = 90 * 24 * time.Hour
 
 // mostRest is the longest pause after an answer. The pause is as long as the answer took, so that questions with answers of up to mostRest

@@ -55,7 +55,7 @@ type choice struct {
 	parts []*candidate
 	// skipped are stored policies that no longer compile, newest first.
 	skipped []*candidate
-	// kept are not fit to serve, but a part of their decisions is in force.
+	// kept contains candidates that are not fit to serve, but a part of their decisions is in force.
 	kept []*candidate
 }
 

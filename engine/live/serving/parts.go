@@ -22,7 +22,7 @@ const reasonNotJoined = "DoesNotJoin"
 // beside contains the policies that serve their own queues, alongside the policy that serves all others.
 type beside struct {
 	serving []*candidate
-	// kept are not fit to serve, but a part of their decisions is in force.
+	// kept contains candidates that are not fit to serve, but a part of their decisions is in force.
 	kept []*candidate
 	// joined combines base with the policies that could be joined. refused contains the errors of the others.
 	base    *policy.Policy

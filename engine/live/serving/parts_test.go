@@ -92,8 +92,8 @@ func erredOf(table string, count int) *model.Plan {
 	}}
 }
 
-// TestPartsErrors checks that errors belong to the generation that decided the cycle, whichever serves when it ends. Counts of unchanged
-// policies continue.
+// TestPartsErrors checks that errors belong to the generation that decided the cycle, even if another one serves when the cycle ends.
+// Counts of unchanged policies continue.
 func TestPartsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

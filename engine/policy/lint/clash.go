@@ -30,7 +30,7 @@ func (t teller) text(part ast.Expr) string {
 	return text
 }
 
-// written returns the parts of a part as its author wrote it; for a macro, its target and arguments.
+// written returns the operands of a part of an expression, as its author wrote them. For a macro, it returns the target and the arguments.
 func (t teller) written(part ast.Expr) []ast.Expr {
 	if call, macro := t.SourceInfo().GetMacroCall(part.ID()); macro {
 		part = call

@@ -293,7 +293,7 @@ type member struct {
 	place source.Value
 }
 
-// members creates the tasks of a job and their pods. It returns how many of them must start together if the job does not say it.
+// members creates the tasks of a job and their pods. It returns how many of them must start together if the job does not state it.
 func (c *converter) members(v source.Value, s *ShortJob, job *batchv1alpha1.Job) (pods []member, members int64) {
 	if len(s.Tasks) == 0 {
 		pods = c.replicas(v, &ShortTask{Replicas: s.Replicas, ShortSpec: s.ShortSpec}, job)

@@ -65,7 +65,7 @@ func (t *Trace) opening(seed int64) *opening {
 	return o
 }
 
-// end returns when all pods have arrived.
+// end returns the time when all pods have arrived.
 func (o *opening) end() time.Time {
 	return start().Add(time.Duration(len(o.replay.pods)) * time.Second)
 }

@@ -36,7 +36,7 @@ func (p plot) x(v float64) float64 { return p.left + (v-p.x0)/(p.x1-p.x0)*plotWi
 func (p plot) y(v float64) float64 { return plotTop + (p.y1-v)/(p.y1-p.y0)*plotHeight }
 
 // WriteSVG draws the mean curve of each policy, with the published one dotted on top. The left plot shows the whole run, and the right plot
-// its end, where policies differ. Equal input gives equal bytes.
+// its end, where policies differ. Equal input results in equal bytes.
 func WriteSVG(w io.Writer, summaries []*Summary) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12" `+

@@ -115,7 +115,7 @@ func readPod(r *record) Pod {
 		GPUs: r.count("num_gpu"), GPUMilli: min(r.count("gpu_milli"), wholeDevice), Models: r.optional("gpu_spec"),
 	}
 	if p.GPUs == 0 {
-		// A pod without a GPU can use any node, whatever models it names.
+		// A pod without a GPU can use any node, even if it names models.
 		p.GPUMilli, p.Models = 0, ""
 	}
 	if p.GPUs > 0 && p.GPUMilli == 0 {
