@@ -12,26 +12,26 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// What a pod that asks for no cpu or memory is counted as in least- and most-allocated, as Kubernetes does.
+// Usage that is assumed in least- and most-allocated for a pod that requests no CPU or memory, as in Kubernetes.
 const (
 	DefaultMilliCPU    = 100
 	DefaultMemoryBytes = 200 * 1024 * 1024
 )
 
-// offer is what a score of nodes for a task reads of one resource: its columns, and what the task asks for.
+// offer contains the inputs of a node score for one resource: the columns of the resource, and the task's request.
 type offer struct {
 	allocatable, used []float64
-	unasked           []int32 // of those tasks each counts as byDefault beside used; nil: nobody does
+	unasked           []int32 // number of tasks that each count as byDefault in addition to used; nil: none
 	byDefault         float64
 	request, weight   float64
 }
 
-// offerOf is a resource's offer for a task, weighed by 1.
+// offerOf returns the offer of a resource for a task, with weight 1.
 func offerOf(n *model.Nodes, t *model.Task, dim int) offer {
 	return offer{allocatable: n.Allocatable[dim], used: n.Used[dim], request: t.Request.Get(dim), weight: 1}
 }
 
-// counted is the offer as Kubernetes' allocation scorers count what asks for no cpu or memory.
+// counted returns the offer with the default usage of pods that request no CPU or memory, as Kubernetes' allocation scorers count it.
 func (p offer) counted(n *model.Nodes, dim int) offer {
 	switch dim {
 	case model.CPU:
@@ -48,14 +48,14 @@ func (p offer) counted(n *model.Nodes, dim int) offer {
 	return p
 }
 
-// scorer is a score of a node for a task from the offers of its resources: offers appends those that count, by the resources and
-// weights that the row of the policy names, and score computes a node's.
+// scorer computes a score of a node for a task from offers. The function offers appends those of the resources and weights that the
+// policy's row names. The function score computes the score of one node.
 type scorer struct {
 	offers func(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer
 	score  func(offers []offer, row int32) float64
 }
 
-// of is the score of a row of the node table.
+// of returns the score of a row of the node table.
 func (x *scorer) of(w *World, row int32, t *model.Task, names []weighedName) float64 {
 	if w.Shared {
 		return x.score(x.offers(nil, &w.c.Nodes, w.c.Dims, t, names), row)
@@ -64,7 +64,7 @@ func (x *scorer) of(w *World, row int32, t *model.Task, names []weighedName) flo
 	return x.score(w.offers, row)
 }
 
-// forms are the scorer's for rows of the policy that name their resources as constants.
+// forms returns the scorer's native forms for rows of the policy that name their resources as constants.
 func (x *scorer) forms(names []weighedName) *rules.Native {
 	return &rules.Native{
 		Double: ofTwo(func(n *NodeView, t *TaskView) float64 { return x.of(n.World, n.Of.Row, t.Of, names) }),
@@ -83,7 +83,7 @@ func (x *scorer) forms(names []weighedName) *rules.Native {
 	}
 }
 
-// function is the scorer as a method of a node, with a task and what else tells of the resources and weights: args are all arguments.
+// function returns the scorer as a method of a node. Its arguments are a task and the resources and weights, which named reads from args.
 func (x *scorer) function(name, doc string, more []*cel.Type, named func(args []ref.Val) ([]weighedName, bool)) *rules.Function {
 	fn := Method(name, doc, append([]*cel.Type{NodeType(), TaskType()}, more...), cel.DoubleType, func(args ...ref.Val) ref.Val {
 		n, okN := args[0].(*NodeView)
@@ -103,7 +103,7 @@ func (x *scorer) function(name, doc string, more []*cel.Type, named func(args []
 	})
 }
 
-// allocationFunctions are the scores of nodes by what of them is allocated.
+// allocationFunctions returns the node scores that depend on allocated resources.
 func allocationFunctions() []*rules.Function {
 	listed := []*cel.Type{cel.ListType(cel.StringType)}
 	least, most := percentages(false), percentages(true)
@@ -130,7 +130,7 @@ type weighedName struct {
 	weight float64
 }
 
-// listedNames are the resources of the third argument, weighed alike; false: it is not a list of names.
+// listedNames returns the resources of the third argument, all with weight 1; false: it is not a list of names.
 func listedNames(args []ref.Val) (names []weighedName, ok bool) {
 	listed, ok := resourceNames(args[2])
 	for _, name := range listed {
@@ -139,8 +139,8 @@ func listedNames(args []ref.Val) (names []weighedName, ok bool) {
 	return names, ok
 }
 
-// percentages means whole percents over the named resources, of what would be used or else of what would be left, dropping those
-// that the node lacks. More than there is, which the default requests can come to, counts as all of it.
+// percentages returns a scorer with the mean over the named resources of what would be used, or otherwise left, in whole percent. It skips
+// resources that the node lacks. Usage above allocatable, which default requests can cause, counts as 100%.
 func percentages(most bool) *scorer {
 	return &scorer{
 		offers: func(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
@@ -178,8 +178,8 @@ func percentages(most bool) *scorer {
 	}
 }
 
-// askedFor are the offers of the named resources for the balance: of those that the task does not ask for only cpu and memory count.
-// There are none for a task that asks for none of them.
+// askedFor appends the offers of the named resources for the balance. Resources that the task does not request only count if they are CPU
+// or memory. It appends none if the task requests none of the resources.
 func askedFor(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
 	asks := false
 	for _, name := range names {
@@ -199,15 +199,15 @@ func askedFor(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, name
 	return out
 }
 
-// balanced is what Kubernetes 1.36 makes of the balance with the task and without it: about 75 where it does
-// not change, more where the task improves it; 0 for a task that asks for none of the resources.
+// balanced returns Kubernetes 1.36's score for the balance with and without the task. It is about 75 if the balance does not change, and
+// more if the task improves it. It is 0 for a task that requests none of the resources.
 func balanced(offers []offer, row int32) float64 {
 	if len(offers) == 0 {
 		return 0
 	}
 	if len(offers) == 2 {
 		p, q := &offers[0], &offers[1]
-		if a, b := p.allocatable[row], q.allocatable[row]; a > 0 && b > 0 { // what most tasks and nodes have, without a list
+		if a, b := p.allocatable[row], q.allocatable[row]; a > 0 && b > 0 { // a fast path for most tasks and nodes, without a list
 			without := math.Abs((min(p.used[row]/a, 1) - min(q.used[row]/b, 1)) / 2)
 			with := math.Abs((min((p.used[row]+p.request)/a, 1) - min((q.used[row]+q.request)/b, 1)) / 2)
 			return better(with, without)
@@ -224,13 +224,13 @@ func balanced(offers []offer, row int32) float64 {
 	return better(with.deviation(), without.deviation())
 }
 
-// better is the score of two deviations, each of which counts as 100 less it in whole percent.
+// better returns the score for two deviations. Each counts as 100 minus the deviation, in whole percent.
 func better(with, without float64) float64 {
 	balance := math.Trunc((1-with)*100) - math.Trunc((1-without)*100)
 	return 50 + math.Trunc((50+balance)/2)
 }
 
-// fractions are how much of some resources is used; of more than eight the rest is left out.
+// fractions contains the used fractions of up to eight resources. Further ones are ignored.
 type fractions struct {
 	parts [8]float64
 	count int
@@ -243,7 +243,7 @@ func (f *fractions) add(part float64) {
 	}
 }
 
-// deviation is their standard deviation.
+// deviation returns their standard deviation.
 func (f *fractions) deviation() float64 {
 	parts := f.parts[:f.count]
 	switch {
@@ -262,7 +262,7 @@ func (f *fractions) deviation() float64 {
 	return math.Sqrt(sum / float64(len(parts)))
 }
 
-// binpackWeights are those of binpack's last four arguments; false: they are of other types.
+// binpackWeights returns the weights in binpack's last four arguments; false: they have other types.
 func binpackWeights(args []ref.Val) (weights []weighedName, ok bool) {
 	cpu, okC := Number(args[2])
 	memory, okM := Number(args[3])
@@ -282,7 +282,7 @@ func binpackWeights(args []ref.Val) (weights []weighedName, ok bool) {
 	return weights, true
 }
 
-// weighed are the offers of what the task asks for, with the weights of their resources.
+// weighed appends the offers of the requested resources, with their weights.
 func weighed(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
 	for _, name := range names {
 		if dim, ok := name.in(dims); ok && t.Request.Get(dim) != 0 {
@@ -294,8 +294,8 @@ func weighed(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names
 	return out
 }
 
-// binpack is the score of docs/volcano.md, Binpack, without the factor of 100 and the table's weight. It is a function, and not a row
-// of that table, as it has a form by column and counts in inner units: see decision 35.
+// binpack returns the score of docs/volcano.md, Binpack, without the factor 100 and the table's weight. It is a function instead of a row
+// of that table, because it has a column form and uses internal units: see decision 35.
 func binpack(offers []offer, row int32) float64 {
 	score, total := 0.0, 0.0
 	for i := range offers {

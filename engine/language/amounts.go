@@ -15,25 +15,25 @@ import (
 // Amounts is a Resources value.
 type Amounts struct {
 	Resources model.Resources
-	Dims      *Dims // nil: of no session, and empty
+	Dims      *Dims // nil: empty, and of no session
 }
 
-// Dims is a session's names of resources, with room for the sums that expressions make of them.
+// Dims contains the names of a session's resources, and memory for the sums that expressions compute.
 type Dims struct {
 	*model.Dims
-	Shared *bool // while several evaluate at once, none of the room is taken
+	Shared *bool // while several goroutines evaluate at once, the memory is not used
 	boxes  []Amounts
 	floats []float64
 }
 
-// A session makes room for so many sums and amounts at once. Who keeps one for long copies it (see Session.compute), for the others
-// are kept with it.
+// A session allocates memory for this number of sums and amounts at once. A caller that keeps one for long must copy it (see
+// Session.compute), because it keeps the others in memory.
 const (
 	boxRoom   = 64
 	floatRoom = 512
 )
 
-// room is a new value, with room for the amounts of n dimensions. What the session makes of the same room lies elsewhere.
+// room returns a new value with memory for n dimensions. It does not overlap other values in the same memory.
 func (d *Dims) room(n int) *Amounts {
 	if d == nil || *d.Shared {
 		return &Amounts{make(model.Resources, n), d}
@@ -56,7 +56,7 @@ func (d *Dims) room(n int) *Amounts {
 	return box
 }
 
-// with is the dimensions of a result: empty resources have none of their own.
+// with returns the dimensions of a result, because empty resources may have none.
 func (a *Amounts) with(b *Amounts) *Dims {
 	if a.Dims == nil {
 		return b.Dims
@@ -64,7 +64,7 @@ func (a *Amounts) with(b *Amounts) *Dims {
 	return a.Dims
 }
 
-// find gives the dimension of a name.
+// find returns the dimension of a name.
 func (a *Amounts) find(name string) (int, bool) {
 	if a.Dims == nil {
 		return 0, false
@@ -72,16 +72,16 @@ func (a *Amounts) find(name string) (int, bool) {
 	return a.Dims.Find(name)
 }
 
-// Amounts shows Resources as a value.
+// Amounts returns Resources as a value.
 func (w *World) Amounts(r model.Resources) ref.Val { return &Amounts{r, w.dims} }
 
-// boxed shows Resources in a box that is used again: what an object has moves on in place, and whoever keeps it copies it. Without
-// a box it is a new one.
+// boxed returns Resources in a reused box. The amounts of an object change in place, so a caller that keeps the value must copy it. Without
+// a box, it returns a new one.
 func (w *World) boxed(r model.Resources, box *Amounts) ref.Val {
 	if box == nil {
 		return w.Amounts(r)
 	}
-	// what shows it already may be read by several at once
+	// an unchanged box is not written, because several goroutines may read it
 	if box.Dims != w.dims || len(box.Resources) != len(r) || len(r) > 0 && &box.Resources[0] != &r[0] {
 		box.Resources, box.Dims = r, w.dims
 	}
@@ -93,7 +93,7 @@ func (a *Amounts) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("resources have no other form")
 }
 
-// ConvertToType implements ref.Val: the text is for messages.
+// ConvertToType implements ref.Val. The text is for messages.
 func (a *Amounts) ConvertToType(t ref.Type) ref.Val {
 	switch t {
 	case types.StringType:
@@ -107,7 +107,7 @@ func (a *Amounts) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("resources cannot become a %s", t.TypeName())
 }
 
-// text leaves out what is 0, and what has no limit.
+// text omits amounts that are 0 or unlimited.
 func (a *Amounts) text() string {
 	shown, endless := a.Resources.Clone(), false
 	for i := range shown {
@@ -150,7 +150,7 @@ func (a *Amounts) combined(other ref.Val, to func(a, b, out model.Resources)) re
 	return out
 }
 
-// Get implements traits.Indexer: r["nvidia.com/gpu"], 0 if absent.
+// Get implements traits.Indexer: r["nvidia.com/gpu"]. It returns 0 if the amount is absent.
 func (a *Amounts) Get(name ref.Val) ref.Val {
 	n, ok := name.(types.String)
 	if !ok {
@@ -159,7 +159,7 @@ func (a *Amounts) Get(name ref.Val) ref.Val {
 	return types.Double(a.get(string(n)))
 }
 
-// get is an amount as people write it: cores, bytes, pieces.
+// get returns an amount in the user's units: cores, bytes, pieces.
 func (a *Amounts) get(name string) float64 {
 	i, ok := a.find(name)
 	if !ok {
@@ -168,7 +168,7 @@ func (a *Amounts) get(name string) float64 {
 	return a.Resources.Get(i) / a.Dims.Unit(i)
 }
 
-// milli is an amount in thousandths of what people write.
+// milli returns an amount in thousandths of the user's units.
 func (a *Amounts) milli(name string) int64 {
 	i, ok := a.find(name)
 	if !ok {
@@ -177,7 +177,7 @@ func (a *Amounts) milli(name string) int64 {
 	return inMilli(a.Resources.Get(i), a.Dims.Unit(i))
 }
 
-// omit is a without one of its dimensions.
+// omit returns a without one of its dimensions.
 func (a *Amounts) omit(name string) ref.Val {
 	i, ok := a.find(name)
 	if !ok || !a.Resources.Has(i) {
@@ -189,7 +189,7 @@ func (a *Amounts) omit(name string) ref.Val {
 	return out
 }
 
-// devices are the dimensions of extended resources.
+// devices returns the amounts of extended resources.
 func (a *Amounts) devices() ref.Val {
 	if a.Dims == nil {
 		return a
@@ -204,7 +204,7 @@ func (a *Amounts) devices() ref.Val {
 	return out
 }
 
-// names of the dimensions that are there, in the order in which people are shown them.
+// names returns the names of the existing dimensions, in display order.
 func (a *Amounts) names() []string {
 	out := []string{}
 	if a.Dims == nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// AnswersMember is the field by which answers of extenders are told from those of other moments.
+// AnswersMember is the field that distinguishes answers of extenders at different moments.
 const AnswersMember = "answers"
 
-// AnswerType is that of what an extender said.
+// AnswerType returns the type of an extender's answer.
 func AnswerType() *cel.Type { return Object("Answer") }
 
-// answerValue is what an extender said as a value; nil: nothing yet.
+// answerValue is an extender's answer as a value. A nil answer has not arrived yet.
 type answerValue struct {
 	url string
 	of  *extender.Known
@@ -42,7 +42,7 @@ func (a *answerValue) ConvertToType(to ref.Type) ref.Val {
 	return types.NewErr("an answer cannot become a %s", to.TypeName())
 }
 
-// Equal implements ref.Val: the same answer.
+// Equal implements ref.Val. It compares the identity of the answers.
 func (a *answerValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*answerValue)
 	return types.Bool(ok && o.name() == a.name())
@@ -54,7 +54,7 @@ func (a *answerValue) Type() ref.Type { return AnswerType() }
 // Value implements ref.Val.
 func (a *answerValue) Value() any { return a }
 
-// name tells an answer from all others.
+// name returns a text that differs for each answer.
 func (a *answerValue) name() string {
 	if a.of == nil {
 		return a.url
@@ -62,7 +62,7 @@ func (a *answerValue) name() string {
 	return fmt.Sprintf("%s %d", a.url, a.of.Serial)
 }
 
-// says is the word that was said: of a node, where one is given.
+// says returns the word of the answer: about a node, if one is given.
 func (a *answerValue) says(n *NodeView) string {
 	x, known := a.ofNode(n)
 	switch {
@@ -78,7 +78,7 @@ func (a *answerValue) says(n *NodeView) string {
 	return extender.Allow
 }
 
-// text is why: in the answer's own words where it refuses, in ours where there is none.
+// text returns the reason: the answer's own text if it refuses, or our text if there is no answer.
 func (a *answerValue) text(n *NodeView) string {
 	x, known := a.ofNode(n)
 	switch {
@@ -94,7 +94,7 @@ func (a *answerValue) text(n *NodeView) string {
 	return fmt.Sprintf("extender at %s: %s", a.url, a.says(n))
 }
 
-// ofNode is what was said of a node; without one all is said of the subject.
+// ofNode returns the answer about a node. Without a node, the answer applies to the whole subject.
 func (a *answerValue) ofNode(n *NodeView) (x extender.NodeAnswer, known bool) {
 	if n == nil || a.of == nil || a.of.Error != "" {
 		return x, true
@@ -118,7 +118,7 @@ func (a *answerValue) at() time.Time {
 	return a.of.At.Time
 }
 
-// Answer is what was said at an address, asked in a form, of the object that a view is of.
+// Answer returns the answer of an address in a form about the object of a view.
 func (w *World) Answer(url, as string, view ref.Val) ref.Val {
 	return &answerValue{url, w.c.Answers.Find(url, as, subjectOf(view))}
 }
@@ -135,7 +135,7 @@ func subjectOf(view ref.Val) extender.Subject {
 	return extender.Subject{}
 }
 
-// TaskSubject is as what a task is asked about: with it all tasks of its role that ask for the same, of the same nodes.
+// TaskSubject returns the subject for questions about a task. Tasks of one role with equal requests and node constraints share it.
 func TaskSubject(t *model.Task) extender.Subject {
 	h := fnv.New64a()
 	h.Write(EncodeAmounts(nil, t.Request))
@@ -149,7 +149,7 @@ func TaskSubject(t *model.Task) extender.Subject {
 	return extender.Subject{Kind: extender.Task, Job: t.Job.Key, Role: t.Role, Like: fmt.Sprintf("%016x", h.Sum64())}
 }
 
-// answersField is by what a class, or a memo, is told that rests on answers.
+// answersField declares the field for classes and memos that depend on answers.
 func answersField[T ref.Val](w func(T) *World) *rules.Member {
 	return hidden(AnswersMember, FromSpec, rules.ByObject, "what extenders said", func(of T) ref.Val {
 		c := w(of).c
@@ -167,7 +167,7 @@ func answerObject() *rules.Object {
 	}
 }
 
-// answerFunctions are those of answers.
+// answerFunctions returns the functions of answers.
 func answerFunctions() []*rules.Function {
 	of := func(name, doc string, result *cel.Type, byNode, byAnswer func(a *answerValue, n *NodeView) ref.Val) *rules.Function {
 		f := Method(name, doc, []*cel.Type{AnswerType(), NodeType()}, result, func(args ...ref.Val) ref.Val {
@@ -200,7 +200,7 @@ func answerFunctions() []*rules.Function {
 	}
 }
 
-// answerOverload is a function of an answer alone.
+// answerOverload returns an overload that takes only an answer.
 func answerOverload(name string, result *cel.Type, get func(a *answerValue, n *NodeView) ref.Val) rules.Overload {
 	return Method(name, "", []*cel.Type{AnswerType()}, result, func(args ...ref.Val) ref.Val {
 		a, ok := args[0].(*answerValue)

@@ -12,10 +12,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// BucketsType is that of the buckets of a job's tasks.
+// BucketsType returns the type of the buckets of a job's tasks.
 func BucketsType() *cel.Type { return Object("Buckets") }
 
-// bucketsValue is the buckets of a job's tasks as a value; without any it is that of every job whose owner says nothing of them.
+// bucketsValue contains the buckets of a job's tasks. Jobs without bucket annotations share the value without buckets.
 type bucketsValue struct{ of *bucket.Buckets }
 
 // ConvertToNative implements ref.Val.
@@ -23,7 +23,7 @@ func (b *bucketsValue) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("buckets have no other form")
 }
 
-// ConvertToType implements ref.Val: the text is for messages.
+// ConvertToType implements ref.Val. The text is for messages.
 func (b *bucketsValue) ConvertToType(to ref.Type) ref.Val {
 	switch to {
 	case types.StringType:
@@ -34,7 +34,7 @@ func (b *bucketsValue) ConvertToType(to ref.Type) ref.Val {
 	return types.NewErr("buckets cannot become a %s", to.TypeName())
 }
 
-// Equal implements ref.Val: of the same job, made at the same moment.
+// Equal implements ref.Val. It compares the job and the version.
 func (b *bucketsValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*bucketsValue)
 	return types.Bool(ok && o.name() == b.name())
@@ -46,7 +46,7 @@ func (b *bucketsValue) Type() ref.Type { return BucketsType() }
 // Value implements ref.Val.
 func (b *bucketsValue) Value() any { return b }
 
-// name tells the buckets of one job and moment from all others.
+// name returns a text that differs for each job and version.
 func (b *bucketsValue) name() string {
 	if b.of == nil {
 		return ""
@@ -54,7 +54,7 @@ func (b *bucketsValue) name() string {
 	return fmt.Sprintf("buckets of %s as of %d", b.of.Job.Key, b.of.Version)
 }
 
-// jobsBuckets are made anew only where the job has changed.
+// jobsBuckets returns the job's buckets. It rebuilds them only after the job changed.
 func (j *JobView) jobsBuckets() *bucketsValue {
 	held := j.buckets
 	switch {
@@ -67,7 +67,7 @@ func (j *JobView) jobsBuckets() *bucketsValue {
 	return j.buckets
 }
 
-// bucketJobField, and the one for a task, are what buckets are made of, for a class to be told by: "" where the job's owner says nothing.
+// bucketJobField, and the same for a task, declare the inputs of buckets for classes; "" if the job has no bucket annotations.
 func bucketJobField() *rules.Member {
 	get := func(j *JobView) ref.Val {
 		if !bucket.Written(j.Of) {
@@ -88,7 +88,7 @@ func bucketTaskField() *rules.Member {
 	return hidden("wish", FromSpec, rules.ByObject, "which of its job's tasks it is, where these are put into buckets", get)
 }
 
-// bucketFunctions are those of buckets of tasks.
+// bucketFunctions returns the functions of buckets.
 func bucketFunctions() []*rules.Function {
 	made, task, integer := BucketsType(), TaskType(), cel.IntType
 	about := func(name, doc string, args []*cel.Type, result *cel.Type, eval func(b *bucket.Buckets, t *TaskView) ref.Val,

@@ -18,7 +18,7 @@ func (v *budgetView) Value() any { return v }
 
 func (v *budgetView) name() string { return v.Of.Namespace + "/" + v.Of.Name }
 
-// budgetTaskFields are what a task has of the budgets that are about it.
+// budgetTaskFields returns the fields of a task about its disruption budgets.
 func budgetTaskFields() []*rules.Member {
 	return []*rules.Member{
 		bounded(field("disruptionBudgets", cel.ListType(budgetType()), FromSpec|FromRelated, rules.ByObject,

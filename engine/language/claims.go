@@ -31,7 +31,7 @@ func volumeFields() []*rules.Member {
 	}
 }
 
-// VolumeFunctions are those that ask about volumes.
+// VolumeFunctions returns the functions about volumes.
 func VolumeFunctions() []*rules.Function {
 	const volumes = "{0}.volumes"
 	ofTask := func(name, doc string, result *cel.Type, f func(t *TaskView, v model.Volumes) ref.Val) *rules.Function {
@@ -93,7 +93,7 @@ func VolumeFunctions() []*rules.Function {
 	}
 }
 
-// Storage is what the cluster's library of volumes made, when it was first asked. Without a library it finds trouble with every task.
+// Storage returns the volume library's data, which is built at the first call. Without a library, no task with volumes fits a node.
 func (w *World) Storage() (model.Volumes, error) {
 	if w.volumes == nil {
 		if w.c.Storage.Library == nil {
@@ -109,8 +109,8 @@ func (w *World) Storage() (model.Volumes, error) {
 	return w.volumes, nil
 }
 
-// Bindings is what has to be done for a task's claims before it can be bound to a node; nothing for most. It is an error
-// where the claims do not fit the node, which no row of the policy may have asked about.
+// Bindings returns the work for a task's claims before it can be bound to a node; nil for most tasks. It returns an error if the claims do
+// not fit the node, because rows of the policy may not have checked this.
 func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 	if len(t.Claims) == 0 {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Limits of the dictionaries: how many there may be, since the terms of pods name what they are of, and in how many values a node
-// may come beyond one for each eight nodes.
+// Limits of dictionaries. MostDictionaries limits their number, because terms of pods choose their subjects. A dictionary may have
+// FewValues values, plus one for each eight nodes.
 const (
 	MostDictionaries = 256
 	FewValues        = 64
@@ -22,17 +22,17 @@ const (
 type dictionary struct {
 	of     func(n *model.Node) string
 	codes  []int32  // by row
-	object []uint64 // by row: the version that the code is of, plus 1
+	object []uint64 // by row: the version of the code, plus 1
 	cursor follow.Cursor[int32]
 	index  map[string]int32
-	Many   bool // the values are not few
+	Many   bool // there are too many values
 	retry  uint64
 }
 
-// aspect is what of a node a dictionary is of: a member, and where that is the labels, which.
+// aspect is the property of a node that a dictionary numbers: a member, and a label key if the member is labels.
 type aspect struct{ member, labels string }
 
-// LimitDictionaries forgets the dictionaries if there are too many, and the node classes if there are too many. It runs between two cycles.
+// LimitDictionaries drops all dictionaries if there are too many, and all node classes if there are too many. It runs between two cycles.
 func (w *World) LimitDictionaries() {
 	if len(w.nodeClasses.of) >= mostNodeClasses {
 		w.nodeClasses = nodeClasses{}
@@ -42,8 +42,8 @@ func (w *World) LimitDictionaries() {
 	}
 }
 
-// dictionaryOf keeps one for an aspect; nil: there are too many. They are forgotten between two cycles only, since numbers must
-// not change while a row is evaluated.
+// dictionaryOf returns the dictionary of an aspect; nil: there are too many. Dictionaries are dropped only between two cycles, because
+// numbers must not change while a row is evaluated.
 func (w *World) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
 	d := w.dictionaries[a]
 	if d == nil && len(w.dictionaries) < MostDictionaries && !w.Shared {
@@ -53,14 +53,14 @@ func (w *World) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionar
 	return d
 }
 
-// numbers writes the codes of rows, and gives how many there may be; 0: the values are not few.
+// numbers writes the codes of rows, and returns an upper limit for them; 0: there are too many values.
 func (d *dictionary) numbers(w *World, rows, out []int32) int {
 	if d == nil {
 		return 0
 	}
 	if !d.current(w) {
 		if w.Shared {
-			return 0 // several read it
+			return 0 // several goroutines read it
 		}
 		d.catchUp(w)
 	}
@@ -73,13 +73,13 @@ func (d *dictionary) numbers(w *World, rows, out []int32) int {
 	return len(d.index)
 }
 
-// current says that there is nothing to catch up with.
+// current reports whether no change must be applied.
 func (d *dictionary) current(w *World) bool {
 	n := &w.c.Nodes
 	return d.Many && w.Cycle < d.retry || d.cursor.AtEnd(&n.Log) && len(d.codes) == len(n.Rows)
 }
 
-// catchUp numbers what changed. Values of the past are forgotten where they have become many.
+// catchUp numbers the changed nodes. It renumbers all nodes if there are too many values, because some may be unused.
 func (d *dictionary) catchUp(w *World) {
 	n := &w.c.Nodes
 	entries, ok := d.cursor.Read(&n.Log)
@@ -95,7 +95,7 @@ func (d *dictionary) catchUp(w *World) {
 	}
 }
 
-// all numbers every row anew.
+// all numbers every row from scratch.
 func (d *dictionary) all(w *World) {
 	n := &w.c.Nodes
 	clear(d.index)
@@ -125,7 +125,7 @@ func (d *dictionary) number(n *model.Nodes, row int32) {
 	d.codes[row] = code
 }
 
-// coded gives a member of Node numbers for its values.
+// coded adds numbers for its values to a member of Node.
 func coded(m *rules.Member, of func(n *model.Node) string) *rules.Member {
 	m.Codes = func(t rules.Rows, _ string, rows, out []int32) int {
 		w := worldOf(t)
@@ -134,7 +134,7 @@ func coded(m *rules.Member, of func(n *model.Node) string) *rules.Member {
 	return m
 }
 
-// codedLabels gives the labels of Node numbers for the values of one.
+// codedLabels adds numbers for the values of one label to the labels of Node.
 func codedLabels(m *rules.Member) *rules.Member {
 	m.Codes = func(t rules.Rows, key string, rows, out []int32) int {
 		w := worldOf(t)
@@ -143,7 +143,7 @@ func codedLabels(m *rules.Member) *rules.Member {
 	return m
 }
 
-// ByLabel is the dictionary of one label.
+// ByLabel returns the dictionary of one label.
 func (w *World) ByLabel(key string) *dictionary {
 	a := aspect{labelsMember, key}
 	if d := w.dictionaries[a]; d != nil {
@@ -152,7 +152,7 @@ func (w *World) ByLabel(key string) *dictionary {
 	return w.dictionaryOf(a, func(n *model.Node) string { return labelText(n, key) })
 }
 
-// byLabels is the dictionary of some labels at once.
+// byLabels returns the dictionary of a combination of labels.
 func (w *World) byLabels(keys []string) *dictionary {
 	if len(keys) == 1 {
 		return w.ByLabel(keys[0])
@@ -172,14 +172,14 @@ func (w *World) byLabels(keys []string) *dictionary {
 
 const labelsMember = "labels"
 
-// writeCounted writes a part of a text so that texts of different parts are different.
+// writeCounted writes a part with its length, so that different parts give different texts.
 func writeCounted(b *strings.Builder, part string) {
 	b.WriteString(strconv.Itoa(len(part)))
 	b.WriteByte(' ')
 	b.WriteString(part)
 }
 
-// labelText tells a label that is empty from one that is not there.
+// labelText distinguishes an empty label from a missing one.
 func labelText(n *model.Node, key string) string {
 	v, ok := n.Labels[key]
 	if !ok {

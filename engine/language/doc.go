@@ -1,11 +1,11 @@
-// Package language is what a policy can say of a cluster: the types of the language, their fields and functions, each with its
-// documentation and with what of the world it reads, and the World in which expressions are evaluated.
+// Package language defines what a policy can read from a cluster. It contains the types of the language, their fields and functions, and
+// the World for evaluations. Each field and function has documentation, and declares what it reads.
 //
-//	fields.go, nodefields.go, namespaces.go ...   the fields of each type, made by the constructors of members.go
+//	fields.go, nodefields.go, namespaces.go ...   the fields of each type, declared with the constructors of members.go
 //	functions.go, allocation.go, claims.go ...    the functions, and their forms for many nodes at once (native.go)
-//	origin.go                                     what of the world a field may be made of: what may be remembered follows from that
+//	origin.go                                     the origins of fields: they decide what may be cached
 //	world.go, values.go, amounts.go               a cluster at one moment, its objects and amounts as values
-//	frame.go                                      what the roots (task, job, queue, node ...) stand for in one evaluation
+//	frame.go                                      the values of the roots (task, job, queue, node ...) in one evaluation
 //
-// It knows no tables and no rows: what a policy adds (computed fields, variables) it is given a Layout for, and asked by way of Values.
+// It does not know tables or rows. A policy adds computed fields and variables through a Layout, and computes them through Values.
 package language

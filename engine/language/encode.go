@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Follow reads a path from an object; through a list it gives the list of what each element has.
+// Follow reads a path from an object. For a list on the path, the result is the list of its elements' values.
 func Follow(v ref.Val, steps []rules.Step) ref.Val {
 	for i, step := range steps {
 		v = step.Member.Get(v.Value())
@@ -30,7 +30,7 @@ func Follow(v ref.Val, steps []rules.Step) ref.Val {
 	return v
 }
 
-// EncodeRead is Encode of what a read gives for an object, without a box around what is read as it is.
+// EncodeRead encodes the value of a read of an object, without boxing plain values.
 func EncodeRead(b []byte, of ref.Val, r *rules.Read) []byte {
 	if len(r.Steps) != 1 || r.Key != "" {
 		return EncodeKey(b, Follow(of, r.Steps), r.Key)
@@ -53,8 +53,7 @@ func EncodeRead(b []byte, of ref.Val, r *rules.Read) []byte {
 	return Encode(b, m.Get(v))
 }
 
-// EncodeKey is Encode of the one key of a map, or the one dimension of Resources, that is read: two pods are not of
-// different classes for an annotation that no row looks at.
+// EncodeKey encodes one key of a map, or one dimension of Resources. So an annotation that no row reads does not separate classes of pods.
 func EncodeKey(b []byte, v ref.Val, key string) []byte {
 	if key == "" {
 		return Encode(b, v)
@@ -71,7 +70,7 @@ func EncodeKey(b []byte, v ref.Val, key string) []byte {
 	return Encode(b, v)
 }
 
-// Encode appends a value so that equal values, and only they, have equal bytes.
+// Encode appends an encoding that is equal for two values if and only if the values are equal.
 func Encode(b []byte, v ref.Val) []byte {
 	switch x := v.(type) {
 	case types.Int:
@@ -129,10 +128,10 @@ func encodeMap(b []byte, m traits.Mapper) []byte {
 	return b
 }
 
-// EncodeAmounts is Encode of amounts.
+// EncodeAmounts appends an encoding of amounts.
 func EncodeAmounts(b []byte, r model.Resources) []byte {
 	for len(r) > 0 && r[len(r)-1] != r[len(r)-1] {
-		r = r[:len(r)-1] // one that is absent, as the others are that nobody has named yet
+		r = r[:len(r)-1] // a trailing absent amount equals a dimension that was never named
 	}
 	b = binary.AppendVarint(b, int64(len(r)))
 	for _, x := range r {

@@ -22,10 +22,10 @@ func stamped(t time.Time) ref.Val {
 	return types.Timestamp{Time: t}
 }
 
-// StringList is a list of strings as a value.
+// StringList returns a list of strings as a value.
 func StringList(items []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
 
-// words is a list of strings; there is but one that is empty.
+// words returns a list of strings. All empty lists share one value.
 func (w *World) words(items []string) ref.Val {
 	if len(items) > 0 {
 		return StringList(items)
@@ -35,7 +35,7 @@ func (w *World) words(items []string) ref.Val {
 
 func stringMapType() *cel.Type { return cel.MapType(cel.StringType, cel.StringType) }
 
-// Objects declares every type of the language with its fields.
+// Objects returns every type of the language with its fields.
 func Objects() []*rules.Object {
 	return append([]*rules.Object{
 		{
@@ -347,13 +347,13 @@ func queueSpecFields() []*rules.Member {
 	}
 }
 
-// tags is the tags of the tasks with devices on a node, each with how many have it, as of a version of the node plus 1.
+// tags contains the tags of the tasks with devices on a node, with the number of tasks for each. version is the version of the node plus 1.
 type tags struct {
 	version uint64
 	counts  ref.Val
 }
 
-// gpuTags counts anew only where the node has changed.
+// gpuTags counts again only after the node changed.
 func (n *NodeView) gpuTags() ref.Val {
 	nodes, row := &n.World.c.Nodes, n.Of.Row
 	at := nodes.Version[row] + 1

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// fragmentFunctions are those of what is left of a node's devices.
+// fragmentFunctions returns the functions about the remaining devices of a node.
 func fragmentFunctions() []*rules.Function {
 	reads := []string{"{0}.request", "{0}.gpuCount", "{0}.gpuMilli", "{1}.idle", "{1}.gpus.free", "{1}.gpuModel"}
 	onNode, onDevice := slices.Concat(reads, []string{"{2}"}), slices.Concat(reads, []string{"{2}.free", "{2}.index", "{3}"})
@@ -59,7 +59,7 @@ func fragmentFunctions() []*rules.Function {
 	}
 }
 
-// deviceOf gives the device among the arguments of a gain, nil where there are only so many as without one.
+// deviceOf returns the device in the arguments of a gain; nil if there are only as many arguments as without one.
 func deviceOf(args []ref.Val, without int) ref.Val {
 	if len(args) == without {
 		return nil
@@ -87,18 +87,18 @@ func fillGain(args ...ref.Val) ref.Val {
 	return gain(args[0], args[1], deviceOf(args, 4), of.byFill(horizon))
 }
 
-// measure is a worth of what is free on a node.
+// measure values the free resources of a node.
 type measure struct {
-	// of gives the worth of a room; gain that of changing it from one worth to another. least is the gain where the task does not fit.
+	// of returns the value of free resources, and gain the gain of a change of this value. least is the gain if the task does not fit.
 	of    func(quota.Room) float64
 	gain  func(before, after float64) float64
 	least float64
 }
 
-// byFragments measures by what is of no use.
+// byFragments measures useless fragments.
 func (t *typical) byFragments() *measure { return t.fragments }
 
-// byFill measures by what later tasks can be expected to fill.
+// byFill measures the resources that later tasks are expected to fill.
 func (t *typical) byFill(horizon types.Int) *measure {
 	m, known := t.fills.Load(horizon)
 	if !known {
@@ -110,7 +110,7 @@ func (t *typical) byFill(horizon types.Int) *measure {
 	return m.(*measure)
 }
 
-// gainForms are those of a gain on a node, without a box around it.
+// gainForms returns the native forms of a gain on a node.
 func gainForms(measured func(*typical) *measure) *rules.Native {
 	return &rules.Native{
 		Double: func(task, node, of ref.Val) (float64, bool) {
@@ -137,7 +137,7 @@ func gainForms(measured func(*typical) *measure) *rules.Native {
 	}
 }
 
-// fillForms are those of fillGain for a horizon that is written as a number.
+// fillForms returns the native forms of fillGain for a constant horizon.
 func fillForms(constants []ref.Val) *rules.Native {
 	horizon, ok := constants[3].(types.Int)
 	if !ok || horizon < 1 {
@@ -146,7 +146,7 @@ func fillForms(constants []ref.Val) *rules.Native {
 	return gainForms(func(t *typical) *measure { return t.byFill(horizon) })
 }
 
-// gain is what placing a task changes on a device, or on the node where none is given.
+// gain returns the gain of placing a task on a device, or on the node if no device is given.
 func gain(task, node, gpu ref.Val, by *measure) ref.Val {
 	t, okT := task.(*TaskView)
 	n, okN := node.(*NodeView)
@@ -162,8 +162,8 @@ func gain(task, node, gpu ref.Val, by *measure) ref.Val {
 	return types.Double(d.gainOn(d.after(t.Of), g.Of.Free, t.Of.GPUMilli, by))
 }
 
-// gain is what placing a task on the node changes: for a part of a device on the best of all, else on those with the least left that
-// suffice.
+// gain returns the gain of placing a task on the node. A task for a part of a device uses the best device. Any other task uses the smallest
+// free devices that suffice.
 func (n *NodeView) gain(t *model.Task, by *measure) float64 {
 	d := n.devices()
 	d.measured(by)
@@ -187,21 +187,21 @@ func (n *NodeView) gain(t *model.Task, by *measure) float64 {
 	return by.gain(d.worth, by.of(after))
 }
 
-// freeDevices is what a node has free, and what that is worth by the measure that was asked for last.
+// freeDevices contains the free resources of a node, and their value by the last measure.
 type freeDevices struct {
-	version uint64 // plus 1
+	version uint64 // the version of the node, plus 1
 	room    quota.Room
 	by      *measure
 	worth   float64
-	left    []int64 // reused
+	left    []int64 // a buffer that is reused
 }
 
-// after is the room without what a task takes of it besides devices.
+// after returns the free resources without the task's request for resources other than devices.
 func (d *freeDevices) after(t *model.Task) quota.Room {
 	return quota.Room{CPU: d.room.CPU - t.Request.Get(model.CPU), Model: d.room.Model}
 }
 
-// gainOn is the gain of taking milli of a device that has so much free.
+// gainOn returns the gain of taking milli from a device with this amount free.
 func (d *freeDevices) gainOn(after quota.Room, free, milli int64, by *measure) float64 {
 	at, found := slices.BinarySearch(d.room.GPUs, free)
 	if !found || free < milli {
@@ -214,14 +214,14 @@ func (d *freeDevices) gainOn(after quota.Room, free, milli int64, by *measure) f
 	return by.gain(d.worth, by.of(after))
 }
 
-// measured finds what is free worth, anew only for another measure.
+// measured computes the value of the free resources if the measure changed.
 func (d *freeDevices) measured(by *measure) {
 	if d.by != by {
 		d.by, d.worth = by, by.of(d.room)
 	}
 }
 
-// devices lists what the node has free, anew only where the node has changed.
+// devices returns the free resources of the node. It computes them again only after the node changed.
 func (n *NodeView) devices() *freeDevices {
 	d, row, nodes := &n.free, n.Of.Row, &n.World.c.Nodes
 	if at := nodes.Version[row] + 1; d.version != at {
@@ -235,7 +235,7 @@ func (n *NodeView) devices() *freeDevices {
 	return d
 }
 
-// hashFunction is chance that can be had again.
+// hashFunction returns the function for reproducible random numbers.
 func hashFunction() *rules.Function {
 	f := &rules.Function{
 		Name: "hash01", Root: "cluster",
@@ -253,11 +253,11 @@ func hashFunction() *rules.Function {
 			Reads: []string{"{0}.seed"}, Eval: HashOf, Spread: true,
 		})
 	}
-	f.Overloads[2].Native = always(&rules.Native{Double: hashOfTwo, Doubles: hashColumn}) // of two strings
+	f.Overloads[2].Native = always(&rules.Native{Double: hashOfTwo, Doubles: hashColumn}) // for two strings
 	return f
 }
 
-// hashOfTwo is hashOf of two strings.
+// hashOfTwo is HashOf for two strings.
 func hashOfTwo(cluster, a, b ref.Val) (float64, bool) {
 	c, okC := cluster.(*ClusterView)
 	x, okX := a.(types.String)
@@ -281,7 +281,7 @@ func hashOfList(args ...ref.Val) ref.Val {
 	return HashOf(all...)
 }
 
-// HashOf hashes the seed of the cluster that is its first argument, and the strings that follow.
+// HashOf hashes the seed of the cluster, which is its first argument, and the strings that follow.
 func HashOf(args ...ref.Val) ref.Val {
 	c, ok := args[0].(*ClusterView)
 	if !ok {
@@ -298,7 +298,7 @@ func HashOf(args ...ref.Val) ref.Val {
 	return types.Double(portion(h))
 }
 
-// hashColumn is hashOf of a string that is the same for all rows and one of each row; the first is hashed once.
+// hashColumn is HashOf for one string that is the same for all rows and one string of each row. It hashes the first string once.
 func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
 	c, okC := args[0].Value.(*ClusterView)
 	first, okF := args[1].Value.(types.String)
@@ -315,10 +315,10 @@ func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) 
 	return true
 }
 
-// seeded is a hash of nothing but the run's seed.
+// seeded returns a hash of the run's seed alone.
 func seeded(c *ClusterView) uint64 { return uint64(c.Of.Seed)*fnvPrime ^ fnvOffset }
 
-// hashed is a hash with one more string.
+// hashed adds a string to a hash.
 func hashed(h uint64, s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * fnvPrime
@@ -326,18 +326,18 @@ func hashed(h uint64, s string) uint64 {
 	return (h ^ endOfString) * fnvPrime
 }
 
-// portion is a hash as a number from 0 to below 1.
+// portion converts a hash to a number from 0 to below 1.
 func portion(h uint64) float64 { return float64(mixed(h)>>11) / (1 << 53) }
 
-// FNV-1a, 64 bits, and a mark for the end of a string: no byte, so that ["ab"] is not ["a", "b"].
+// FNV-1a, 64 bits. endOfString marks the end of a string and is not a byte, so that ["ab"] differs from ["a", "b"].
 const (
 	fnvOffset   = 14695981039346656037
 	fnvPrime    = 1099511628211
 	endOfString = 0x100
 )
 
-// mixed spreads a hash over all 64 bits: FNV's high ones move little with the last characters (Stafford's variant 13 of splitmix64's
-// finisher).
+// mixed spreads a hash over all 64 bits, because the last characters hardly change the high bits of FNV (Stafford's variant 13 of
+// splitmix64's finisher).
 func mixed(h uint64) uint64 {
 	h ^= h >> 30
 	h *= 0xbf58476d1ce4e5b9

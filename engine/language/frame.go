@@ -10,14 +10,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Frame is what the roots stand for in one evaluation.
+// Frame contains the values of the roots in one evaluation.
 type Frame struct {
 	World                                                          *World // nil: at compile time
 	Workspace                                                      *Workspace
 	Task, Job, Queue, Node, GPU, Victim, Preemptor, Request, Scope ref.Val
 }
 
-// RootNames are the roots by their number, as Frame.Root knows them.
+// RootNames returns the names of the roots, ordered by their number in Frame.Root.
 func RootNames() []string {
 	return []string{
 		"task", "job", "queue", "node", "gpu", "victim", "preemptor", "request", "scope", "params", "variables", "cluster", "now",
@@ -125,7 +125,7 @@ func (f *Frame) global(name string) (any, bool) {
 	return nil, false
 }
 
-// Meter implements eval.Purse. What has no meter has a budget for each evaluation.
+// Meter implements eval.Purse. Without a meter, each evaluation has its own budget.
 func (f *Frame) Meter(e *eval.Expr) *eval.Meter {
 	if f.World == nil || f.World.Meter == nil {
 		return nil
@@ -133,10 +133,10 @@ func (f *Frame) Meter(e *eval.Expr) *eval.Meter {
 	return f.World.Meter(e)
 }
 
-// Point implements rules.Rows: the frame's node is that of a row.
+// Point implements rules.Rows. It sets the frame's node to a row.
 func (f *Frame) Point(row int32) { f.Node = f.World.NodeView(row) }
 
-// worldOf is the world that rows are evaluated in.
+// worldOf returns the world in which rows are evaluated.
 func worldOf(t rules.Rows) *World { return t.(*Frame).World }
 
 func workspaceOf(t rules.Rows) *Workspace { return t.(*Frame).Workspace }
@@ -144,7 +144,7 @@ func workspaceOf(t rules.Rows) *Workspace { return t.(*Frame).Workspace }
 // Parent implements cel.Activation.
 func (f *Frame) Parent() cel.Activation { return nil }
 
-// Subject names what the frame is about, for error reports.
+// Subject returns the name of the frame's object for error reports.
 func (f *Frame) Subject() string {
 	victim, _ := f.Victim.(*TaskView)
 	preemptor, _ := f.Preemptor.(*TaskView)
@@ -166,19 +166,19 @@ func (f *Frame) Subject() string {
 	return ""
 }
 
-// OfTask fills a frame's task, job and queue.
+// OfTask sets the frame's task, job and queue.
 func (f *Frame) OfTask(t *model.Task) *Frame {
 	f.Task = f.World.TaskView(t)
 	return f.OfJob(t.Job)
 }
 
-// OfJob fills a frame's job and queue.
+// OfJob sets the frame's job and queue.
 func (f *Frame) OfJob(j *model.Job) *Frame {
 	f.Job, f.Queue = f.World.JobView(j), f.World.QueueView(j.Queue)
 	return f
 }
 
-// Owner is the object that the frame is about, by the word of its root; nil: none.
+// Owner returns the frame's object with the name of this root; nil: none.
 func (f *Frame) Owner(on string) any {
 	switch on {
 	case "task":
@@ -195,17 +195,17 @@ func (f *Frame) Owner(on string) any {
 	return nil
 }
 
-// Frame is a new frame, about nothing yet.
+// Frame returns a new, empty frame.
 func (w *World) Frame() *Frame { return &Frame{World: w} }
 
-// FrameOf is a new frame about the object that a view is of.
+// FrameOf returns a new frame for the object of a view.
 func (w *World) FrameOf(of ref.Val) *Frame {
 	f := w.Frame()
 	f.About(of)
 	return f
 }
 
-// About makes the object that a view is of what the frame is about; the cluster needs no telling.
+// About sets the frame to the object of a view. The cluster needs no setting.
 func (f *Frame) About(of ref.Val) {
 	switch v := of.(type) {
 	case *QueueView:
@@ -219,25 +219,25 @@ func (f *Frame) About(of ref.Val) {
 	}
 }
 
-// OfQueue fills a frame's queue alone.
+// OfQueue sets only the frame's queue.
 func (f *Frame) OfQueue(q *model.Queue) *Frame {
 	f.Queue = f.World.QueueView(q)
 	return f
 }
 
-// OfJobAlone fills a frame's job, but not its queue.
+// OfJobAlone sets the frame's job, but not its queue.
 func (f *Frame) OfJobAlone(j *model.Job) *Frame {
 	f.Job = f.World.JobView(j)
 	return f
 }
 
-// OfTaskAlone fills a frame's task, but neither its job nor its queue.
+// OfTaskAlone sets the frame's task, but not its job or queue.
 func (f *Frame) OfTaskAlone(t *model.Task) *Frame {
 	f.Task = f.World.TaskView(t)
 	return f
 }
 
-// OfVictim fills a frame's victim, and if there is a preemptor that with its job and the scope, but not its queue; else it is null.
+// OfVictim sets the frame's victim. It also sets the preemptor with its job and the scope, but not its queue; a missing preemptor is null.
 func (f *Frame) OfVictim(preemptor, victim *model.Task, scope string) *Frame {
 	f.Victim = f.World.TaskView(victim)
 	if preemptor == nil {
@@ -248,19 +248,19 @@ func (f *Frame) OfVictim(preemptor, victim *model.Task, scope string) *Frame {
 	return f.OfJobAlone(preemptor.Job)
 }
 
-// OfRequest fills a frame's request.
+// OfRequest sets the frame's request.
 func (f *Frame) OfRequest(r model.Resources) *Frame {
 	f.Request = f.World.Amounts(r)
 	return f
 }
 
-// OnNode fills a frame's node, by its row.
+// OnNode sets the frame's node by its row.
 func (f *Frame) OnNode(row int32) *Frame {
 	f.Node = f.World.NodeView(row)
 	return f
 }
 
-// OnDevice fills a frame's device: one of its node's, as it is, or later, as it will be.
+// OnDevice sets the frame's device to one of its node: as it is now, or if later, as it will be.
 func (f *Frame) OnDevice(g *model.GPU, later bool) *Frame {
 	f.GPU = f.Node.(*NodeView).DeviceView(g, later)
 	return f

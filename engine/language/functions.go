@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Functions declares every function of the language that CEL and Kubernetes' libraries do not have.
+// Functions returns every function of the language that CEL and Kubernetes' libraries do not have.
 func Functions() []*rules.Function {
 	all := slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(),
 		bucketFunctions(), numaFunctions(), answerFunctions(), nodeClassFunctions(), generalFunctions(), timeFunctions())
@@ -23,8 +23,7 @@ func Functions() []*rules.Function {
 	return all
 }
 
-// takingInts adds an overload for each choice of doubles, and of maps of them, that may be ints as well: what computes them takes every
-// number.
+// takingInts adds overloads that accept ints in place of doubles, and of maps of doubles. The functions compute with every number.
 func takingInts(overloads []rules.Overload) []rules.Overload {
 	out := overloads
 	for _, o := range overloads {
@@ -37,7 +36,7 @@ func takingInts(overloads []rules.Overload) []rules.Overload {
 	return out
 }
 
-// intForms are the arguments with doubles, or ints in the place of some, or of all; the first is as given.
+// intForms returns the argument lists with ints in place of some or all doubles. The first list is the given one.
 func intForms(args []*cel.Type) [][]*cel.Type {
 	out := [][]*cel.Type{{}}
 	for _, arg := range args {
@@ -59,19 +58,20 @@ func intForms(args []*cel.Type) [][]*cel.Type {
 	return out
 }
 
-// called names a function's arguments, for people.
+// called sets the argument names for the documentation.
 func called(f *rules.Function, names ...string) *rules.Function {
 	f.Names = names
 	return f
 }
 
-// Method is a member function with one overload. What it reads is named for each argument, or is rules.Arguments: the arguments themselves.
+// Method returns a member function with one overload. reads names what it reads of each argument, or is rules.Arguments: the arguments
+// themselves.
 func Method(name, doc string, args []*cel.Type, result *cel.Type, eval func(args ...ref.Val) ref.Val, reads ...string) *rules.Function {
 	o := rules.Overload{ID: "celsius_" + name, Member: true, Args: args, Result: result, Eval: guarded(eval), Reads: reads}
 	return &rules.Function{Name: name, Doc: doc, Overloads: []rules.Overload{o}}
 }
 
-// guarded keeps a null, or an error, from reaching a function that wants an object.
+// guarded returns an error if an argument is null or an error, so that functions only get objects.
 func guarded(eval func(args ...ref.Val) ref.Val) func(args ...ref.Val) ref.Val {
 	return func(args ...ref.Val) ref.Val {
 		for _, a := range args {
@@ -86,10 +86,10 @@ func guarded(eval func(args ...ref.Val) ref.Val) func(args ...ref.Val) ref.Val {
 	}
 }
 
-// wrongArgument answers a value that the type checker could not see, as of a dyn.
+// wrongArgument returns the error for a value that the type checker could not check, for example a dyn.
 func wrongArgument(v ref.Val) ref.Val { return types.MaybeNoSuchOverloadErr(v) }
 
-// pair is a function of two Resources.
+// pair returns a function of two Resources.
 func pair(name, doc string, result *cel.Type, f func(a, b *Amounts) ref.Val) *rules.Function {
 	r := ResourcesType()
 	fn := Method(name, doc, []*cel.Type{r, r}, result, func(args ...ref.Val) ref.Val {
@@ -104,7 +104,7 @@ func pair(name, doc string, result *cel.Type, f func(a, b *Amounts) ref.Val) *ru
 	return ofPair(fn, f)
 }
 
-// ofPair gives a function of two arguments a form that needs no list of them. What is not of these types is left to the general one.
+// ofPair adds a form of a two-argument function that needs no argument list. The general form handles values of other types.
 func ofPair[A, B ref.Val](fn *rules.Function, f func(a A, b B) ref.Val) *rules.Function {
 	o := &fn.Overloads[0]
 	general := o.Eval
@@ -119,7 +119,7 @@ func ofPair[A, B ref.Val](fn *rules.Function, f func(a A, b B) ref.Val) *rules.F
 	return fn
 }
 
-// test is a question about two Resources; column is its form for many rows, nil if it has none.
+// test returns a predicate on two Resources. column is its form for many rows; nil: none.
 func test(name, doc string, f func(a, b model.Resources) bool,
 	column func(rules.Rows, []rules.Source, []int32, []bool) bool,
 ) *rules.Function {
@@ -127,7 +127,7 @@ func test(name, doc string, f func(a, b model.Resources) bool,
 	return natively(fn, always(&rules.Native{Bool: ofTwo(func(a, b *Amounts) bool { return f(a.Resources, b.Resources) }), Bools: column}))
 }
 
-// triple is a function of three Resources, the last of which says which dimensions count.
+// triple returns a predicate on three Resources. The last one selects the dimensions that count.
 func triple(name, doc string, f func(a, b, dims model.Resources) bool,
 	column func(rules.Rows, []rules.Source, []int32, []bool) bool,
 ) *rules.Function {
@@ -151,7 +151,7 @@ func triple(name, doc string, f func(a, b, dims model.Resources) bool,
 	}}))
 }
 
-// single is a function of one Resources.
+// single returns a function of one Resources.
 func single(name, doc string, result *cel.Type, f func(a *Amounts) ref.Val) *rules.Function {
 	fn := Method(name, doc, []*cel.Type{ResourcesType()}, result, func(args ...ref.Val) ref.Val {
 		a, ok := args[0].(*Amounts)
@@ -248,7 +248,7 @@ func named(name, doc string, result *cel.Type, f func(a *Amounts, name string) r
 	return ofPair(fn, func(a *Amounts, name types.String) ref.Val { return f(a, string(name)) })
 }
 
-// taskNode is a function of a task and a node, in either order of writing.
+// taskNode returns a method of a task with a node as its argument.
 func taskNode(name, doc string, result *cel.Type, f func(t *TaskView, n *NodeView) ref.Val, reads ...string) *rules.Function {
 	return Method(name, doc, []*cel.Type{TaskType(), NodeType()}, result, func(args ...ref.Val) ref.Val {
 		t, okT := args[0].(*TaskView)
@@ -260,7 +260,7 @@ func taskNode(name, doc string, result *cel.Type, f func(t *TaskView, n *NodeVie
 	}, reads...)
 }
 
-// taskNodeTest is a question about a task and a node; column is its form for many rows, nil if it has none.
+// taskNodeTest returns a predicate on a task and a node. column is its form for many rows; nil: none.
 func taskNodeTest(name, doc string, f func(t *TaskView, n *NodeView) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool,
 	reads ...string,
 ) *rules.Function {
@@ -268,12 +268,12 @@ func taskNodeTest(name, doc string, f func(t *TaskView, n *NodeView) bool, colum
 	return natively(fn, always(&rules.Native{Bools: column, Bool: ofTwo(f)}))
 }
 
-// nodeFunctions are those of a pod and a node.
+// nodeFunctions returns the functions of a pod and a node.
 func nodeFunctions() []*rules.Function {
 	return slices.Concat(ownNodeFunctions(), allocationFunctions(), nearFunctions(), imageFunctions())
 }
 
-// ownNodeFunctions ask nothing but the pod and the node itself.
+// ownNodeFunctions returns the functions that read only the pod and the node itself.
 func ownNodeFunctions() []*rules.Function {
 	boolean, num := cel.BoolType, cel.IntType
 	terms := []string{"{0}.nodeTerms", "{1}.name", "{1}.labels"}
@@ -322,7 +322,7 @@ func ownNodeFunctions() []*rules.Function {
 	}
 }
 
-// ofDevice is a function of a device and a task.
+// ofDevice returns a function of a device and a task.
 func ofDevice(name, doc string, gives *cel.Type, of func(g *model.GPU, t *model.Task) ref.Val, reads ...string) *rules.Function {
 	reads = append(reads, "{0}.capacity", "{0}.memory", "{0}.memoryFree", "{1}.gpuMilli", "{1}.gpuMemory", "{1}.gpuPercent")
 	return Method(name, doc, []*cel.Type{GPUType(), TaskType()}, gives, func(args ...ref.Val) ref.Val {

@@ -8,19 +8,20 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// GPUViews is a node's devices as values. They read the devices' figures anew each time, so they hold until the node has others.
+// GPUViews contains a node's devices as values. They read the current amounts at each access, so they are valid until the node has other
+// devices.
 type GPUViews struct {
 	of    []model.GPU
 	Views []ref.Val
 	list  ref.Val
 }
 
-// DeviceView is a device of the node as a value, later: as it is when all that is being released is gone and what is promised is taken.
+// DeviceView returns a device of the node as a value. If later, released resources count as free, and promised ones as used.
 func (n *NodeView) DeviceView(g *model.GPU, later bool) ref.Val {
 	return &GPUView{View[model.GPU]{Of: g, World: n.World, typ: n.World.typ.gpu}, n.Of.Row, later}
 }
 
-// tasks are those that hold the device, by name.
+// tasks returns the tasks that use the device, by name.
 func (g *GPUView) tasks() ref.Val {
 	leaves := model.Pipelined
 	if g.later {
@@ -35,7 +36,7 @@ func (g *GPUView) tasks() ref.Val {
 	return listOf(on, func(t *model.Task) ref.Val { return g.World.TaskView(t) })
 }
 
-// DevicesNow are the node's devices as values.
+// DevicesNow returns the node's devices as values.
 func (n *NodeView) DevicesNow() *GPUViews {
 	gpus, v := n.World.c.Nodes.GPUs[n.Of.Row], &n.gpus
 	if v.list != nil && len(v.of) == len(gpus) && (len(gpus) == 0 || &v.of[0] == &gpus[0]) {

@@ -36,10 +36,10 @@ func imageFunctions() []*rules.Function {
 	}
 }
 
-// The bounds of the sum of sizes, in bytes, as kube-scheduler has them.
+// Limits of the sum of sizes, in bytes, as in kube-scheduler.
 const (
 	imagesFrom = 23 << 20
-	imagesTo   = 1000 << 20 // a container
+	imagesTo   = 1000 << 20 // multiplied by the number of containers
 )
 
 func imageLocality(n *model.Node, t *TaskView) float64 {

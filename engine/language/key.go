@@ -10,10 +10,10 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// Key is one sort key: absent comes last, whichever way the row sorts.
+// Key is one sort key. An absent key comes last in both directions.
 type Key struct {
 	kind keyKind
-	bits int64 // of an int, or of a double
+	bits int64 // the bits of an int or a double
 	s    string
 	list *[]Key
 }
@@ -28,7 +28,7 @@ const (
 	listKey
 )
 
-// KeyOf reads a sort key; false where the value has no order (NaN).
+// KeyOf converts a value to a sort key; false: the value has no order (NaN).
 func KeyOf(v ref.Val) (Key, bool) {
 	switch x := v.(type) {
 	case types.Bool:
@@ -57,7 +57,7 @@ func KeyOf(v ref.Val) (Key, bool) {
 	return Key{}, false
 }
 
-// BoolKey is the key of a yes or a no: no comes first.
+// BoolKey returns the key of a bool. false comes first.
 func BoolKey(x bool) Key {
 	if x {
 		return Key{kind: intKey, bits: 1}
@@ -65,15 +65,15 @@ func BoolKey(x bool) Key {
 	return Key{kind: intKey}
 }
 
-// NumberKey is the key of a number; false: it is NaN.
+// NumberKey returns the key of a number; false: it is NaN.
 func NumberKey(x float64) (Key, bool) {
 	return Key{kind: floatKey, bits: int64(math.Float64bits(x))}, !math.IsNaN(x)
 }
 
-// ListKey is the key of a list with these.
+// ListKey returns the key of a list of keys.
 func ListKey(list []Key) Key { return Key{kind: listKey, list: &list} }
 
-// Same says that two keys are one to whatever they are compared with. It may say no of equal numbers of two types.
+// Same reports whether two keys compare equally to any other key. It may return false for equal numbers of different types.
 func (k *Key) Same(o *Key) bool {
 	if k.kind == listKey && o.kind == listKey {
 		return slices.EqualFunc(*k.list, *o.list, func(a, b Key) bool { return a.Same(&b) })
@@ -81,8 +81,7 @@ func (k *Key) Same(o *Key) bool {
 	return k.kind == o.kind && k.bits == o.bits && k.s == o.s
 }
 
-// Compare orders two keys; an int and a double compare as numbers. Where one list is the beginning
-// of the other they are equal.
+// Compare orders two keys. An int and a double compare as numbers. A list equals a list that it is a prefix of.
 func (k *Key) Compare(o *Key) int {
 	switch {
 	case k.kind == listKey && o.kind == listKey:
@@ -108,5 +107,5 @@ func (k *Key) number() float64 {
 	return math.Float64frombits(uint64(k.bits))
 }
 
-// None says that there is no key.
+// None reports whether the key is absent.
 func (k *Key) None() bool { return k.kind == noKey }

@@ -26,7 +26,7 @@ func matchesRequired(t *model.Task, n *model.Node) (bool, error) {
 	return t.NodeAffinity.Match(n.Object) //nolint:wrapcheck // worded by the caller
 }
 
-// matchesColumn asks once for all nodes that have the labels alike which the pod's terms read.
+// matchesColumn evaluates once for all nodes with the same values of the labels that the pod's terms read.
 func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 	v, ok := args[0].Value.(*TaskView)
 	if !ok || !args[1].Row {
@@ -77,7 +77,7 @@ func intolerablePreferNoSchedule(t *TaskView, n *NodeView) int64 {
 	return count
 }
 
-// preferTolerates asks only the tolerations that are about PreferNoSchedule, as Kubernetes' scorer does.
+// preferTolerates checks only tolerations for PreferNoSchedule, as Kubernetes' scorer does.
 func preferTolerates(t *model.Task, taint *corev1.Taint) bool {
 	for i := range t.Tolerations {
 		tol := &t.Tolerations[i]
@@ -121,7 +121,7 @@ func portsColumn(_ rules.Rows, args []rules.Source, rows []int32, out []bool) bo
 	return true
 }
 
-// clash says whether two host ports exclude each other: 0.0.0.0 stands for every address.
+// clash reports whether two host ports exclude each other: 0.0.0.0 matches every address.
 func clash(a, b model.HostPort) bool {
 	if a.Port != b.Port || a.Protocol != b.Protocol {
 		return false

@@ -11,19 +11,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// SizeOf is how many elements a list has, to be read by their index, which takes no iterator.
+// SizeOf returns the number of elements of a list, for access by index without an iterator.
 func SizeOf(l traits.Lister) types.Int {
 	size, _ := l.Size().(types.Int)
 	return size
 }
 
-// roleList is a job's roles as a list, made with all its elements at once.
+// roleList is a job's roles as a list. All its elements are allocated together.
 type roleList struct {
 	views []roleView
-	one   [1]roleView // of the job that has but one role
+	one   [1]roleView // used for a job with one role
 }
 
-// rolesNow is the list of the roles that the job has now.
+// rolesNow returns the list of the job's current roles.
 func (j *JobView) rolesNow() ref.Val {
 	if j.roles == nil || !j.roles.shows(j.Of.Roles) {
 		l := &roleList{}
@@ -50,7 +50,7 @@ func (l *roleList) shows(roles []*model.Role) bool {
 	return true
 }
 
-// plain is the list as CEL has lists.
+// plain returns the list as a CEL list.
 func (l *roleList) plain() traits.Lister {
 	out := make([]ref.Val, len(l.views))
 	for i := range l.views {

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// field declares one member of an object type: what of the world it reads, and how often that changes.
+// field declares one member of an object type: its origin, and how often it changes.
 func field[T any](name string, t *cel.Type, origin rules.Origin, changes rules.Changes, doc string, get func(T) ref.Val) *rules.Member {
 	return &rules.Member{Name: name, Type: t, Doc: doc, Origin: origin, Changes: changes, Get: func(o any) ref.Val {
 		v, ok := o.(T)
@@ -25,7 +25,7 @@ func field[T any](name string, t *cel.Type, origin rules.Origin, changes rules.C
 
 func nullObject(name string) ref.Val { return types.NewErr("no field %q: the object is null", name) }
 
-// unboxed reads a member without a box.
+// unboxed returns a getter that reads a member without a box.
 func unboxed[T, X any](name string, get func(T) X) func(o any) (X, ref.Val) {
 	return func(o any) (X, ref.Val) {
 		v, ok := o.(T)
@@ -37,7 +37,7 @@ func unboxed[T, X any](name string, get func(T) X) func(o any) (X, ref.Val) {
 	}
 }
 
-// The members of plain types, which are read with a box and without.
+// Members of plain types, which can be read with and without a box.
 
 func stringField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) string) *rules.Member {
 	m := field(name, cel.StringType, origin, changes, doc, func(v T) ref.Val { return types.String(get(v)) })
@@ -45,7 +45,7 @@ func stringField[T any](name string, origin rules.Origin, changes rules.Changes,
 	return m
 }
 
-// oneOf says which values a member has; its documentation lists them.
+// oneOf declares the possible values of a member, and adds them to its documentation.
 func oneOf(m *rules.Member, all ...string) *rules.Member {
 	m.Words, m.Doc = all, m.Doc+": "+strings.Join(all, ", ")
 	return m
@@ -69,7 +69,7 @@ func doubleField[T any](name string, origin rules.Origin, changes rules.Changes,
 	return m
 }
 
-// amountField declares Resources, of which one amount is read without the others.
+// amountField declares Resources. One amount can be read without the others.
 func amountField[T any](name string, origin rules.Origin, changes rules.Changes, doc string,
 	get func(T) (r model.Resources, box *Amounts, w *World),
 ) *rules.Member {
@@ -90,8 +90,8 @@ func amountField[T any](name string, origin rules.Origin, changes rules.Changes,
 	return m
 }
 
-// amountPart is one amount of a member that is Resources, as get, an index or milli gives it; nil for other functions. at gives it
-// in inner units, and how many of these are one of what people write.
+// amountPart returns one amount of a Resources member as a member, read by get, an index or milli; nil for other functions. The function at
+// returns the amount in internal units, and the number of these units in one of the user's units.
 func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName, v T) (x, unit float64)) *rules.Member {
 	of := dimension(part)
 	switch by {
@@ -106,7 +106,7 @@ func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName
 	return nil
 }
 
-// inMilli is an amount in thousandths of what people write.
+// inMilli returns an amount in thousandths of the user's unit.
 func inMilli(x, unit float64) int64 { return WholeOf(x * (1000 / unit)) }
 
 // WholeOf truncates x toward zero. It clamps a value outside the range of int64 to the nearest int64.
@@ -121,10 +121,10 @@ func WholeOf(x float64) int64 {
 	return int64(x)
 }
 
-// resourceName is a name that is looked up often: those that every cluster has need no look.
+// resourceName is a name that is looked up often. Names that every cluster has need no lookup.
 type resourceName struct {
 	name string
-	dim  int // -1: it is to be looked up
+	dim  int // -1: it must be looked up
 }
 
 func dimension(name string) resourceName {
@@ -146,14 +146,14 @@ func (n resourceName) in(dims *model.Dims) (dim int, ok bool) {
 	return dims.Find(n.name)
 }
 
-// hidden declares what only functions read.
+// hidden declares a member that only functions read.
 func hidden[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) ref.Val) *rules.Member {
 	m := field(name, cel.StringType, origin, changes, doc, get)
 	m.Hidden = true
 	return m
 }
 
-// bounded sets the most elements, for the cost estimate.
+// bounded sets the maximum number of elements, for the cost estimate.
 func bounded(m *rules.Member, most uint64) *rules.Member {
 	m.Bound = most
 	return m

@@ -38,7 +38,7 @@ func (v *nodeGroupsView) Value() any { return v }
 func (v *NamespaceView) name() string { return v.Of.Name }
 func (v *quotaView) name() string     { return v.Of.Namespace + "/" + v.Of.Name }
 
-// NamespaceView is a namespace as rows see it: one without labels where there is no such object.
+// NamespaceView returns a namespace as rows see it. If its object does not exist, it has no labels.
 func (w *World) NamespaceView(name string) *NamespaceView {
 	of, known := w.c.Namespaces[name]
 	if v := w.Namespaces[name]; v != nil && (v.Of == of || !known && v.Of.Labels == nil) {
@@ -55,7 +55,7 @@ func (w *World) NamespaceView(name string) *NamespaceView {
 	return v
 }
 
-// NamespaceNames are those that have an object, or a job, sorted.
+// NamespaceNames returns the names of namespaces that have an object or a job, sorted.
 func (w *World) NamespaceNames() []string {
 	names := slices.Collect(maps.Keys(w.c.Namespaces))
 	for _, j := range w.c.Jobs {
@@ -65,7 +65,7 @@ func (w *World) NamespaceNames() []string {
 	return slices.Compact(names)
 }
 
-// nodeGroupsView stands for no groups where of is nil.
+// nodeGroupsView returns an empty value if of is nil.
 func (w *World) nodeGroupsView(of *model.NodeGroups) *nodeGroupsView {
 	if of == nil {
 		of = &model.NodeGroups{}
@@ -87,7 +87,7 @@ func (q *QueueView) nodeGroupLimits() ref.Val {
 	return q.limits
 }
 
-// namespaceObjects declares the types of this file.
+// namespaceObjects returns the types of this file.
 func namespaceObjects() []*rules.Object {
 	return []*rules.Object{
 		{
@@ -124,7 +124,7 @@ func nodeGroupsFields() []*rules.Member {
 	}
 }
 
-// namespaceJobFields are what a job has of its namespace.
+// namespaceJobFields returns the fields of a job about its namespace.
 func namespaceJobFields() []*rules.Member {
 	type v = *JobView
 	return []*rules.Member{
@@ -144,7 +144,7 @@ func namespaceJobFields() []*rules.Member {
 	}
 }
 
-// nodeGroupFields are what a queue has of node groups.
+// nodeGroupFields returns the fields of a queue about node groups.
 func nodeGroupFields() []*rules.Member {
 	type v = *QueueView
 	return []*rules.Member{
@@ -159,7 +159,7 @@ func nodeGroupFields() []*rules.Member {
 	}
 }
 
-// emptyFunction says of Resources and of NodeGroups that there is nothing in them.
+// emptyFunction returns the function isEmpty of Resources and of NodeGroups.
 func emptyFunction() *rules.Function {
 	f := single("isEmpty", "Of Resources: all amounts but pods are about 0. Of NodeGroups: no group is named.", cel.BoolType,
 		func(a *Amounts) ref.Val { return types.Bool(a.Resources.IsEmpty()) })

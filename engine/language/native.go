@@ -9,18 +9,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// natively gives a function's one overload the forms that need no boxes.
+// natively adds forms without boxes to a function's only overload.
 func natively(fn *rules.Function, forms func(constants []ref.Val) *rules.Native) *rules.Function {
 	fn.Overloads[0].Native = forms
 	return fn
 }
 
-// always is for forms that need no constants.
+// always returns forms that need no constants.
 func always(n *rules.Native) func([]ref.Val) *rules.Native {
 	return func([]ref.Val) *rules.Native { return n }
 }
 
-// ofTwo computes two arguments without a box around the result.
+// ofTwo calls f with two arguments, without a box around the result.
 func ofTwo[A, B, X any](f func(a A, b B) X) func(a, b, c ref.Val) (X, bool) {
 	return func(a, b, _ ref.Val) (x X, ok bool) {
 		p, okP := a.(A)
@@ -32,13 +32,13 @@ func ofTwo[A, B, X any](f func(a A, b B) X) func(a, b, c ref.Val) (X, bool) {
 	}
 }
 
-// amountSource is Resources: those of each row, or the same for all.
+// amountSource reads Resources: those of each row, or the same for all rows.
 type amountSource struct {
 	fixed model.Resources
-	ofRow nodeAmount // of the rows where at is not nil
+	ofRow nodeAmount // used if at is not nil
 }
 
-// amountsOf is how an argument that is Resources is read; false: it is another kind of value.
+// amountsOf returns how to read a Resources argument; false: it has another type.
 func amountsOf(from rules.Source, known []nodeAmount) (src amountSource, ok bool) {
 	if from.Member != nil {
 		for _, a := range known {
@@ -55,7 +55,7 @@ func amountsOf(from rules.Source, known []nodeAmount) (src amountSource, ok bool
 	return amountSource{fixed: a.Resources}, true
 }
 
-// fill writes one dimension, in inner units and 0 where it is absent.
+// fill writes one dimension, in internal units; 0 if it is absent.
 func (src *amountSource) fill(n *model.Nodes, dim int, rows []int32, out []float64) {
 	if src.ofRow.at != nil {
 		src.ofRow.fill(n, dim, rows, out)
@@ -64,7 +64,7 @@ func (src *amountSource) fill(n *model.Nodes, dim int, rows []int32, out []float
 	fill(out, src.fixed.Get(dim))
 }
 
-// fitsColumn is Resources.Fits of what is the same for all rows into what is the row's.
+// fitsColumn is Resources.Fits of a constant into the amounts of each row.
 func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 	return func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 		a, okA := args[0].Value.(*Amounts)
@@ -88,7 +88,7 @@ func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows
 	}
 }
 
-// withinColumn is Resources.Within where the dimensions are the same for all rows.
+// withinColumn is Resources.Within with the same dimensions for all rows.
 func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 	return func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 		a, okA := amountsOf(args[0], known)
@@ -114,7 +114,7 @@ func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, ro
 	}
 }
 
-// RoomFor is a slice of that length, with whatever is in it.
+// RoomFor returns a slice of length n with arbitrary contents. It reuses old if possible.
 func RoomFor[T any](old []T, n int) []T {
 	if cap(old) >= n {
 		return old[:n]
@@ -122,7 +122,7 @@ func RoomFor[T any](old []T, n int) []T {
 	return make([]T, n)
 }
 
-// resourceNames are the names of a constant list of strings; false: it is no such list.
+// resourceNames returns the names in a constant list of strings; false: it is not such a list.
 func resourceNames(v ref.Val) (names []resourceName, ok bool) {
 	l, ok := v.(traits.Lister)
 	if !ok {

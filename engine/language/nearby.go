@@ -10,15 +10,15 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// What the functions below read: the names of hidden members.
+// The hidden members that the functions below read.
 const (
-	readsTerms   = "{0}.podTerms"  // what the pod asks of its peers
-	readsMatched = "{0}.matchedBy" // the terms of others that speak of the pod
-	readsPeers   = "{1}.peers"     // who is placed in the node's topology domains
-	readsGroup   = "{1}.group"     // which nodes are chosen from
+	readsTerms   = "{0}.podTerms"  // the pod's terms about its peers
+	readsMatched = "{0}.matchedBy" // the terms of other pods that match the pod
+	readsPeers   = "{1}.peers"     // the pods in the node's topology domains
+	readsGroup   = "{1}.group"     // the candidate nodes
 )
 
-// nearFields are the members of Task for what pods ask of each other.
+// nearFields returns the members of Task for terms between pods.
 func nearFields() []*rules.Member {
 	type v = *TaskView
 	return []*rules.Member{
@@ -35,7 +35,7 @@ func nearFields() []*rules.Member {
 	}
 }
 
-// domainFields are the members of Node for what lies in its topology domains.
+// domainFields returns the members of Node for the contents of its topology domains.
 func domainFields() []*rules.Member {
 	of := func(name string, origin rules.Origin, doc string) *rules.Member {
 		return hidden(name, origin, rules.ByStep, doc, func(*NodeView) ref.Val { return types.String("") })
@@ -96,10 +96,10 @@ func spreadScore(t *TaskView, n *NodeView) ref.Val {
 	return types.Double(t.World.Counts().SpreadScore(co, t.Of, n.Of.Row, t.World.Sizes))
 }
 
-// Counts of the topology domains.
+// Counts returns the counts of the topology domains.
 func (w *World) Counts() *topology.Counts {
 	return w.Topology
 }
 
-// TopologyOf is what the answers about a task's peers and images rest on, as the cluster is now.
+// TopologyOf returns the current context for answers about a task's peers and images.
 func (w *World) TopologyOf(t *model.Task) *topology.Context { return w.Counts().Of(t) }

@@ -69,7 +69,7 @@ func nodeFields() []*rules.Member {
 	}...)
 }
 
-// measured is what is in use of a node's CPU or Memory, in percent of what the machine has, or else of what it offers.
+// measured returns a getter for the used CPU or memory of a node, in percent of the machine's capacity, or otherwise of allocatable.
 func measured(dim int) func(n *model.Nodes, row int32) float64 {
 	return func(n *model.Nodes, row int32) float64 {
 		x, whole := n.Rows[row].Measure, n.Capacity(dim, row)
@@ -93,12 +93,12 @@ func gpuSum(gpus []model.GPU, get func(*model.GPU) int64) int64 {
 	return sum
 }
 
-// allocatable is what a node offers in a dimension, 0 if it does not.
+// allocatable returns a node's allocatable amount in a dimension, or 0.
 func allocatable(n *model.Nodes, dim int, row int32) float64 {
 	return amountIn(n.Allocatable, dim, row)
 }
 
-// used is what tasks on a node use in a dimension, releasing ones included.
+// used returns the usage of a node's tasks in a dimension, including tasks that are being released.
 func used(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Used, dim, row) }
 
 func amountIn(columns [][]float64, dim int, row int32) float64 {
@@ -108,7 +108,7 @@ func amountIn(columns [][]float64, dim int, row int32) float64 {
 	return present(columns[dim][row])
 }
 
-// present is an amount of a column, 0 where it is absent.
+// present returns an amount of a column; 0 if it is absent.
 func present(v float64) float64 {
 	if v != v {
 		return 0
@@ -116,7 +116,7 @@ func present(v float64) float64 {
 	return v
 }
 
-// The members of Node of plain types, which are read of many rows at once as well.
+// Members of Node of plain types, which can also be read for many rows at once.
 
 func nodeString(name string, origin rules.Origin, changes rules.Changes, doc string,
 	get func(n *model.Nodes, row int32) string,
@@ -159,7 +159,7 @@ func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, row
 	}
 }
 
-// nodeAmount is a member of Node that is Resources: as a whole, and one dimension alone, in inner units and 0 where it is absent.
+// nodeAmount is a Resources member of Node. It can be read as a whole, or as one dimension in internal units; 0 if it is absent.
 type nodeAmount struct {
 	Name    string
 	origin  rules.Origin
@@ -169,7 +169,7 @@ type nodeAmount struct {
 	at      func(n *model.Nodes, dim int, row int32) float64
 }
 
-// NodeAmounts are the fields of Node that are Resources.
+// NodeAmounts returns the Resources fields of Node.
 func NodeAmounts() []nodeAmount {
 	return []nodeAmount{
 		{
@@ -231,7 +231,7 @@ func (a nodeAmount) member() *rules.Member {
 	return m
 }
 
-// inner reads one resource of many rows in inner units, and gives how many of these are one of what people write.
+// inner reads one resource of many rows in internal units, and returns how many of these make one of the user's units.
 func (a nodeAmount) inner(c *model.Cluster, of resourceName, rows []int32, out []float64) (unit float64) {
 	dim, ok := of.in(c.Dims)
 	if !ok {
@@ -242,7 +242,7 @@ func (a nodeAmount) inner(c *model.Cluster, of resourceName, rows []int32, out [
 	return c.Dims.Unit(dim)
 }
 
-// fill reads one dimension of many rows: straight from the arrays what is read most.
+// fill reads one dimension of many rows. It reads common fields directly from the arrays.
 func (a nodeAmount) fill(n *model.Nodes, dim int, rows []int32, out []float64) {
 	if dim >= len(n.Allocatable) {
 		clear(out)

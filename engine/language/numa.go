@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// numaNodeFields are what a Numatopology says of a node.
+// numaNodeFields returns the fields of a node from its Numatopology.
 func numaNodeFields() []*rules.Member {
 	of := func(get func(n *numa.Node) string) func(n *model.Nodes, row int32) string {
 		return func(n *model.Nodes, row int32) string {
@@ -38,7 +38,7 @@ func numaNodeFields() []*rules.Member {
 	}
 }
 
-// numaTaskFields are what a task wants of CPUs of its own.
+// numaTaskFields returns the fields of a task about exclusive CPUs.
 func numaTaskFields() []*rules.Member {
 	return []*rules.Member{
 		intField("pinnedCPUs", FromSpec, rules.ByObject, "CPUs that it is to have for itself where the CPU manager is static: of the class "+
@@ -52,7 +52,7 @@ func numaTaskFields() []*rules.Member {
 	}
 }
 
-// numaFunctions are about the CPUs of a node that a task would have.
+// numaFunctions returns the functions about the CPUs of a node that a task would get.
 func numaFunctions() []*rules.Function {
 	about := func(name, doc string, result *cel.Type, of func(numa.Choice) ref.Val) *rules.Function {
 		return Method(name, doc, []*cel.Type{NodeType(), TaskType()}, result, func(args ...ref.Val) ref.Val {

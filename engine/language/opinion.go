@@ -1,9 +1,9 @@
 package language
 
-// Opinion is what one row says. The zero value is none.
+// Opinion is the answer of one row. The zero value is Abstain.
 type Opinion uint8
 
-// The opinions a row can have.
+// The possible opinions.
 const (
 	Abstain Opinion = iota
 	Yes

@@ -7,52 +7,52 @@ import (
 )
 
 // An origin states from which part of the world the value of a field comes. Each field declares its origins, next to how often it changes.
-// On a path from a root, the declarations of each object count for what is read of it. dependency.go derives from them, and only from them,
-// what may be remembered, for which object and until when.
+// On a path from a root, the declarations of each object count for its part of the path. The file dependency.go derives from these
+// declarations alone what may be cached, for which object and until when.
 //
 // Of the object that has the field:
 const (
-	FromIdentity rules.Origin = 1 << iota // tells it from all others of its kind, and never changes
-	FromSpec                              // what it says itself, as it was written
-	FromState                             // what has become of it
-	FromHeld                              // of a queue: the sum of what its tasks hold, whichever of them hold it
-	FromAmounts                           // of a node: what its number among those that are alike tells (alike)
-	FromMeasures                          // of a node: what was measured of it, which has an age
-	FromWaits                             // of a job: what the last cycle found about what its pods wait for
-	ToParts                               // leads to parts of it
-	ToMembers                             // leads to what touches it by each of its changes
+	FromIdentity rules.Origin = 1 << iota // differs from all other objects of its type, and never changes
+	FromSpec                              // its own specification, as it was written
+	FromState                             // its current state
+	FromHeld                              // of a queue: the total usage of its tasks, regardless of which tasks use it
+	FromAmounts                           // of a node: the same for all nodes with the same number (alike)
+	FromMeasures                          // of a node: measured values, which have an age
+	FromWaits                             // of a job: the last cycle's findings about what its pods wait for
+	ToParts                               // a path to parts of the object
+	ToMembers                             // a path to objects whose changes are logged for this object
 
-	// ToTasks and those below: where a path leads on to other objects.
-	ToTasks     // from a node to those on it: the node tells of their changes
-	ToJob       // to the one job of a task
-	ToQueue     // to the one queue
-	ToNode      // to the node where a task is
-	ToNamespace // to what is the same for all of a namespace
+	// ToTasks and the following: paths to other objects.
+	ToTasks     // from a node to its tasks: their changes are logged for the node
+	ToJob       // from a task to its job
+	ToQueue     // to the queue of a job or a task
+	ToNode      // to the node of a task
+	ToNamespace // to data that all objects of a namespace share
 
-	// FromRelated and those below: of objects that are not on the path.
-	FromRelated     // objects that its own names: priority classes, quotas, queues above
-	FromTerms       // what a pod asks about other pods, as it is kept for all pods
-	FromOthersTerms // what other pods ask about it
-	FromImages      // which of its images some node has
-	FromVolumes     // claims, volumes, and what else there is of storage
-	FromPeers       // who is in a node's topology domains, as far as the terms of the task that is asked about, and those about it, count them
-	FromImageNodes  // how many nodes have the images of the task that is asked about
-	FromCandidates  // which nodes are chosen from
-	FromDomain      // anything of other nodes in a node's topology domains
+	// FromRelated and the following: data of objects that are not on the path.
+	FromRelated     // objects that its own fields name: priority classes, quotas, ancestor queues
+	FromTerms       // a pod's terms about other pods, in the shared store for all pods
+	FromOthersTerms // the terms of other pods that match it
+	FromImages      // which of its images are on any node
+	FromVolumes     // claims, volumes and other storage objects
+	FromPeers       // the pods in a node's topology domains that count for the terms of the current task, or for terms that match it
+	FromImageNodes  // the number of nodes with the images of the current task
+	FromCandidates  // the candidate nodes
+	FromDomain      // any data of other nodes in a node's topology domains
 	FromStarving    // the outcome of jobStarving
 	FromReady       // the outcome of jobReady
-	FromAll         // all of a kind
-	FromCluster     // figures of the cluster
-	FromClock       // the time
+	FromAll         // all objects of a type
+	FromCluster     // data of the whole cluster
+	FromClock       // the current time
 )
 
 // FromAnswers is the outcome of a section for a job.
 const FromAnswers = FromStarving | FromReady
 
-// FromOwn is what an object itself tells of: it is touched where anything of this changes.
+// FromOwn contains the origins whose changes are logged for the object itself.
 const FromOwn = FromIdentity | FromSpec | FromState | FromHeld | FromAmounts | FromMeasures | FromWaits | FromTerms | ToParts | ToMembers
 
-// Undeclared lists what of a vocabulary does not say what it reads: nothing could be remembered of it.
+// Undeclared returns the fields and functions that do not declare what they read. Nothing about them could be cached.
 func Undeclared(v rules.Vocabulary) (out []string) {
 	for _, o := range v.Objects {
 		for _, m := range o.Members {

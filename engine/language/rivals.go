@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// takersField tells of the jobs that took room from a job.
+// takersField declares the field with the jobs that took resources from a job.
 func takersField() *rules.Member {
 	times := cel.MapType(cel.StringType, cel.TimestampType)
 	return bounded(field("takers", times, FromState, rules.ByObject, "the jobs, as 'team/a', for which pods of this one were evicted that "+

@@ -14,22 +14,22 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// ShareKeyFunction gives a queue's place in a tree of shares.
+// ShareKeyFunction is the function that returns a queue's position in a share tree.
 const ShareKeyFunction = "key"
 
-// ShareTreeType is that of trees of shares.
+// ShareTreeType returns the type of share trees.
 func ShareTreeType() *cel.Type { return Object("ShareTree") }
 
-// ShareTree is a tree of shares as a value of the language: the tree as it is, and what jobs are to hold beside.
+// ShareTree is a share tree as a value: the current tree, and additional usage of jobs.
 type ShareTree struct {
 	Tree   *quota.Shares
 	Paths  map[*model.Queue][]string
-	Number uint64 // tells it from other trees of a session
-	Clock  uint64 // of the cluster
+	Number uint64 // differs for each tree of a session
+	Clock  uint64 // the clock of the cluster
 	more   []quota.Change
 }
 
-// NewShareTree is a tree of shares as a value; paths are the places of queues in it.
+// NewShareTree returns a share tree as a value. paths are the positions of queues.
 func NewShareTree(tree *quota.Shares, paths map[*model.Queue][]string) ref.Val {
 	return &ShareTree{Tree: tree, Paths: paths}
 }
@@ -47,7 +47,7 @@ func (t *ShareTree) ConvertToType(to ref.Type) ref.Val {
 	return types.NewErr("a tree of shares cannot become a %s", to.TypeName())
 }
 
-// Equal implements ref.Val: the same tree, at the same moment, with the same beside.
+// Equal implements ref.Val. It compares the tree, the moment and the additional usage.
 func (t *ShareTree) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*ShareTree)
 	return types.Bool(ok && o.name() == t.name())
@@ -59,17 +59,17 @@ func (t *ShareTree) Type() ref.Type { return ShareTreeType() }
 // Value implements ref.Val.
 func (t *ShareTree) Value() any { return t }
 
-// name tells the tree of one moment from those of others.
+// name returns a text that differs for each tree and moment.
 func (t *ShareTree) name() string {
 	return fmt.Sprintf("tree of shares %d at %d %v", t.Number, t.Clock, t.more)
 }
 
-// with is the tree in which a job holds so much more.
+// with returns the tree with additional usage of a job.
 func (t *ShareTree) with(j *JobView, more model.Resources) ref.Val {
 	return &ShareTree{t.Tree, t.Paths, t.Number, t.Clock, append(slices.Clone(t.more), quota.Change{Key: j.Of.Key, More: more})}
 }
 
-// keys are the places of queues in the tree.
+// keys returns the positions of queues in the tree.
 func (t *ShareTree) keys(queues ...*QueueView) [][]quota.Rank {
 	var out [][]quota.Rank
 	ask := func() {
@@ -85,7 +85,7 @@ func (t *ShareTree) keys(queues ...*QueueView) [][]quota.Rank {
 	return out
 }
 
-// key is a queue's place as a sort key.
+// key returns a queue's position as a sort key.
 func (t *ShareTree) key(q *QueueView) ref.Val {
 	var out []ref.Val
 	for _, r := range t.keys(q)[0] {
@@ -98,7 +98,7 @@ func (t *ShareTree) key(q *QueueView) ref.Val {
 	return List(out)
 }
 
-// shareTreeFunctions are those of a tree of shares.
+// shareTreeFunctions returns the functions of a share tree.
 func shareTreeFunctions() []*rules.Function {
 	change := func(name, doc string, sign float64) *rules.Function {
 		return Method(name, doc, []*cel.Type{ShareTreeType(), JobType(), ResourcesType()}, ShareTreeType(), func(args ...ref.Val) ref.Val {

@@ -13,10 +13,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// mostAllocatedName is the strategy of filling nodes, as Kubernetes writes it; every other word stands for LeastAllocated.
+// mostAllocatedName is Kubernetes' name of the strategy that fills nodes. Every other name means LeastAllocated.
 const mostAllocatedName = "MostAllocated"
 
-// strategyFunctions are those about a strategy of its own for each resource.
+// strategyFunctions returns the functions with a separate strategy for each resource.
 func strategyFunctions() []*rules.Function {
 	str := cel.StringType
 	numbers, words := cel.MapType(str, cel.DoubleType), cel.MapType(str, str)
@@ -55,14 +55,14 @@ func strategyFunctions() []*rules.Function {
 	return []*rules.Function{fit, parse}
 }
 
-// strategy is how one requested resource is scored.
+// strategy describes how one requested resource is scored.
 type strategy struct {
 	dim           int
 	asked, weight float64
 	most          bool
 }
 
-// strategiesOf costs a look at both maps for each resource that is requested.
+// strategiesOf returns the strategies of all requested resources. It looks up both maps for each of them.
 func strategiesOf(request model.Resources, kinds, weights traits.Mapper, otherwise ref.Val, dims *model.Dims) []strategy {
 	var out []strategy
 	for dim, asked := range request {
@@ -83,7 +83,7 @@ func strategiesOf(request model.Resources, kinds, weights traits.Mapper, otherwi
 	return out
 }
 
-// strategyFit is a function, and not a row of its table, as it has a form by column and counts in inner units: see decision 35.
+// strategyFit is a function instead of a row of its table, because it has a column form and uses internal units: see decision 35.
 func strategyFit(nodes *model.Nodes, row int32, strategies []strategy) float64 {
 	score, total := 0.0, 0.0
 	for i := range strategies {
@@ -109,7 +109,7 @@ func strategyFit(nodes *model.Nodes, row int32, strategies []strategy) float64 {
 	return score / total
 }
 
-// strategyColumn looks at the maps once for all nodes.
+// strategyColumn reads the maps once for all nodes.
 func strategyColumn(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
 	t, okT := args[1].Value.(*TaskView)
 	kinds, okK := args[2].Value.(traits.Mapper)
@@ -125,7 +125,7 @@ func strategyColumn(r rules.Rows, args []rules.Source, rows []int32, out []float
 	return true
 }
 
-// byPattern finds a name in a map of names and patterns: as it is written, else the longest pattern; nil if there is none.
+// byPattern finds a name in a map of names and patterns: the exact name, otherwise the longest matching pattern; nil if there is none.
 func byPattern(m traits.Mapper, name string) ref.Val {
 	if v, ok := m.Find(types.String(name)); ok {
 		return v

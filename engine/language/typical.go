@@ -13,15 +13,15 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-// TypicalType is that of the most frequent shapes of task.
+// TypicalType returns the type of the most frequent task shapes.
 func TypicalType() *cel.Type { return Object("Typical") }
 
-// typical is a value of the accounting function typicalTasks.
+// typical is the value of the accounting function typicalTasks.
 type typical struct {
 	of        *quota.Typical
 	typ       *cel.Type
 	fragments *measure
-	fills     sync.Map // horizon to *measure; several may ask at once
+	fills     sync.Map // horizon to *measure; several goroutines may use it at once
 }
 
 // ConvertToNative implements ref.Val.
@@ -29,7 +29,7 @@ func (t *typical) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("typical tasks have no other form")
 }
 
-// ConvertToType implements ref.Val: the text is for messages.
+// ConvertToType implements ref.Val. The text is for messages.
 func (t *typical) ConvertToType(to ref.Type) ref.Val {
 	switch to {
 	case types.StringType:
@@ -52,10 +52,10 @@ func (t *typical) Type() ref.Type { return t.typ }
 // Value implements ref.Val.
 func (t *typical) Value() any { return t }
 
-// name is the same for equal ones: columns are kept while it is.
+// name is the same for equal values. Columns are cached while it does not change.
 func (t *typical) name() string { return t.of.Key() }
 
-// TypicalTasks counts the shapes of the cluster's workload, and of its nodes; v is the part of the tasks that is typical.
+// TypicalTasks counts the task shapes of the cluster's workload and its machines. v is the fraction of tasks that counts as typical.
 func TypicalTasks(c *model.Cluster, v ref.Val) ref.Val {
 	cover, ok := Number(v)
 	if !ok || !(cover > 0 && cover <= 1) {
@@ -64,7 +64,7 @@ func TypicalTasks(c *model.Cluster, v ref.Val) ref.Val {
 	return NewTypical(quota.NewTypical(c.Shapes(), cover, Machines(c)))
 }
 
-// Machines counts the nodes with devices that are alike, in the order in which the first of each stands.
+// Machines counts equal nodes with devices, in the order of the first node of each group.
 func Machines(c *model.Cluster) []quota.Machine {
 	var out []quota.Machine
 	at := map[quota.Machine]int{}
@@ -84,7 +84,7 @@ func Machines(c *model.Cluster) []quota.Machine {
 	return out
 }
 
-// NewTypical makes a value of them.
+// NewTypical returns them as a value.
 func NewTypical(of *quota.Typical) *typical {
 	return &typical{of: of, typ: TypicalType(), fragments: &measure{of: of.Fragments, gain: quota.Gain}}
 }

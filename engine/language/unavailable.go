@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// unavailableJobFields are how many of its tasks a job can spare, or must keep.
+// unavailableJobFields returns the fields for the tasks that a job can lose, or must keep.
 func unavailableJobFields() []*rules.Member {
 	count := func(name, key, doc string) *rules.Member {
 		return field(name, cel.OptionalType(cel.IntType), FromSpec|FromState, rules.ByObject, "annotation "+key+" of the PodGroup: "+doc+
@@ -23,7 +23,7 @@ func unavailableJobFields() []*rules.Member {
 	}
 }
 
-// numberOrPercent reads 3, or 25% of all, rounded up.
+// numberOrPercent parses a number, or a percentage of all, rounded up.
 func numberOrPercent(text string, all int) ref.Val {
 	x := intstr.Parse(text)
 	n, err := intstr.GetScaledValueFromIntOrPercent(&x, all, true)

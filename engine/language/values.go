@@ -18,50 +18,50 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/topology"
 )
 
-// Object is a type of the language that stands for objects of a kind. CEL compares types by name only.
+// Object returns a type of the language for objects. CEL compares types by name only.
 func Object(name string, trait ...int) *cel.Type { return cel.ObjectType(name, trait...) }
 
-// TaskType is that of tasks.
+// TaskType returns the type of tasks.
 func TaskType() *cel.Type { return Object("Task") }
 
-// JobType is that of jobs.
+// JobType returns the type of jobs.
 func JobType() *cel.Type { return Object("Job") }
 
-// QueueType is that of queues.
+// QueueType returns the type of queues.
 func QueueType() *cel.Type { return Object("Queue") }
 
-// NodeType is that of nodes.
+// NodeType returns the type of nodes.
 func NodeType() *cel.Type { return Object("Node") }
 
-// GPUType is that of the devices of a node.
+// GPUType returns the type of a node's devices.
 func GPUType() *cel.Type { return Object("GPU") }
 
-// ClusterType is that of the cluster.
+// ClusterType returns the type of the cluster.
 func ClusterType() *cel.Type { return Object("Cluster") }
 
 func roleType() *cel.Type      { return Object("Role") }
 func queueSpecType() *cel.Type { return Object("QueueSpec") }
 func taintType() *cel.Type     { return Object("Taint") }
 
-// ResourcesType is that of amounts by resource.
+// ResourcesType returns the type of amounts by resource.
 func ResourcesType() *cel.Type {
 	return Object("Resources", traits.AdderType, traits.SubtractorType, traits.IndexerType, traits.ContainerType)
 }
 
-// View is what all wrappers of model objects share: they are values by identity.
+// View is the common part of all wrappers of model objects. Two views are equal if they wrap the same object.
 type View[T any] struct {
 	Of    *T
 	World *World
 	typ   *cel.Type
-	Memos []Memo // computed members, by Attribute.slot
+	Memos []Memo // computed members, by Attribute.Slot
 }
 
-// viewTypes are the types of views, made once a session.
+// viewTypes contains the types of views, created once per session.
 type viewTypes struct {
 	task, job, role, queue, spec, node, taint, gpu, cluster *cel.Type
 }
 
-// Memo is a value that holds while its stamp does.
+// Memo is a value that is valid while its stamp is current.
 type Memo struct {
 	Stamp Stamp
 	Value ref.Val
@@ -71,8 +71,8 @@ type (
 	// TaskView is a task as a value.
 	TaskView struct {
 		View[model.Task]
-		labels, annotations ref.Val // once they were read
-		request             Amounts // box
+		labels, annotations ref.Val // set at the first read
+		request             Amounts // a reused box
 		ClassKey            string
 		ClassAt             Stamp
 		Volumes             *VolumeMemo
@@ -81,10 +81,10 @@ type (
 	// JobView is a job as a value.
 	JobView struct {
 		View[model.Job]
-		labels, annotations                                      ref.Val // once they were read
+		labels, annotations                                      ref.Val // set at the first read
 		allocated, request, expected, gatedRequest, minResources Amounts // boxes
 		roles                                                    *roleList
-		buckets                                                  *bucketsValue // as of a version of the job plus 1
+		buckets                                                  *bucketsValue // the buckets for a version of the job, plus 1
 		bucketsAt                                                uint64
 		nodeClass                                                string // as of ObjectClock plus 1
 		nodeClassAt                                              uint64
@@ -93,15 +93,15 @@ type (
 	QueueView struct {
 		View[model.Queue]
 		labels, annotations          ref.Val
-		limits                       ref.Val // by node group, once they were read
+		limits                       ref.Val // limits by node group, set at the first read
 		allocated, occupied, request Amounts // boxes
 		spec                         specView
 	}
 	// NodeView is a node as a value.
 	NodeView struct {
 		View[model.Node]
-		labels, annotations ref.Val // once they were read
-		taints              ref.Val // likewise
+		labels, annotations ref.Val // set at the first read
+		taints              ref.Val // set at the first read
 		free                freeDevices
 		gpus                GPUViews
 		tags                tags
@@ -129,7 +129,7 @@ type (
 	taint struct{ key, value, effect string }
 )
 
-// ConvertToNative implements ref.Val: wrappers have no other form.
+// ConvertToNative implements ref.Val. Wrappers have no other form.
 func (v *View[T]) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("a %s has no other form", v.typ.TypeName())
 }
@@ -142,7 +142,7 @@ func (v *View[T]) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("a %s cannot become a %s", v.typ.TypeName(), t.TypeName())
 }
 
-// Equal implements ref.Val: the same object.
+// Equal implements ref.Val. It compares the wrapped objects.
 func (v *View[T]) Equal(other ref.Val) ref.Val {
 	o, ok := other.Value().(interface{ identity() any })
 	return types.Bool(ok && o.identity() == any(v.Of))
@@ -153,7 +153,7 @@ func (v *View[T]) Type() ref.Type { return v.typ }
 
 func (v *View[T]) identity() any { return v.Of }
 
-// Value implements ref.Val: the wrapper itself, which members are read from.
+// Value implements ref.Val. It returns the wrapper itself, because members are read from it.
 func (v *TaskView) Value() any { return v }
 
 // Value implements ref.Val.
@@ -191,7 +191,7 @@ func (v *NodeView) taintList() ref.Val {
 	return v.taints
 }
 
-// strings is stringMap, made when it is read for the first time.
+// strings is stringMap, computed at the first read.
 func (w *World) strings(kept *ref.Val, m map[string]string) ref.Val {
 	if *kept == nil {
 		*kept = w.stringMap(m)
@@ -199,7 +199,7 @@ func (w *World) strings(kept *ref.Val, m map[string]string) ref.Val {
 	return *kept
 }
 
-// stringMap is a map as rows see it; there is but one without entries.
+// stringMap returns a map of strings as a value. All empty maps share one value.
 func (w *World) stringMap(m map[string]string) ref.Val {
 	if len(m) > 0 {
 		return StringMap(m)
@@ -207,12 +207,12 @@ func (w *World) stringMap(m map[string]string) ref.Val {
 	return w.noStrings
 }
 
-// StringMap is a map of strings as a value.
+// StringMap returns a map of strings as a value.
 func StringMap(m map[string]string) ref.Val {
 	return types.NewStringStringMap(types.DefaultTypeAdapter, m)
 }
 
-// List is a list as a value.
+// List returns a list as a value.
 func List(values []ref.Val) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, values)
 }
@@ -225,7 +225,7 @@ func listOf[T any](items []T, f func(T) ref.Val) ref.Val {
 	return List(out)
 }
 
-// Number reads a numeric result.
+// Number converts a numeric value to a float64; false: it is not numeric.
 func Number(v ref.Val) (float64, bool) {
 	switch x := v.(type) {
 	case types.Double:
@@ -236,7 +236,7 @@ func Number(v ref.Val) (float64, bool) {
 	return 0, false
 }
 
-// Text writes a value for people.
+// Text returns a value as text for users.
 func Text(v ref.Val) string {
 	switch x := v.(type) {
 	case types.String:
@@ -275,14 +275,14 @@ func Text(v ref.Val) string {
 	return "a " + v.Type().TypeName()
 }
 
-// The names of objects, where one is compared as a whole.
+// Names of objects, for comparing whole objects.
 func (v *TaskView) name() string  { return v.Of.Key }
 func (v *JobView) name() string   { return v.Of.Key }
 func (v *QueueView) name() string { return v.Of.Name }
 func (v *NodeView) name() string  { return v.Of.Name }
 func (v *roleView) name() string  { return v.Of.Name }
 
-// TasksOn lists the tasks on a node by name, promised ones left out.
+// TasksOn returns the tasks on a node by name, without promised ones.
 func (w *World) TasksOn(row int32) []*model.Task {
 	var out []*model.Task
 	for _, t := range w.c.Nodes.Tasks[row] {
@@ -294,11 +294,11 @@ func (w *World) TasksOn(row int32) []*model.Task {
 	return out
 }
 
-// VolumeMemo is what the rows that read volumes said to a task, by node.
+// VolumeMemo caches the verdicts of rows that read volumes about a task, by node.
 type VolumeMemo struct {
 	Pod     *corev1.Pod
 	Status  model.Status
-	Storage uint64 // version
+	Storage uint64 // the version of the storage
 	Verdict []int16
-	Version []uint64 // of the node, plus 1; 0: not asked
+	Version []uint64 // the version of the node, plus 1; 0: not evaluated
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// views are those that a world has of the cluster's objects: of a task, a job and a queue by its slot, of a node by its row. Each is good
-// until its object goes, or is another.
+// views contains the views of the cluster's objects: of tasks, jobs and queues by slot, of nodes by row. A view is valid until its object
+// is deleted or replaced.
 type views struct {
 	tasks   follow.BySlot[*TaskView]
 	jobs    follow.BySlot[*JobView]
 	queues  follow.BySlot[*QueueView]
 	nodes   follow.BySlot[*NodeView]
-	objects uint64     // the cluster's ObjectClock, of which they are good
-	spare   []TaskView // that are still to be used, for tasks of spareOf
+	objects uint64     // the cluster's ObjectClock for which they are valid
+	spare   []TaskView // unused views for tasks of spareOf
 	spareOf *model.Job
 }
 
-// LimitViews drops those that are not good any more.
+// LimitViews drops views that are no longer valid.
 func (w *World) LimitViews() {
 	if w.views.objects != w.c.ObjectClock {
 		w.dropViews()
@@ -35,7 +35,7 @@ func (w *World) dropViews() {
 	w.views.nodes.Follow(&w.c.Nodes.Slots)
 }
 
-// Share lets several goroutines evaluate at once, until Shared is false again. They make views, each of objects of its own.
+// Share allows several goroutines to evaluate at once, until Shared is false again. Each may only create views of its own objects.
 func (w *World) Share() {
 	w.LimitViews()
 	w.views.tasks.Grow(w.c.Slots.Tasks.Len())
@@ -45,7 +45,7 @@ func (w *World) Share() {
 	w.Shared = true
 }
 
-// TaskView is a task as rows see it.
+// TaskView returns a task as rows see it.
 func (w *World) TaskView(t *model.Task) *TaskView {
 	if w.views.objects != w.c.ObjectClock {
 		w.dropViews()
@@ -69,11 +69,11 @@ func (w *World) newTaskView(t *model.Task) *TaskView {
 	return v
 }
 
-// mostSpareViews is how many views of tasks are made at once. They keep each other, and the tasks they are of, so they are of one job,
-// whose tasks come and go together.
+// mostSpareViews is the number of task views that are allocated together. They keep each other and their tasks in memory. So they belong to
+// one job, whose tasks are created and deleted together.
 const mostSpareViews = 8
 
-// roomFor is a view for a task of a job.
+// roomFor returns memory for the view of a job's task.
 func (x *views) roomFor(j *model.Job) *TaskView {
 	if len(x.spare) == 0 || x.spareOf != j {
 		x.spare, x.spareOf = make([]TaskView, min(max(j.Counts[model.Pending], 1), mostSpareViews)), j
@@ -83,7 +83,7 @@ func (x *views) roomFor(j *model.Job) *TaskView {
 	return v
 }
 
-// JobView is a job as rows see it.
+// JobView returns a job as rows see it.
 func (w *World) JobView(j *model.Job) *JobView {
 	w.LimitViews()
 	if v := w.views.jobs.Get(j.Slot); v != nil && v.Of == j {
@@ -94,7 +94,7 @@ func (w *World) JobView(j *model.Job) *JobView {
 	return v
 }
 
-// QueueView is a queue as rows see it, null for none.
+// QueueView returns a queue as rows see it; null for nil.
 func (w *World) QueueView(q *model.Queue) ref.Val {
 	if q == nil {
 		return types.NullValue
@@ -112,7 +112,7 @@ func (w *World) QueueView(q *model.Queue) ref.Val {
 	return v
 }
 
-// NodeView is the node in a row as rows of a policy see it.
+// NodeView returns the node in a row of the node table as policies see it.
 func (w *World) NodeView(row int32) *NodeView {
 	w.LimitViews()
 	if v := w.views.nodes.Get(row); v != nil {

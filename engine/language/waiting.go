@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// timeFunctions are those about how long a job may wait, how long a task is spared, what time it is, and what is past.
+// timeFunctions returns the functions about waiting times, protection times, the time of day and the past.
 func timeFunctions() []*rules.Function {
 	optional := cel.OptionalType(cel.DurationType)
 	waitLimit := Method("waitLimit", "How long the job may wait: what its annotation of the waiting time says, where that is a duration "+
@@ -47,7 +47,7 @@ func timeFunctions() []*rules.Function {
 	return []*rules.Function{waitLimit, cooldown, inWindowFunction(), decay}
 }
 
-// cooldown reads what a pod says of its cool-down; what is no duration says nothing.
+// cooldown reads a pod's cool-down time. It ignores an invalid duration.
 func cooldown(t *model.Task) (time.Duration, bool) {
 	text, ok := t.Labels[model.CooldownKey]
 	if !ok {
@@ -60,7 +60,7 @@ func cooldown(t *model.Task) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// waitLimit reads what a PodGroup's annotations say of its waiting; what is no duration, or not above 0, says nothing.
+// waitLimit reads the waiting time in a PodGroup's annotations. It ignores an invalid duration, or one that is not above 0.
 func waitLimit(annotations map[string]string) (time.Duration, bool) {
 	for _, key := range []string{model.WaitingTimeAnnotation, model.OldWaitingTimeAnnotation} {
 		if text, ok := annotations[key]; ok {
@@ -72,7 +72,7 @@ func waitLimit(annotations map[string]string) (time.Duration, bool) {
 }
 
 func inWindowFunction() *rules.Function {
-	var zones sync.Map // of the zones that exist, by name: reading one anew each time is expensive
+	var zones sync.Map // known zones by name, because loading a zone is expensive
 	zone := func(name string) (*time.Location, error) {
 		if l, ok := zones.Load(name); ok {
 			return l.(*time.Location), nil
@@ -113,7 +113,7 @@ func inWindowFunction() *rules.Function {
 	return called(fn, "time", "window", "zone")
 }
 
-// window reads "22:00-06:00" as minutes of the day.
+// window parses "22:00-06:00" to minutes of the day.
 func window(text string) (from, until int, err error) {
 	first, second, ok := strings.Cut(text, "-")
 	if ok {

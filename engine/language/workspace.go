@@ -1,9 +1,9 @@
 package language
 
-// Workspace is what evaluations use one after the other. Goroutines that evaluate at once have one each.
+// Workspace is memory that consecutive evaluations reuse. Each goroutine that evaluates needs its own.
 type Workspace struct {
 	Variables []HeldValue
-	// The scratch of one column.
+	// Scratch memory of one column.
 	codes       []int32
 	answers     []Opinion
 	left, right []float64
@@ -11,10 +11,10 @@ type Workspace struct {
 	offers      []offer
 }
 
-// Stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
+// Stamp is when a value was computed: the cycle, a clock within it, and the number of actions that ran, if it reads the action.
 type Stamp struct{ Cycle, Clock, Action uint64 }
 
-// HeldValue is a variable's value with what it was computed for.
+// HeldValue is a variable's value, with the object that it was computed for.
 type HeldValue struct {
 	Memo
 	On any

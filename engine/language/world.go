@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// World is a cluster as the rows of a policy see it at one moment: every view of an object leads back to it.
+// World is a cluster as the rows of a policy see it at one moment. Every view of an object refers to its World.
 type World struct {
 	c      *model.Cluster
 	layout Layout
@@ -28,44 +28,44 @@ type World struct {
 	volumes     model.Volumes
 	Topology    *topology.Counts
 	budgets     *disruption.Budgets
-	// Shared says that several goroutines evaluate at once: what is not of one node is only read. It begins by Share.
+	// Shared means that several goroutines evaluate at once. Data that does not belong to one node is then read only. Share sets it.
 	Shared bool
-	// Meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
+	// Meter returns the meter with an expression's budget; nil: each evaluation has its own budget.
 	Meter func(*eval.Expr) *eval.Meter
 }
 
-// Moment is the moment of a cycle at which the world is seen.
+// Moment is the moment of a cycle at which the world is read.
 type Moment struct {
 	Cycle       uint64
 	Now         types.Timestamp
-	nowRoot     any // see nowValue
+	nowRoot     any // the time as a value, see nowValue
 	Action      ref.Val
 	UsedAtStart model.Resources
-	// Sizes are the domains of the nodes that are chosen from, while scores that read them are computed.
+	// Sizes are the domain sizes among the candidate nodes, while scores that read them are computed.
 	Sizes []int32
 }
 
-// constants are values and types that many reads give.
+// constants contains values and types that many reads return.
 type constants struct {
 	typ       viewTypes
-	noStrings ref.Val // the map without entries
-	noWords   ref.Val // the list without strings
+	noStrings ref.Val // the empty map
+	noWords   ref.Val // the empty list of strings
 	dims      *Dims
 }
 
-// kept is what was made for one read and serves the next.
+// kept contains data that is reused between reads.
 type kept struct {
 	views           views
 	Namespaces      map[string]*NamespaceView
 	NamespacesSwept slab.Swept
-	dictionaries    map[aspect]*dictionary // of what only the objects of nodes tell
+	dictionaries    map[aspect]*dictionary // dictionaries of data that depends only on node objects
 	nodeClasses     nodeClasses
 	memoRoom        slab.Of[Memo]
 	offers          []offer
-	Keep            int // how much of a kind may be kept of what is gone
+	Keep            int // how much data of deleted objects of one type may be kept
 }
 
-// Values computes what the fields of the language cannot tell by themselves.
+// Values computes fields that the language itself cannot compute.
 type Values interface {
 	// Starving returns the outcome of jobStarving.
 	Starving(j *model.Job) bool
@@ -73,15 +73,15 @@ type Values interface {
 	IsReady(j *model.Job) bool
 }
 
-// Layout is what a policy adds to what there is to see.
+// Layout contains what a policy adds to the fields of the language.
 type Layout struct {
-	// Memos are how many computed fields an object of each type has.
+	// Memos contains the number of computed fields of each type.
 	Memos struct{ Cluster, Namespace, Queue, Job, Task, Node int }
-	// Pipeline is the names of its actions.
+	// Pipeline contains the names of its actions.
 	Pipeline ref.Val
 }
 
-// MemosOf are those of a type.
+// MemosOf returns the number for a type.
 func (l *Layout) MemosOf(typeName string) *int {
 	return map[string]*int{
 		"Cluster": &l.Memos.Cluster, "Namespace": &l.Memos.Namespace, "Queue": &l.Memos.Queue, "Job": &l.Memos.Job, "Task": &l.Memos.Task,
@@ -89,24 +89,24 @@ func (l *Layout) MemosOf(typeName string) *int {
 	}[typeName]
 }
 
-// mostKept is how much of a kind may be kept of what is gone, beyond as much again as is there, so that the memory depends on what the
-// cluster holds, and not on how long it has been followed.
+// mostKept limits the data of deleted objects of one type: mostKept plus the number of existing objects. So memory depends on the size of
+// the cluster, and not on the running time.
 const mostKept = 1024
 
-// Anew is the same moment of the cycle, seen by one who has seen nothing yet.
+// Anew returns a World for the same moment without any cached data.
 func (w *World) Anew() *World {
 	out := NewWorld(w.c, w.layout, w.Values)
 	out.Now, out.Action, out.UsedAtStart, out.Sizes, out.volumes = w.Now, w.Action, w.UsedAtStart, w.Sizes, w.volumes
 	return out
 }
 
-// Cluster that is seen.
+// Cluster returns the cluster.
 func (w *World) Cluster() *model.Cluster { return w.c }
 
 // SetTime sets the time.
 func (w *World) SetTime(now time.Time) { w.Now, w.nowRoot = types.Timestamp{Time: now}, nil }
 
-// nowValue is now as expressions read it, in one box for all of them.
+// nowValue returns now for expressions. All expressions share one box.
 func (w *World) nowValue() any {
 	switch {
 	case w.nowRoot != nil:
@@ -118,13 +118,13 @@ func (w *World) nowValue() any {
 	return w.nowRoot
 }
 
-// Breathe is that of the cluster.
+// Breathe calls Breathe of the cluster.
 func (w *World) Breathe() { w.c.Breathe() }
 
-// BreaksOff reports whether Breathe may break off what runs.
+// BreaksOff reports whether Breathe may stop the running work.
 func (w *World) BreaksOff() bool { return w.c.Enough != nil }
 
-// NewWorld begins to see a cluster.
+// NewWorld returns a World of a cluster.
 func NewWorld(c *model.Cluster, layout Layout, values Values) *World {
 	w := &World{c: c, layout: layout, Values: values}
 	w.Action, w.Keep = types.String(""), mostKept
@@ -147,17 +147,17 @@ func (w *World) BeginAt(now time.Time) {
 	w.UsedAtStart, w.Action = w.c.Used.Clone(), types.String("")
 }
 
-// Run says which action runs, for rows that ask.
+// Run sets the running action for rows that read it.
 func (w *World) Run(action string) { w.Action = types.String(action) }
 
-// Among asks for scores of a task on the nodes that are chosen from.
+// Among calls ask while scores of a task are computed among the given candidate nodes.
 func (w *World) Among(t *model.Task, nodes []int32, ask func()) {
 	w.Sizes = w.TopologyOf(t).SizesAmong(nodes)
 	ask()
 	w.Sizes = nil
 }
 
-// Owner is the object that a view is of.
+// Owner returns the object of a view.
 func Owner(view ref.Val) any {
 	if v, ok := view.(interface{ identity() any }); ok {
 		return v.identity()
@@ -165,7 +165,7 @@ func Owner(view ref.Val) any {
 	return nil
 }
 
-// AmountsOf reads Resources; false: the value is none.
+// AmountsOf converts a value to Resources; false: it has another type.
 func AmountsOf(v ref.Val) (model.Resources, bool) {
 	a, ok := v.(*Amounts)
 	if !ok {
@@ -174,7 +174,7 @@ func AmountsOf(v ref.Val) (model.Resources, bool) {
 	return a.Resources, true
 }
 
-// Held is a value that stays as it is: what the cluster has moves on in place.
+// Held returns a value that does not change, because amounts of the cluster change in place.
 func Held(v ref.Val) ref.Val {
 	if a, ok := v.(*Amounts); ok {
 		return &Amounts{a.Resources.Clone(), a.Dims}
@@ -182,7 +182,7 @@ func Held(v ref.Val) ref.Val {
 	return v
 }
 
-// OwnerName is the name of the object that a view is of, as people know it; "" for the cluster.
+// OwnerName returns the name of the object of a view for users; "" for the cluster.
 func OwnerName(view ref.Val) string {
 	if o, ok := view.(interface{ name() string }); ok {
 		return o.name()
@@ -190,7 +190,7 @@ func OwnerName(view ref.Val) string {
 	return ""
 }
 
-// Owners are views of all objects of a type, by its word, in the order of their names, nodes in that of their rows.
+// Owners returns the views of all objects of a type, ordered by name, or by row for nodes.
 func (w *World) Owners(on string) []ref.Val {
 	var out []ref.Val
 	switch on {

@@ -31,8 +31,8 @@ const (
 type controllersWatch struct {
 	lease   lease.Watch
 	names   []string
-	server  client.Reader // of the Lease
-	objects client.Reader // of a cache
+	server  client.Reader // reads the Lease
+	objects client.Reader // reads from a cache
 	tell    func(on client.Object, v *lease.Vacancy)
 	reports lease.Reports
 	log     logr.Logger
@@ -63,7 +63,7 @@ func (w *controllersWatch) run(ctx context.Context) {
 	}
 }
 
-// look reads the Lease of the controllers, and reports where nothing holds it. Controllers may run without a Lease, so it reports only on
+// look reads the Lease of the controllers, and reports if no process holds it. Controllers may run without a Lease, so it reports only on
 // objects that none of them wrote to.
 func (w *controllersWatch) look(ctx context.Context, now time.Time) error {
 	v, err := w.lease.Look(ctx, w.server, now)

@@ -17,7 +17,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
-// TestNoControllers names what waits for controllers that do not run: Jobs without a status, and pods that have an owner and no PodGroup.
+// TestNoControllers reports the objects that wait for controllers that do not run: Jobs without a status, and pods with an owner and
+// without a PodGroup.
 func TestNoControllers(t *testing.T) {
 	begin := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
 	meta := func(name string, age time.Duration, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {
@@ -79,6 +80,6 @@ func TestNoControllers(t *testing.T) {
 	look(0)
 	look(15 * time.Second)
 	look(30*time.Second, "bert-large", "resnet-50", "web-1")
-	look(45 * time.Second) // each once
+	look(45 * time.Second) // each object gets one event
 	look(2*time.Minute, "new")
 }

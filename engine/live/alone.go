@@ -15,23 +15,23 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// assumed is the PodGroup of a pod that is alone, before it is there.
+// assumed is the PodGroup of a bare pod (a pod without a controller and without a PodGroup) before the PodGroup exists.
 type assumed struct {
-	object   *v1beta1.PodGroup // that the model has; nil: none
-	pod      *corev1.Pod       // of which it is; the model may have left it out, as it cannot be read
-	inherits bool              // it stands in the queue of its namespace
-	wrong    []error           // what of the pod cannot be heeded
-	reached  string            // the phase that it had when the PodGroup came; "": that does not count, or no more
+	object   *v1beta1.PodGroup // its PodGroup in the model; nil: none
+	pod      *corev1.Pod       // the bare pod; the model may have left it out because it cannot be read
+	inherits bool              // the PodGroup is in the queue of its namespace
+	wrong    []error           // the fields of the pod that cannot be honored
+	reached  string            // the phase when the PodGroup was created; "": it no longer counts
 }
 
-// alone says whether a pod is ours, waits, names no PodGroup, and has no owner whose annotations its PodGroup would have: all that the
-// PodGroup will say is known, and nobody waits until it is there.
+// alone reports whether a pod is bare: it is ours, it waits, it names no PodGroup, and no controller owns it. All fields of its future
+// PodGroup are known, so the pod does not wait until the PodGroup exists.
 func alone(names []string, o *corev1.Pod) bool {
 	return o.Spec.NodeName == "" && o.DeletionTimestamp == nil && slices.Contains(names, o.Spec.SchedulerName) && model.GroupOf(o) == "" &&
 		metav1.GetControllerOfNoCopy(o) == nil
 }
 
-// named is a pod as the model is to have it: one that is alone names the PodGroup that it will have.
+// named returns a pod as the model stores it. A bare pod gets the name of its future PodGroup; then assumed is true.
 func (in *intake) named(o *corev1.Pod) (_ *corev1.Pod, assumed bool) {
 	if !alone(in.names, o) {
 		return o, false
@@ -42,7 +42,7 @@ func (in *intake) named(o *corev1.Pod) (_ *corev1.Pod, assumed bool) {
 	return &with, true
 }
 
-// assume has the model know the PodGroup of a pod that is alone, until the controllers have made it: what it says follows from the pod.
+// assume adds the PodGroup of a bare pod to the model until the controllers have created it. The PodGroup is derived from the pod.
 func (in *intake) assume(out []model.Delta, o *corev1.Pod) []model.Delta {
 	name := model.GroupOf(o)
 	g := in.groups[model.Key(o.Namespace, name)]
@@ -55,7 +55,7 @@ func (in *intake) assume(out []model.Delta, o *corev1.Pod) []model.Delta {
 	return append(out, in.supposed(g))
 }
 
-// supposed tells the model of an assumed PodGroup, in the queue that its namespace gives it where it names none.
+// supposed returns the delta of an assumed PodGroup. If the PodGroup names no queue, it gets the queue of its namespace.
 func (in *intake) supposed(g *group) model.Delta {
 	if g.assumed.inherits {
 		with := *g.assumed.object
@@ -65,7 +65,7 @@ func (in *intake) supposed(g *group) model.Delta {
 	return model.Delta{Op: model.Upsert, Object: g.assumed.object}
 }
 
-// namespace notes which queue a namespace gives to what names none.
+// namespace records the queue that PodGroups without a queue get in a namespace.
 func (in *intake) namespace(out []model.Delta, op model.Op, o *corev1.Namespace) []model.Delta {
 	was, is := in.queues[o.Name], o.Annotations[v1beta1.QueueNameAnnotationKey]
 	if op == model.Delete {
@@ -86,7 +86,7 @@ func (in *intake) namespace(out []model.Delta, op model.Op, o *corev1.Namespace)
 	return out
 }
 
-// leave has a PodGroup that is assumed be gone with its pod.
+// leave deletes an assumed PodGroup from the model when its pod is gone.
 func (g *group) leave(out []model.Delta) []model.Delta {
 	o := g.assumed.object
 	if o == nil || g.members.count() > 0 {
@@ -96,8 +96,8 @@ func (g *group) leave(out []model.Delta) []model.Delta {
 	return append(out, model.Delta{Op: model.Delete, Object: o})
 }
 
-// found has a PodGroup be there that was assumed. It stands where the assumed one stood if it asks for the same: whoever makes another of
-// that name in its place, in another queue say, has it wait there as any other.
+// found replaces an assumed PodGroup by the real one. The real PodGroup keeps the phase of the assumed one if both request the same. A
+// different PodGroup with this name (for example in another queue) waits as any other PodGroup.
 func (in *intake) found(g *group, o *v1beta1.PodGroup) {
 	was := g.assumed.object
 	if was == nil {
@@ -111,7 +111,7 @@ func (in *intake) found(g *group, o *v1beta1.PodGroup) {
 	}
 }
 
-// make makes the PodGroup of a pod that is alone, with its first status: one call where there would be two.
+// make creates the PodGroup of a bare pod with its first status, in one call instead of two.
 func (s *statuses) make(g *group, j *model.Job, want *groupStatus) {
 	is := g.assumed.object.DeepCopy()
 	is.CreationTimestamp = metav1.Time{}

@@ -17,8 +17,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// A pod that names no PodGroup is bound before that is there, and told its name by the binding. Its PodGroup is made once, as it stands
-// then; where another has made it meanwhile, it stands where the pod has brought it.
+// A bare pod is bound before its PodGroup exists, and gets the PodGroup's name with the binding. The PodGroup is created once, with its
+// status at that time. If another client has created it meanwhile, it gets the phase that the pod has reached.
 func TestAPodAloneIsBoundAtOnce(t *testing.T) {
 	for _, by := range []string{"scheduler", "another"} {
 		t.Run(by, func(t *testing.T) { bubble(t, func(t *testing.T, r *rig) { aloneIsBound(t, r, by == "another") }) })
@@ -79,7 +79,7 @@ func aloneIsBound(t *testing.T, r *rig, another bool) {
 	}
 }
 
-// A PodGroup that waits to be made is made as its pod stands when its turn comes, and not written again.
+// A PodGroup in the outbox is created with the status at the time of its write, and not written again.
 func TestAGroupIsMadeAsItStandsThen(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -111,8 +111,8 @@ func TestAGroupIsMadeAsItStandsThen(t *testing.T) {
 	})
 }
 
-// The PodGroup of a pod that is alone goes with it, also where nobody ever made it, and stands in the queue of its namespace, whichever is
-// seen first.
+// The PodGroup of a bare pod is deleted with the pod, even if it was never created. It is in the queue of its namespace, regardless of
+// which of the two the scheduler sees first.
 func TestAPodAloneStandsInTheQueueOfItsNamespace(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -146,7 +146,7 @@ func TestAPodAloneStandsInTheQueueOfItsNamespace(t *testing.T) {
 	})
 }
 
-// A pod that is alone and waits is told so; it keeps its place in the line when it is told its PodGroup's name without a binding.
+// A bare pod that waits gets a condition. It keeps its place in the order if it gets the name of its PodGroup without a binding.
 func TestAPodAloneWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -185,7 +185,7 @@ func TestAPodAloneWaits(t *testing.T) {
 	})
 }
 
-// A PodGroup that somebody else makes under the name of the one that is assumed, in another queue, is not let in there because that was.
+// Another client creates a PodGroup with the name of an assumed one in another queue. It is not admitted because of the assumed one.
 func TestAnotherGroupThanTheAssumedOneIsNotLetIn(t *testing.T) {
 	for queue, want := range map[string]string{"default": model.PhaseInqueue, "other": model.PhasePending} {
 		t.Run(queue, func(t *testing.T) {

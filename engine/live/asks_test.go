@@ -31,7 +31,7 @@ spec:
         queueOverusedVerb: overused, refreshAfter: 1s}
 `
 
-// untilBound makes cycles, and lets what they ask be answered, until so many pods are bound; else it gives up after a while.
+// untilBound runs cycles and answers their questions until n pods are bound. It returns false if this takes longer than while.
 func (r *rig) untilBound(n int, while time.Duration) bool {
 	for end := time.Now().Add(while); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		r.server.deliver(-1)
@@ -45,8 +45,8 @@ func (r *rig) untilBound(n int, while time.Duration) bool {
 	return false
 }
 
-// A pod is bound when an extender has answered all that it is asked: where it is not refused, and best. While it fails others wait, and are
-// told why; when it is back they go. A scheduler that begins anew asks anew.
+// A pod is bound after an extender has answered all questions about it: to the best node that was not refused. While the extender fails,
+// pods wait and their conditions contain the reason; when it works again, they are bound. A new scheduler asks again.
 func TestExtenderDecides(t *testing.T) {
 	var fails atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -62,7 +62,7 @@ func TestExtenderDecides(t *testing.T) {
 		if q.URL.Path == "/filter" && strings.Contains(string(body), `"Name":"n3"`) {
 			answer = `{"status": "no licence", "code": 2}`
 		}
-		_, _ = io.WriteString(w, answer) // who has gone does not read it
+		_, _ = io.WriteString(w, answer) // the client may have disconnected
 	}))
 	defer server.Close()
 	docs, issues := source.Parse("asking.yaml", fmt.Appendf(nil, askingPolicy, server.URL+"/"))

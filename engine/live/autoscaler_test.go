@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// karpenterAdds reports whether Karpenter counts a pod as one that needs a node: the scheduler failed to place it, and it has no node,
-// neither bound nor nominated.
+// karpenterAdds reports whether Karpenter adds a node for a pod. It does if the scheduler failed to place the pod, and the pod has neither
+// a node nor a nominated node.
 func karpenterAdds(p *corev1.Pod) bool {
 	return conditionOf(p, corev1.PodScheduled).Reason == corev1.PodReasonUnschedulable && p.Spec.NodeName == "" &&
 		p.Status.NominatedNodeName == ""
@@ -28,7 +28,7 @@ func clusterAutoscalerAdds(p *corev1.Pod) bool {
 	return p.Spec.NodeName == "" && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 }
 
-// policyWith is a policy of these tables and a tier of the test's own.
+// policyWith returns a policy with these tables and a tier of the test.
 func policyWith(t *testing.T, pipeline, tables, own string) *policy.Policy {
 	t.Helper()
 	return policyFrom(t, fmt.Sprintf(`
@@ -65,7 +65,7 @@ func gatedPod(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// Autoscalers add a node for a pod exactly where another node would help it.
+// Autoscalers add a node for a pod if and only if another node would help it.
 func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 	defaults := "{name: priority}, {name: gang}, {name: conformance}, {name: overcommit}, {name: drf}, " +
 		"{name: predicates}, {name: proportion}, {name: nodeorder}"
@@ -79,7 +79,7 @@ func TestAutoscalersActOnlyWhereANodeHelps(t *testing.T) {
 	prior := func(g *v1beta1.PodGroup) *v1beta1.PodGroup { g.Spec.PriorityClassName = "high"; return g }
 	closed := testQueue("default")
 	closed.Status.State = v1beta1.QueueStateClosed
-	used := func(cpu string) []metav1.Object { // a node of 8 CPUs, of which running pods use so many
+	used := func(cpu string) []metav1.Object { // a node of 8 CPUs; running pods use this number of them
 		p := testPod("running", "running", cpu)
 		p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
 		return []metav1.Object{testNode("n1", "8"), testGroup("running", 1), p}

@@ -17,8 +17,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// Beside decides beside another scheduler, and writes nothing: until there were enough cycles, or ctx ends. It gives what came out; the
-// error is of a cluster that cannot be watched.
+// Beside decides alongside another scheduler and writes nothing. It runs until enough cycles have run or ctx ends, and returns the report.
+// It returns an error if the cluster cannot be watched.
 func Beside(ctx context.Context, cfg *rest.Config, o beside.Options) (*beside.Report, error) {
 	o = o.WithDefaults()
 	own, err := Options{SchedulerNames: []string{o.Of}, NodeSelector: o.NodeSelector, Period: o.Period}.complete()
@@ -38,7 +38,7 @@ func Beside(ctx context.Context, cfg *rest.Config, o beside.Options) (*beside.Re
 		log.Info("an object cannot be decoded, and is left out", "name", o.GetName(), "error", why)
 	}, func(ctx context.Context, r *toolscache.Reflector, err error) {
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			stop(fmt.Errorf("watch the cluster: %w", err)) // it would be tried for ever
+			stop(fmt.Errorf("watch the cluster: %w", err)) // otherwise it would retry forever
 		}
 		toolscache.DefaultWatchErrorHandler(ctx, r, err)
 	})
@@ -69,7 +69,7 @@ func Beside(ctx context.Context, cfg *rest.Config, o beside.Options) (*beside.Re
 	return x.Report(), ended(ctx, nil)
 }
 
-// newShadow is a shadow that is told by a feed.
+// newShadow returns a shadow that reads its changes from a feed.
 func newShadow(o beside.Options, f *feed) *beside.Shadow {
 	cluster := model.NewCluster(model.Options{SchedulerNames: []string{o.Of}, Volumes: volume.New})
 	in := newIntake(cluster.SchedulerNames, &nodeBook{}, phaseIn(cluster))

@@ -25,18 +25,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// listed is an API server that has no more than lists and watches, and counts what it is asked for.
+// listed is an API server that only supports lists and watches, and counts requests.
 type listed struct {
-	forbid string // a resource that may not be listed
+	forbid string // a resource that must not be listed
 
 	mu      sync.Mutex
 	asked   map[string]int                        // requests by verb and resource
 	objects map[string]map[string]json.RawMessage // by resource and key
-	events  map[string][]json.RawMessage          // of each resource
-	news    chan struct{}                         // closed when there is one more event
+	events  map[string][]json.RawMessage          // the events, by resource
+	news    chan struct{}                         // closed when there is a new event
 }
 
-// kindsListed are its kinds, by group and version.
+// kindsListed contains its kinds, by group and version.
 var kindsListed = map[string]map[string]string{
 	"v1": {
 		"pods": "Pod", "nodes": "Node", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "persistentvolumes": "PersistentVolume",
@@ -63,7 +63,7 @@ func newListed(t *testing.T) (*listed, *rest.Config) {
 	return l, &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// put makes or changes an object.
+// put creates or changes an object.
 func (l *listed) put(t *testing.T, resource string, o metav1.Object) {
 	t.Helper()
 	l.mu.Lock()
@@ -182,8 +182,7 @@ func (l *listed) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	}
 }
 
-// TestBesideOnlyReads has a shadow watch an API server for 1,000 cycles, while somebody binds pods there: it lists and watches, and asks
-// for nothing else.
+// TestBesideOnlyReads runs a shadow for 1,000 cycles while another scheduler binds pods. The shadow only sends lists and watches.
 func TestBesideOnlyReads(t *testing.T) {
 	t.Parallel()
 	p, issues := policy.Default()
@@ -225,7 +224,7 @@ func TestBesideOnlyReads(t *testing.T) {
 	l.checkAsked(t)
 }
 
-// checkAsked holds what was asked for to lists, watches and what there is, of all kinds.
+// checkAsked checks that all requests were lists, watches and discovery, for all kinds.
 func (l *listed) checkAsked(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
@@ -246,7 +245,7 @@ func (l *listed) checkAsked(t *testing.T) {
 	}
 }
 
-// What the account may not see is told at once, and not tried for ever.
+// A missing permission is reported at once, and not retried forever.
 func TestBesideForbidden(t *testing.T) {
 	t.Parallel()
 	p, issues := policy.Default()

@@ -22,12 +22,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// shadowed is a scheduler of pods of the name volcano, and a shadow beside it that is told of the same changes, each at its own time.
+// shadowed contains a scheduler of pods with the scheduler name volcano, and a shadow. Both get the same changes, each at its own time.
 type shadowed struct {
 	*rig
 	shadow *beside.Shadow
 	told   *feed
-	late   []change // that the shadow was not told of yet
+	late   []change // changes that the shadow has not received yet
 }
 
 func newShadowed(t *testing.T, others *policy.Policy, o beside.Options) *shadowed {
@@ -37,8 +37,7 @@ func newShadowed(t *testing.T, others *policy.Policy, o beside.Options) *shadowe
 	return s
 }
 
-// see tells the scheduler of all that happened, and the shadow of so many changes of which it was not told yet, all if n is below 0; then
-// the shadow makes a cycle.
+// see delivers all changes to the scheduler, and the next n changes to the shadow; all if n is below 0. Then the shadow runs a cycle.
 func (s *shadowed) see(n int) {
 	s.late = append(s.late, s.server.history...)
 	s.server.deliver(-1)
@@ -59,8 +58,8 @@ func volcanos(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// TestBesideItself has a scheduler and its shadow decide by the same policy for more than 1,000 cycles of each, while jobs come, run and
-// go: all that the one does is what the other would have done.
+// TestBesideItself runs a scheduler and its shadow with the same policy for more than 1,000 cycles each, while jobs are created, run and
+// end. The shadow would have made all decisions of the scheduler.
 func TestBesideItself(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
@@ -74,7 +73,7 @@ func TestBesideItself(t *testing.T) {
 	})
 }
 
-// TestBesideAnotherPolicy has them decide by two that place pods otherwise: that is told, and nothing is lost.
+// TestBesideAnotherPolicy uses two policies with different placements. The report contains the differences, and no decision is lost.
 func TestBesideAnotherPolicy(t *testing.T) {
 	const tables = "{name: priority}, {name: gang}, {name: predicates}, {name: proportion}, "
 	packs, spreads := tablesOf(t, "enqueue, allocate", tables+"{name: binpack}"), tablesOf(t, "enqueue, allocate", tables+"{name: nodeorder}")
@@ -102,8 +101,8 @@ func total(s *beside.Side) (sum float64) {
 	return sum
 }
 
-// busyBeside has jobs come, run and go while a scheduler places them by one policy, and a shadow watches by another. Each of its bindings
-// is compared.
+// busyBeside creates, runs and ends jobs while a scheduler places them by one policy and a shadow watches with another. Each of the
+// scheduler's bindings is compared.
 func busyBeside(t *testing.T, others, p *policy.Policy, steps int) *beside.Report {
 	t.Helper()
 	s := newShadowed(t, others, beside.Options{Policy: p})
@@ -120,7 +119,7 @@ func busyBeside(t *testing.T, others, p *policy.Policy, steps int) *beside.Repor
 		if step%5 == 0 {
 			s.leave(random)
 		}
-		s.see(-1) // what came; of what is bound it sees more and more
+		s.see(-1) // all new objects; bindings are delivered step by step below
 		s.tick()
 		for s.work() {
 			if random.IntN(2) == 0 {
@@ -143,7 +142,7 @@ func busyBeside(t *testing.T, others, p *policy.Policy, steps int) *beside.Repor
 	return r
 }
 
-// come has a gang of one to three pods come.
+// come creates a gang of one to three pods.
 func (s *shadowed) come(step int, random *rand.Rand) {
 	name, size := fmt.Sprintf("g%d", step), 1+random.IntN(3)
 	g := testGroup(name, int32(size))
@@ -154,7 +153,7 @@ func (s *shadowed) come(step int, random *rand.Rand) {
 	}
 }
 
-// leave has some of the pods that are bound go.
+// leave deletes some of the bound pods.
 func (s *shadowed) leave(random *rand.Rand) {
 	for _, key := range slices.Sorted(maps.Keys(s.server.pods)) {
 		if p := s.server.pods[key]; p.Spec.NodeName != "" && random.IntN(3) == 0 {
@@ -170,7 +169,7 @@ func (s *shadowed) leave(random *rand.Rand) {
 	}
 }
 
-// tablesOf is a policy of these tables.
+// tablesOf returns a policy with these tables.
 func tablesOf(t *testing.T, pipeline, tables string) *policy.Policy {
 	t.Helper()
 	return loaded(t, `
@@ -185,7 +184,7 @@ spec:
 `)
 }
 
-// TestBesideAnother has another scheduler do by hand what the policy would not, and holds what is told of it, word by word.
+// TestBesideAnother simulates another scheduler whose decisions differ from those of the policy, and compares the reported texts.
 func TestBesideAnother(t *testing.T) {
 	p := tablesOf(t, "enqueue, allocate, preempt", "{name: priority}, {name: gang}, {name: predicates}, {name: overcommit}, {name: binpack}")
 	synctest.Test(t, func(t *testing.T) {
@@ -210,18 +209,18 @@ func TestBesideAnother(t *testing.T) {
 		bind("alike-0", "n1")
 		second()
 		bind("packed-0", "n1")
-		bind("spread-0", "n2") // where nothing is
+		bind("spread-0", "n2") // an empty node
 		second()
 		bind("taint-0", "n3")
 		second()
 
-		// A gang of which the other binds a part.
+		// The other scheduler binds only a part of the gang.
 		f.put(letIn(testGroup("gang", 3)), volcanos(testPod("gang-0", "gang", "1")), volcanos(testPod("gang-1", "gang", "1")))
 		second()
 		bind("gang-0", "n2")
 		second()
 
-		// Two for whom the other takes its time, one of them for ever.
+		// Two pods for which the other scheduler takes long; it never binds one of them.
 		for _, name := range []string{"late", "never"} {
 			g := letIn(testGroup(name, 1))
 			g.Spec.Queue = "research"
@@ -238,7 +237,7 @@ func TestBesideAnother(t *testing.T) {
 		bind("late-0", "n1")
 		second()
 
-		// A job that the other lets in though there is no room for what it reserves, and one that it does not.
+		// The other scheduler admits a job although the resources that it reserves are not free, and does not admit another job.
 		large := testGroup("large", 1)
 		large.Spec.MinResources = &corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100")}
 		f.put(large, testGroup("small", 1))
@@ -278,7 +277,7 @@ func TestBesideAnother(t *testing.T) {
 	})
 }
 
-// TestBesideEvictions has another scheduler evict whom the policy would leave, and leave whom the policy would evict.
+// TestBesideEvictions lets another scheduler evict pods that the policy would keep, and keep pods that the policy would evict.
 func TestBesideEvictions(t *testing.T) {
 	p := preempting(t, "")
 	synctest.Test(t, func(t *testing.T) {
@@ -315,17 +314,17 @@ func TestBesideEvictions(t *testing.T) {
 			f.put(g, volcanos(testPod(name, name, "2")))
 			second()
 		}
-		comes("high-1") // for whom both have low-1 go
+		comes("high-1") // both evict low-1 for it
 		leaves("low-1", evicted)
 		s.binds("high-1", "n1")
 		second()
-		comes("high-2") // for whom the policy would have low-2 go
+		comes("high-2") // the policy would evict low-2 for it
 		leaves("low-3", evicted)
 		s.binds("high-2", "n3")
 		for range 5 {
 			second()
 		}
-		leaves("low-2", deleted) // by its user
+		leaves("low-2", deleted) // the user deletes it
 		var got []string
 		r := s.shadow.Report()
 		for _, d := range r.Differences {
@@ -346,7 +345,7 @@ func TestBesideEvictions(t *testing.T) {
 	})
 }
 
-// binds has a pod bound by hand.
+// binds binds a pod directly.
 func (s *shadowed) binds(pod, node string) {
 	s.server.t.Helper()
 	if err := s.server.bind(&corev1.Binding{
@@ -357,7 +356,7 @@ func (s *shadowed) binds(pod, node string) {
 	}
 }
 
-// letIn is a group that a scheduler has let in.
+// letIn returns a group that a scheduler has admitted.
 func letIn(g *v1beta1.PodGroup) *v1beta1.PodGroup {
 	g.Status.Phase = v1beta1.PodGroupInqueue
 	return g

@@ -22,75 +22,74 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// PolicyAnnotation is on a bound pod and says which policy put it where it is: NAME@GENERATION.
+// PolicyAnnotation is an annotation of a bound pod. It contains the policy that chose the node: NAME@GENERATION.
 const PolicyAnnotation = "celsius.dev/policy"
 
-// WhyAnnotation is on a bound pod and says why it is where it is, in words.
+// WhyAnnotation is an annotation of a bound pod. It contains the reason why the pod is on its node, as text.
 const WhyAnnotation = "celsius.dev/why"
 
-// longestWhy bounds these words, in bytes.
+// longestWhy is the maximum length of this text, in bytes.
 const longestWhy = 512
 
 const (
 	// writeTimeout bounds one request to the API server.
 	writeTimeout = 15 * time.Second
-	// The time between two tries of a binding whose outcome is unknown: at first, and at most.
+	// unknownFirst and unknownMost are the first and the longest wait before a binding with an unknown outcome is tried again.
 	unknownFirst = 100 * time.Millisecond
 	unknownMost  = 5 * time.Second
-	// answeredTries is how often the API server may answer with an error of its own, while the
-	// pod stays unbound, before that counts as a refusal.
+	// answeredTries is the number of error responses of the API server after which a binding counts as refused, if the pod is still unbound.
 	answeredTries = 4
-	// unknownTries is how often the outcome of a binding may be unknown, while the pod can be read and is unbound, before it counts
-	// as a refusal: by then every request has reached its time limit at the API server.
+	// unknownTries is the number of tries with an unknown outcome after which a binding counts as refused, if the pod is readable and unbound.
+	// By then every request has reached its time limit at the API server.
 	unknownTries = 12
 )
 
-// order is one binding that was decided.
+// order is one decided binding.
 type order struct {
 	model.Bind
 	policy    string            // NAME@GENERATION
-	pod       *corev1.Pod       // as it was when this was decided
-	record    model.Record      // for who leads next
-	devices   map[string]string // for who runs the pod
-	group     string            // the name of its PodGroup, where the pod does not say it yet; "": it does
-	created   time.Time         // of the pod; zero: not known
+	pod       *corev1.Pod       // the pod when the binding was decided
+	record    model.Record      // read by the next leader
+	devices   map[string]string // read by the kubelet
+	group     string            // the name of its PodGroup if the pod does not name it yet; "" otherwise
+	created   time.Time         // creation time of the pod; zero: not known
 	decided   time.Time
-	sent      time.Time // for the first time
-	known     int       // the node's standing when it was decided, as nodeBook had it
-	tries     int       // of which the outcome is unknown
-	answered  int       // of them those that the API server answered
+	sent      time.Time // the time of the first try
+	known     int       // the number of the node's state in nodeBook when the binding was decided
+	tries     int       // tries with an unknown outcome
+	answered  int       // those of the tries that the API server answered
 	namespace string
 	name      string
 	volumes   volumeWork
 }
 
-// result is how a write ended, in words that metrics use too.
+// result is the outcome of a write. Metrics use the same words.
 type result string
 
 const (
 	bound   result = "bound"
-	refused result = "refused" // the pod is not bound, and will not be by this order
-	gone    result = "gone"    // the pod is not there any more, or is bound elsewhere: its events tell
-	unknown result = "unknown" // not an end: the order is tried again
-	unsent  result = "unsent"  // nor is this: the lease has lapsed, and may be renewed yet
+	refused result = "refused" // the pod is not bound, and this order will not bind it
+	gone    result = "gone"    // the pod no longer exists or is bound elsewhere; its events report it
+	unknown result = "unknown" // not final: the order is tried again
+	unsent  result = "unsent"  // not final: the lease has lapsed and may still be renewed
 )
 
-// bindOutcome is what became of an order.
+// bindOutcome is the outcome of an order.
 type bindOutcome struct {
 	order  *order
 	result result
 	err    error
 }
 
-// nodeBook says which nodes take no new pods any more, for workers that are about to bind.
+// nodeBook stores which nodes take no new pods. Workers read it before they bind.
 type nodeBook struct{ changes sync.Map } // node name -> *nodeNews
 
 type nodeNews struct {
 	number int
-	why    string // "": it takes pods
+	why    string // "": the node takes pods
 }
 
-// put notes a node's standing. It is called by the loop only.
+// put records why a node takes no new pods. Only the loop calls it.
 func (b *nodeBook) put(node, why string) {
 	old := b.get(node)
 	if old.why != why {
@@ -105,7 +104,7 @@ func (b *nodeBook) get(node string) *nodeNews {
 	return &nodeNews{}
 }
 
-// binder carries out orders and evictions. Its methods are for any goroutine.
+// binder executes orders and evictions. Any goroutine may call its methods.
 type binder struct {
 	pods    pods
 	nodes   *nodeBook
@@ -113,36 +112,36 @@ type binder struct {
 	feed    *feed
 	metrics *metrics
 	log     logr.Logger
-	// storage is where volumes are bound before pods are, and volumeTimeout how long that may take.
+	// storage binds volumes before their pods are bound. volumeTimeout limits the time that this may take.
 	storage       storage
 	volumeTimeout time.Duration
-	// scheduled is told of each pod that was bound, sentAway of each that was evicted.
+	// scheduled is called for each bound pod, sentAway for each evicted pod.
 	scheduled func(*order)
 	sentAway  func(*eviction)
 }
 
-// orderKey is the key under which an order stands in line for the first time; tried again it has another,
-// because the API server may have done what it asks for.
+// orderKey returns the key of an order's first try in the outbox. Later tries have another key, because the API server may already have
+// executed the first one.
 func orderKey(task, uid string) string { return "bind/" + task + "/" + uid }
 
-// send has an order carried out by a worker.
+// send passes an order to a worker.
 func (b *binder) send(o *order) {
 	o.namespace, o.name, _ = strings.Cut(o.Task, "/")
 	o.known = b.nodes.get(o.Node).number
 	b.outbox.Put(outbox.Binding, orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 }
 
-// try is one attempt at a binding. An order ends bound, refused or gone; until then it is tried again.
+// try runs one attempt at a binding. An order ends as bound, refused or gone; until then it is tried again.
 func (b *binder) try(ctx context.Context, o *order) {
 	guarded(b.feed, o.pod, func(ctx context.Context) { b.tryOnce(ctx, o) }, func() {
-		// Where it is not known what became of the order, the pod counts on the node until it changes.
+		// If the outcome of the order is unknown, the pod counts on the node until the pod changes.
 		if result, _ := b.readBack(ctx, o, errInternal, refused); result != unknown {
 			b.feed.add(change{object: &bindOutcome{o, result, errInternal}}, true)
 		}
 	})(ctx)
 }
 
-// errInternal is why a write has not succeeded during which the scheduler panicked.
+// errInternal is the error of a write during which the scheduler panicked.
 var errInternal = errors.New("the scheduler panicked at this object; its event LeftOut names the place")
 
 func (b *binder) tryOnce(ctx context.Context, o *order) {
@@ -159,7 +158,7 @@ func (b *binder) tryOnce(ctx context.Context, o *order) {
 	switch result {
 	case unknown, unsent:
 		if ctx.Err() != nil {
-			return // the end: who leads next reads back what became of it
+			return // shutdown: the next leader reads the outcome back
 		}
 		wait := min(unknownFirst<<min(o.tries, 10), unknownMost)
 		if result == unknown {
@@ -177,9 +176,9 @@ func (b *binder) tryOnce(ctx context.Context, o *order) {
 		b.scheduled(o)
 	case refused, gone:
 		b.log.V(1).Info("not bound", "pod", o.Task, "node", o.Node, "result", result, "error", errText(err))
-	case evicted, recalled: // no ends of bindings
+	case evicted, recalled: // no outcomes of bindings
 	}
-	// What was bound, or is gone, is told by the pod's own events; only metrics need to hear of it.
+	// Events of the pod report that it was bound or is gone; only metrics need this outcome.
 	b.feed.add(change{object: &bindOutcome{o, result, err}}, false)
 }
 
@@ -190,7 +189,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// errNodeChanged is why an order is not even sent.
+// errNodeChanged is the reason why an order is not sent.
 type errNodeChanged struct{ node, why string }
 
 func (e errNodeChanged) Error() string {
@@ -198,7 +197,7 @@ func (e errNodeChanged) Error() string {
 }
 
 func (b *binder) attempt(ctx context.Context, o *order) (result, error) {
-	// Once a request was sent that may still arrive, only the node that it names will do.
+	// A request that was sent may still arrive. After it, only the node that it names is possible.
 	if news := b.nodes.get(o.Node); o.tries == 0 && news.number != o.known && news.why != "" {
 		return refused, errNodeChanged{o.Node, news.why}
 	}
@@ -224,7 +223,7 @@ func (b *binder) attempt(ctx context.Context, o *order) (result, error) {
 	return b.readBack(ctx, o, err, unknown)
 }
 
-// readBack asks the API server what became of a pod; otherwise is the answer where it is not bound.
+// readBack asks the API server for the state of a pod. It returns otherwise if the pod is not bound.
 func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise result) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -246,7 +245,7 @@ func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise 
 	return otherwise, cause
 }
 
-// binding is the object that is sent. The API server copies its annotations to the pod.
+// binding returns the object to send. The API server copies its annotations to the pod.
 func (o *order) binding() *corev1.Binding {
 	annotations := map[string]string{
 		PolicyAnnotation: o.policy, WhyAnnotation: events.Short(o.Why(), longestWhy), model.RecordAnnotation: o.record.String(),

@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// spreading gives a pod so many terms of spread and anti-affinity, each about other labels.
+// spreading adds a number of terms of spread and anti-affinity to a pod, each for different labels.
 func spreading(spec *corev1.PodSpec, of string, terms int) {
 	spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	for i := range terms {
@@ -126,7 +126,7 @@ func TestQuestionsRunOutsideOfTheLoop(t *testing.T) { //nolint:gocyclo // one st
 				answer, wrong = asker.Ask(whatif.Asked{Session: x.Session, Now: time.Now()}, q.change)
 			})
 			t.Logf("the loop was held for %s and %d readings of the clock", held, readings)
-			if held > 20*lookMost { // by the clock, on a machine that does other work; it was minutes
+			if held > 20*lookMost { // real time, on a machine with other work; it was minutes before
 				t.Errorf("the loop was held for %s", held)
 			}
 			switch {
@@ -212,7 +212,8 @@ func TestSnapshotsAreBrokenOff(t *testing.T) {
 	}
 }
 
-// A question that comes while another one has the turn, while a cycle runs, or before the first cycle is answered when it is asked again.
+// A question fails if it comes while another one has the turn, while a cycle runs, or before the first cycle. It succeeds when it is asked
+// again.
 func TestQuestionsAreAskedAgain(t *testing.T) {
 	r := newRig(t)
 	r.looking = newLooking()

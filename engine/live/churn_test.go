@@ -14,16 +14,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// TestChurn has 200,000 pods come, be bound, end and go, a wave after the other, half of them in gangs of ten, and
-// holds that what is kept of them does not grow: after the last wave there is as much on the heap as after the first few.
+// TestChurn creates 200,000 pods in waves, half of them in gangs of ten. They are bound, end and are deleted. Their memory does not grow:
+// the heap after the last wave is as large as after the first few.
 func TestChurn(t *testing.T) {
 	const (
 		wave   = 2000
 		waves  = 100
-		warm   = 10 // waves after which all that is remembered for a while has been
-		window = 8  // waves of which the least is taken: what is remembered grows and is cut
+		warm   = 10 // after these waves, all caches that expire are filled
+		window = 8  // the minimum over these waves counts, because caches grow and are cut
 	)
-	before := debug.SetGCPercent(800) // heap collects what is gone; between the waves there is memory enough
+	before := debug.SetGCPercent(800) // heap runs the garbage collector; between the waves there is enough memory
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	c := newChurn(t)
 	c.cycle()
@@ -46,7 +46,7 @@ func TestChurn(t *testing.T) {
 	if last-first > 10e6 {
 		t.Errorf("%.1f MB more are kept after %d pods more", (last-first)/1e6, (waves-warm-window)*wave)
 	}
-	if kept := last - empty; kept > 60e6 { // what is remembered of the last few thousand
+	if kept := last - empty; kept > 60e6 { // the limit covers data about the last few thousand pods
 		t.Errorf("%.1f MB are kept of what is gone", kept/1e6)
 	}
 	if len(c.cluster.Tasks)+len(c.cluster.Jobs)+len(c.intake.groups)+len(c.intake.member)+len(c.statuses.waits) > 0 {
@@ -55,7 +55,7 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// churn is a rig whose feed is told as informers tell it: of objects that are the feed's own, stripped.
+// churn is a rig with changes as informers deliver them: stripped copies that belong to the feed.
 type churn struct {
 	*rig
 	strip *strip.Stripper
@@ -64,7 +64,7 @@ type churn struct {
 	now   time.Time
 }
 
-// newChurn is a queue and 40 nodes.
+// newChurn returns a churn with a queue and 40 nodes.
 func newChurn(t *testing.T) *churn {
 	r := newRig(t)
 	r.server.put(testQueue("default"))
@@ -74,7 +74,7 @@ func newChurn(t *testing.T) *churn {
 	return &churn{rig: r, strip: newStripper(), tell: handler([]string{"celsius"}, r.feed), known: map[string]*corev1.Pod{}, now: time.Now()}
 }
 
-// come makes the pods of a wave, the first half in gangs of ten, and has them bound.
+// come creates the pods of a wave, the first half in gangs of ten, and runs cycles until they are bound.
 func (c *churn) come(n, pods int) {
 	for i := range pods {
 		name := fmt.Sprintf("w%d-%d", n, i)
@@ -86,14 +86,14 @@ func (c *churn) come(n, pods int) {
 			c.server.put(testGroup(group, int32(size)))
 		}
 		p := testPod(name, group, "1")
-		p.Spec.Hostname, p.Spec.Containers[0].Image = name, "image-"+name // each pod is like no other
+		p.Spec.Hostname, p.Spec.Containers[0].Image = name, "image-"+name // no pod is like another
 		c.server.put(p)
 	}
 	c.cycle()
 	c.cycle()
 }
 
-// end has half of a wave succeed. The others are deleted while they run.
+// end lets half of a wave succeed. The others are deleted while they run.
 func (c *churn) end(n, pods int) {
 	for i := range pods / 2 {
 		c.server.as(fmt.Sprintf("default/w%d-%d", n, i), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
@@ -113,7 +113,7 @@ func (c *churn) leave() {
 	c.cycle()
 }
 
-// cycle delivers what happened, and does a cycle and all its writes.
+// cycle delivers the changes, and runs a cycle and all its writes.
 func (c *churn) cycle() {
 	for _, happened := range c.server.history {
 		if p, ok := happened.object.(*corev1.Pod); ok {

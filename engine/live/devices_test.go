@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// A binding says which cards its pod was given in the words of Volcano's device plugins, and whoever leads next counts them so.
+// A binding names the devices of its pod in the format of Volcano's device plugins, and the next leader counts them.
 func TestABindingNamesItsCards(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

@@ -1,4 +1,4 @@
-// Package live is the scheduler at work in a cluster: Kubernetes in, Kubernetes out.
+// Package live runs the scheduler in a Kubernetes cluster.
 //
 //	API server --informers--> feed --drain--> intake --deltas--> model.Cluster --engine.Decide--> Plan
 //	     ^                     ^ |               (one goroutine owns all of this: loop)              |
@@ -9,44 +9,54 @@
 //
 // # The loop
 //
-// Informers append what changed to the feed. A cycle starts a window after the first change that can matter to a decision, or a quarter
-// of a window after the newest of them, whichever is sooner; a twentieth of one after a pod that is alone; later after changes that
-// cannot matter (the echoes of our own writes), at the latest after the period, and never two at once; it rests in proportion to how
-// long the last one took. The loop's goroutine is the one owner of the model: it takes the feed, turns it into deltas, decides, compares
-// what should be written with what was last written or seen, and puts the difference into the outbox.
+// Informers append changes to the feed. The loop's goroutine is the only owner of the model. In each cycle it takes the feed, turns it into
+// deltas and decides. Then it compares what should be written with what was last written or seen, and puts the difference into the outbox.
+//
+// A change is relevant if it can affect a decision. The next cycle starts at the earliest of these times:
+//
+//   - one window after the first relevant change
+//   - a quarter of a window after the newest relevant change
+//   - at once after a bare pod (no PodGroup, no controller) arrived
+//   - ten windows after the first change of any type, such as the echo of our own write, if no binding waits for a worker
+//   - when a back-off ends, or when a status must be written
+//   - one period after the start of the last cycle
+//
+// Two cycles never run at once. After a cycle the loop rests in proportion to the duration of the cycle.
 //
 // # The outbox
 //
-// Package outbox has workers do the writes: bindings first, evictions on few workers, and never two of one object at once.
+// Workers of package outbox do the writes: bindings first, evictions on few workers, and never two writes of one object at once.
 //
 // # The policy
 //
-// Package serving says which SchedulingPolicy is obeyed; a cycle takes it up when it begins.
+// Package serving chooses the SchedulingPolicy that is obeyed. A cycle adopts it when it begins.
 //
 // # What is assumed
 //
-// A binding is assumed to succeed as soon as it is decided: its task is Binding in the model. The outcome comes back through the feed. A
-// refused one is forgotten, and its pod waits (in the model: it has a scheduling gate) for a time that doubles
-// with each refusal. One whose outcome is unknown is read back, and sent again to the same node until the answer is known,
-// so a pod is never bound twice and its place is never given away while a request may still be on its way.
+// The loop assumes that a binding succeeds as soon as it is decided: its task is Binding in the model. The outcome comes back through the
+// feed. After a refusal the loop forgets the binding, and the pod waits: in the model it has a scheduling gate. Each refusal doubles the
+// wait. If the outcome is unknown, the loop reads the pod back and sends the binding to the same node again until the outcome is known. So
+// a pod is never bound twice, and its resources are not given away while a request may still arrive.
 //
-// An eviction is assumed in the same way: its task is Releasing until its pod is gone. A refused one is forgotten, and so is what has not
-// gone out for the same job; its task is spared for a time that doubles with each refusal.
+// An eviction is assumed in the same way: its task is Releasing until its pod is gone. After a refusal the loop forgets the eviction and
+// all evictions for the same job that were not sent. The task is protected for a time that doubles with each refusal.
 //
-// A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it. The
-// PodGroup of a pod that is alone (it names none, and no controller owns it) is assumed as a whole until it is there; the binding tells
-// the pod its name.
+// A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it. The whole
+// PodGroup of a bare pod is assumed until it exists; the binding tells the pod its name.
 //
 // # Volumes
 //
-// An order whose pod has claims that wait for it does their part first: a PersistentVolume is made to refer to the claim that it
-// was promised to, or a claim is told the node for which a volume is to be made. Then it looks, now and then and without
-// a worker that waits, whether the volume controller has bound them, and only then binds the pod. What takes too long, or was bound
-// otherwise, is a refused binding: the promise is forgotten with it.
+// If a pod has claims that wait for its binding, the order first does the scheduler's part for them. It makes a PersistentVolume refer to
+// the claim that it was promised to. If the volume must be created, it writes the node to the claim. Then it checks from time to time
+// whether the volume controller has bound the claims; no worker waits meanwhile. Only then does it bind the pod. If this takes too long, or
+// a claim was bound to another volume, the binding counts as refused and the promise is forgotten.
 //
 // # Who writes what
 //
-// PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled while it is
-// False, status.nominatedNodeName; annotations with the Binding; the Eviction or the deletion, and with it the condition
-// DisruptionTarget. All as field manager celsius-scheduler.
+//   - PodGroup: the phase from Inqueue on, conditions, counts.
+//   - Queue: status.allocated.
+//   - Pod: the Binding with annotations, the condition PodScheduled while it is False, status.nominatedNodeName.
+//   - Pod that is evicted: the Eviction or the deletion, and the condition DisruptionTarget.
+//
+// The field manager of all these writes is celsius-scheduler.
 package live

@@ -19,7 +19,7 @@ import (
 // The queues root and default are created at the start, and again after the CRD of queues was deleted with all queues, and created again.
 func TestQueuesAreCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		missing := false // the CRD
+		missing := false // the CRD is missing
 		noCRD := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: v1beta1.GroupName, Kind: "Queue"}}
 		c := fake.NewClientBuilder().WithScheme(newScheme()).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

@@ -23,23 +23,23 @@ const (
 	eventBindRefused      = "BindRefused"      // of pods
 	eventGangReleased     = "GangReleased"     // of PodGroups
 	eventEvict            = "Evict"            // of pods and PodGroups
-	eventRoomMade         = "RoomMade"         // of pods for which others are evicted
-	eventEvictRefused     = "EvictRefused"     // of pods for which another was to be evicted
-	eventEvictInDoubt     = "EvictInDoubt"     // of pods that go, or for which others do, where a check of that finds something wrong
-	eventPodGroupError    = "PodGroupError"    // of pods that say what their PodGroup cannot
-	eventInvalid          = "Invalid"          // of whatever cannot be read
+	eventRoomMade         = "RoomMade"         // of pods for which other pods are evicted
+	eventEvictRefused     = "EvictRefused"     // of pods for which an eviction was refused
+	eventEvictInDoubt     = "EvictInDoubt"     // of victims or preemptors, if a check of the eviction finds a mistake
+	eventPodGroupError    = "PodGroupError"    // of pods with fields that their PodGroup cannot have
+	eventInvalid          = "Invalid"          // of objects that cannot be read
 	eventNoControllers    = "NoControllers"    // of Jobs and pods that wait for controllers
-	eventLeftOut          = "LeftOut"          // of whatever the scheduler failed at
-	eventNotYetHonoured   = "NotYetHonoured"   // of PodGroups that ask for what is not heeded
+	eventLeftOut          = "LeftOut"          // of objects at which the scheduler panicked
+	eventNotYetHonoured   = "NotYetHonoured"   // of PodGroups with fields that are not honored yet
 )
 
-// recorder records events through the outbox, where they are the last in line. It is a record.EventRecorder, for any goroutine.
+// recorder records events through the outbox, with the lowest priority. It is a record.EventRecorder. Any goroutine may use it.
 type recorder struct {
 	scheme *runtime.Scheme
 	writer *events.Writer
 	outbox *outbox.Outbox
 	log    logr.Logger
-	// dropped is told why an event is not written.
+	// dropped is called with the reason why an event is not written.
 	dropped func(why string)
 	number  atomic.Uint64
 }
@@ -68,7 +68,7 @@ func (r *recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	r.record(ref, annotations, kind, reason, func() string { return fmt.Sprintf(format, args...) })
 }
 
-// record has the message made when the event's turn has come.
+// record puts an event into the outbox. The message is computed when the event is written.
 func (r *recorder) record(ref *corev1.ObjectReference, annotations map[string]string, kind, reason string, message func() string) {
 	at := time.Now()
 	taken := r.outbox.Put(outbox.Event, fmt.Sprint("event/", r.number.Add(1)), func(ctx context.Context) {
@@ -76,7 +76,7 @@ func (r *recorder) record(ref *corev1.ObjectReference, annotations map[string]st
 		defer cancel()
 		err := r.writer.Write(ctx, events.Event{On: *ref, Annotations: annotations, Type: kind, Reason: reason, Message: message(), At: at})
 		if err != nil {
-			// An event is of use, not of need: what it tells is in the statuses too.
+			// Losing an event is harmless, because statuses contain the same information.
 			r.log.V(1).Info("an event is lost", "error", err.Error())
 		}
 	})

@@ -23,35 +23,35 @@ import (
 )
 
 const (
-	// sparedFirst is for how long a pod is left alone after the first eviction of it that was refused; it doubles with each.
+	// sparedFirst is the time for which a pod is protected after its first refused eviction. It doubles with each refusal, up to sparedMost.
 	sparedFirst = 10 * time.Second
 	sparedMost  = 5 * time.Minute
 )
 
-// evicted is the result of an eviction that succeeded. The others are those of bindings: refused (the pod stays), gone (it is not there
-// any more, or is on its way out already), unknown and unsent.
+// evicted is the result of an eviction that succeeded. The other results are those of bindings: refused (the pod stays), gone (the pod no
+// longer exists or is already terminating), unknown and unsent.
 const evicted result = "evicted"
 
-// recalled is how an eviction ends that is not tried again, as nobody needs it any more.
+// recalled is the result of an eviction that is not tried again because it is no longer needed.
 const recalled result = "recalled"
 
-// eviction is one that was decided.
+// eviction is one decided eviction.
 type eviction struct {
 	model.Evict
 	policy    string // NAME@GENERATION
 	namespace string
 	name      string
 	victim    *corev1.Pod
-	group     *v1beta1.PodGroup // of the victim; nil: none
-	winner    *corev1.Pod       // for which it goes; nil: it goes for no other's sake
-	named     bool              // messages on the victim and on the winner may name the other
-	marked    bool              // its pod says that it goes
-	tries     int               // of which the outcome is unknown
-	answered  int               // of them those that the API server answered
-	recalled  atomic.Bool       // it is not to be tried again
+	group     *v1beta1.PodGroup // the victim's PodGroup; nil: none
+	winner    *corev1.Pod       // the pod for which the victim is evicted; nil: none
+	named     bool              // messages on the victim and on the winner may name the other pod
+	marked    bool              // the pod's condition announces the eviction
+	tries     int               // tries with an unknown outcome
+	answered  int               // those of the tries that the API server answered
+	recalled  atomic.Bool       // it must not be tried again
 }
 
-// text says why the pod goes, as its event and its condition have it.
+// text returns the reason of the eviction for the pod's event and condition.
 func (e *eviction) text() string {
 	if e.Action == "" {
 		return source.Line("Pod is evicted, because " + e.Reason.Text)
@@ -59,7 +59,7 @@ func (e *eviction) text() string {
 	return source.Line(fmt.Sprintf("Pod is evicted, because of %s: it %s (policy %s)", e.Action, e.because(), e.policy))
 }
 
-// because is the reason of the eviction in words for the victim's owner.
+// because returns the reason of the eviction for the victim's owner.
 func (e *eviction) because() string {
 	if e.For == "" || e.named {
 		return e.Reason.Text
@@ -67,7 +67,7 @@ func (e *eviction) because() string {
 	return report.MakesRoom("a pod of another namespace", e.Rows)
 }
 
-// leaver is the victim in words for the winner's owner.
+// leaver returns the name of the victim for the winner's owner.
 func (e *eviction) leaver() string {
 	if e.named {
 		return "pod " + e.Task
@@ -75,24 +75,25 @@ func (e *eviction) leaver() string {
 	return "a pod of another namespace"
 }
 
-// evictOutcome is what became of an eviction.
+// evictOutcome is the outcome of an eviction.
 type evictOutcome struct {
 	eviction *eviction
 	result   result
 	err      error
 }
 
-// evictKey is the key under which an eviction stands in line for the first time.
+// evictKey returns the key of an eviction's first try in the outbox.
 func evictKey(task, uid string) string { return "evict/" + task + "/" + uid }
 
-// evict has a pod sent away by a worker.
+// evict passes an eviction to a worker.
 func (b *binder) evict(e *eviction) {
 	e.namespace, e.name, _ = strings.Cut(e.Task, "/")
 	b.outbox.Put(outbox.Eviction, evictKey(e.Task, e.UID), func(ctx context.Context) { b.tryEvict(ctx, e) })
 }
 
-// tryEvict is one attempt at an eviction. It ends evicted, refused or gone; until then it is tried again, which does no harm: it is of
-// one pod by its UID. Where it is recalled meanwhile it is not; if a try reached the pod after all, the pod's own events tell.
+// tryEvict runs one attempt at an eviction. An eviction ends as evicted, refused or gone; until then it is tried again. Another try does no
+// harm, because it names one pod by its UID. A recalled eviction is not tried again. If a try reached the pod after all, the pod's events
+// report it.
 func (b *binder) tryEvict(ctx context.Context, e *eviction) {
 	guarded(b.feed, e.victim, func(ctx context.Context) { b.evictOnce(ctx, e) }, func() {
 		b.feed.add(change{object: &evictOutcome{e, refused, errInternal}}, true)
@@ -110,7 +111,7 @@ func (b *binder) evictOnce(ctx context.Context, e *eviction) {
 	switch result {
 	case unknown, unsent:
 		if ctx.Err() != nil {
-			return // the end: who leads next sees whether the pod is on its way out, and decides anew
+			return // shutdown: the next leader sees whether the pod is terminating, and decides again
 		}
 		wait := min(unknownFirst<<min(e.tries, 10), unknownMost)
 		if result == unknown {
@@ -125,14 +126,14 @@ func (b *binder) evictOnce(ctx context.Context, e *eviction) {
 		b.sentAway(e)
 	case refused, gone:
 		b.log.V(1).Info("not evicted", "pod", e.Task, "result", result, "error", errText(err))
-	case bound, recalled: // no ends of what was sent
+	case bound, recalled: // no outcomes of an eviction that was sent
 	}
 	b.feed.add(change{object: &evictOutcome{e, result, err}}, result == refused)
 }
 
-// sendAway asks the API server to evict or to delete a pod. Before a deletion, it writes the reason to the pod, for those who see the pod
-// end. After an eviction, it adds its reason to the condition of the API server, which would overwrite an earlier one. So a pod that stays
-// has no such condition, unless it was to be deleted.
+// sendAway asks the API server to evict or to delete a pod. Before a deletion, it writes the reason to the pod, for users who see the pod
+// end. After an eviction, it adds its reason to the condition of the API server, which would overwrite an earlier condition. So a pod that
+// stays has no such condition, unless it was to be deleted.
 func (b *binder) sendAway(ctx context.Context, e *eviction) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -186,7 +187,7 @@ func (b *binder) mark(ctx context.Context, e *eviction, goes corev1.ConditionSta
 	return nil
 }
 
-// judge says how an attempt ended.
+// judge returns the result of an attempt.
 func (b *binder) judge(ctx context.Context, e *eviction, err error) result {
 	var status apierrors.APIStatus
 	switch {
@@ -208,20 +209,20 @@ func (b *binder) judge(ctx context.Context, e *eviction, err error) result {
 	return unknown
 }
 
-// leaves says whether a pod is gone, or on its way out already. A conflict does not tell: another pod may have its name, or the API
+// leaves reports whether a pod is gone or terminating. A conflict alone does not show this: another pod may have its name, or the API
 // server's own tries met other writers.
 func (b *binder) leaves(ctx context.Context, e *eviction) bool {
 	pod, err := b.pods.Get(ctx, e.namespace, e.name)
 	return apierrors.IsNotFound(err) || err == nil && (string(pod.UID) != e.UID || pod.DeletionTimestamp != nil)
 }
 
-// refuses says whether an answer is a no, which another try would not change soon.
+// refuses reports whether an error is a refusal that another try would not change soon.
 func refuses(err error) bool {
 	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// refusal is what the API server said, with the word of the disruption budget that it said it for.
+// refusal returns the message of the API server, and the message of the disruption budget that caused the refusal.
 func refusal(err error) string {
 	cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
 	if !ok || cause.Message == "" {
@@ -247,15 +248,15 @@ func evictedEvents(said *recorder) func(*eviction) {
 	}
 }
 
-// evictor is what the loop knows of evictions.
+// evictor stores what the loop knows about evictions.
 type evictor struct {
-	leaving map[string]*eviction // by pod: those for which others wait, and of which it is not known yet what became of them
-	spared  map[string]*spared   // by pod
+	leaving map[string]*eviction // by pod: evictions that a pod waits for, with an unknown outcome
+	spared  map[string]*spared   // protected pods, by pod
 }
 
 func newEvictor() evictor { return evictor{map[string]*eviction{}, map[string]*spared{}} }
 
-// spared is a pod whose evictions were refused.
+// spared is a pod with refused evictions.
 type spared struct {
 	uid      string
 	refusals int
@@ -273,7 +274,7 @@ func (v *evictor) spare(t *model.Task, now time.Time) time.Time {
 	return until
 }
 
-// forget drops the pods that are not there any more.
+// forget drops pods that no longer exist.
 func (v *evictor) forget(c *model.Cluster) {
 	for key, s := range v.spared {
 		if t := c.Tasks[key]; t == nil || t.UID != s.uid {
@@ -282,7 +283,7 @@ func (v *evictor) forget(c *model.Cluster) {
 	}
 }
 
-// sendEvicts puts the evictions into the outbox. What was about to be bound need not be evicted: it is not.
+// sendEvicts puts the evictions into the outbox. If a victim's binding is still in the outbox, it cancels the binding instead.
 func (l *loop) sendEvicts(plan *model.Plan) {
 	l.recall(func(e *eviction) bool { return !l.waitsStill(e) })
 	for i := range plan.Evicts {
@@ -332,14 +333,14 @@ func (l *loop) recall(which func(*eviction) bool) {
 	l.apply()
 }
 
-// assumedGoing says whether a task counts as being released, though its pod does not show it yet.
+// assumedGoing reports whether the model counts a task as Releasing before its pod shows a deletion.
 func assumedGoing(t *model.Task) bool {
 	return t.Status == model.Releasing && t.Object.DeletionTimestamp == nil
 }
 
-// evictEnded takes in what became of an eviction. A pod that goes is told of by its own events. One that stays is taken back, and with it
-// what has not gone out for the same job, for which room is to be found anew; and it is left alone for a while. A gang's release
-// that failed, say by a disruption budget, is tried again with the next.
+// evictEnded handles the outcome of an eviction. The events of an evicted pod report its end. If a pod stays, its eviction is undone in the
+// model, and so are the evictions for the same job that were not sent. The next cycles free resources for the job again. The pod is
+// protected for a while. If the release of a gang fails (for example because of a disruption budget), the next release tries again.
 func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	e := o.eviction
 	if l.evicts.leaving[e.Task] == e {
@@ -367,7 +368,7 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	l.evicts.forget(l.cluster)
 	until := l.evicts.spare(t, now.Round(0))
 	if w := l.cluster.Tasks[e.For]; w != nil && l.waitsStill(e) {
-		if !e.named { // the API server's answer names the pod, and budgets of its namespace
+		if !e.named { // the API server's answer names the pod and budgets of its namespace
 			why = "the API server refused it"
 		}
 		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "%s on node %s could not be evicted for it, because of %s, "+
@@ -380,7 +381,7 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	l.releaseRoom(e.ForJob)
 }
 
-// releaseRoom takes back the room that others leave for a job.
+// releaseRoom gives up the resources that victims free for a job.
 func (l *loop) releaseRoom(job string) {
 	l.record.Released(job)
 	if j := l.cluster.Jobs[job]; j != nil {

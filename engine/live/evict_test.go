@@ -30,7 +30,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// policyFrom loads the policy of a text.
+// policyFrom loads a policy from a text.
 func policyFrom(t testing.TB, text string) *policy.Policy {
 	t.Helper()
 	docs, issues := source.Parse("policy.yaml", []byte(text))
@@ -44,7 +44,7 @@ func policyFrom(t testing.TB, text string) *policy.Policy {
 	return p
 }
 
-// preempting is a policy by which jobs of higher priority displace pods of lower ones, with more parameters of its step.
+// preempting returns a policy by which jobs of higher priority displace pods of lower priority. more contains more parameters of its step.
 func preempting(t testing.TB, more string) *policy.Policy {
 	t.Helper()
 	return policyFrom(t, `
@@ -63,7 +63,7 @@ spec:
 `)
 }
 
-// room runs a test in a world in which pod high waits, and pods low-1 to low-N run, each on a node of its own that it fills.
+// room runs a test in which pod high waits, and pods low-1 to low-N run. Each of them fills its own node.
 func room(t *testing.T, more string, lows int, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	p := preempting(t, more)
@@ -82,21 +82,21 @@ func room(t *testing.T, more string, lows int, test func(t *testing.T, r *rig)) 
 	})
 }
 
-// runningOn has a pod run on a node, which it does not leave at once.
+// runningOn sets a pod to Running on a node, with a grace period.
 func runningOn(p *corev1.Pod, node string) *corev1.Pod {
 	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
 	p.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	return p
 }
 
-// ends are the evictions and deletions that the server was asked for and took.
+// ends returns the evictions and deletions that the server accepted.
 func (f *fakeServer) ends() []string {
 	return slices.DeleteFunc(slices.Clone(f.writes), func(w string) bool {
 		return !strings.HasPrefix(w, "evict ") && !strings.HasPrefix(w, "delete ")
 	})
 }
 
-// told is the message of the first event of a kind.
+// told returns the message of the first event of a type.
 func (f *fakeServer) told(event string) string {
 	if i := slices.Index(f.events, event); i >= 0 {
 		return f.messages[i]
@@ -114,7 +114,7 @@ func conditionOf(p *corev1.Pod, kind corev1.PodConditionType) corev1.PodConditio
 	return corev1.PodCondition{}
 }
 
-// budget is how the API server refuses an eviction that a PodDisruptionBudget forbids.
+// budget returns the API server's refusal of an eviction because of a PodDisruptionBudget.
 func budget() error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 10)
 	cause := metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget b needs 1 healthy"}
@@ -168,7 +168,8 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// An eviction that a budget forbids is taken back: the pod counts as running, another goes instead, and it is left alone for a while.
+// An eviction that a budget forbids is undone: the pod counts as running. Another pod is evicted instead, and the first one is protected
+// for a while.
 func TestRefusedEvictionMakesRoomElsewhere(t *testing.T) {
 	room(t, "", 2, func(t *testing.T, r *rig) {
 		f := r.server
@@ -204,7 +205,7 @@ func TestRefusedEvictionMakesRoomElsewhere(t *testing.T) {
 	})
 }
 
-// Each refusal doubles the time for which a pod is left alone; while nobody else can go, nobody does.
+// Each refusal doubles the time for which a pod is protected. If no other victim exists, no pod is evicted meanwhile.
 func TestRefusedEvictionBacksOff(t *testing.T) {
 	room(t, "", 1, func(t *testing.T, r *rig) {
 		f := r.server
@@ -242,7 +243,7 @@ func TestRefusedEvictionBacksOff(t *testing.T) {
 	})
 }
 
-// A pod that said that it goes, and then may not be deleted, says that it stays.
+// A pod whose condition announced its deletion gets a new condition if the deletion is refused.
 func TestRefusedDeletion(t *testing.T) {
 	room(t, ", via: delete", 1, func(t *testing.T, r *rig) {
 		f := r.server
@@ -257,7 +258,7 @@ func TestRefusedDeletion(t *testing.T) {
 	})
 }
 
-// What has no answer, or is not sent because the lease has lapsed, is tried again, and of one pod by its UID.
+// An eviction without an answer, or one that was not sent because the lease lapsed, is tried again. It names one pod by its UID.
 func TestEvictionIsTriedAgain(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -294,7 +295,7 @@ func TestEvictionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A victim that is gone, or replaced, before it is evicted is no refusal, and its successor is left in peace.
+// A victim that is deleted or replaced before its eviction is not a refusal, and its successor is not evicted.
 func TestVictimGoesBeforeEviction(t *testing.T) {
 	room(t, "", 1, func(t *testing.T, r *rig) {
 		f := r.server
@@ -302,7 +303,7 @@ func TestVictimGoesBeforeEviction(t *testing.T) {
 		r.tick()
 		f.drop(f.pods["default/low-1"])
 		f.put(testPod("low-1", "low-1", "2"))
-		r.work() // before any of that is seen
+		r.work() // runs before the scheduler sees the changes
 		r.settle(2)
 		if diff := cmp.Diff([]string{"default/high n1"}, f.bindings); diff != "" || len(f.ends()) != 0 || len(r.evicts.leaving) != 0 {
 			t.Errorf("bindings (-want +got):\n%s%v", diff, f.ends())
@@ -314,7 +315,7 @@ func TestVictimGoesBeforeEviction(t *testing.T) {
 	})
 }
 
-// Whoever comes next sees who is on the way out, and evicts nobody else.
+// After a restart, the scheduler sees which pods are terminating, and evicts no other pod.
 func TestRestartAfterEviction(t *testing.T) {
 	room(t, "", 2, func(t *testing.T, r *rig) {
 		f := r.server
@@ -338,7 +339,7 @@ func TestRestartAfterEviction(t *testing.T) {
 	})
 }
 
-// Who leads no more evicts nobody.
+// A scheduler that no longer leads evicts no pod.
 func TestNoEvictionAfterTheEnd(t *testing.T) {
 	room(t, "", 1, func(t *testing.T, r *rig) {
 		f := r.server
@@ -357,7 +358,7 @@ func TestNoEvictionAfterTheEnd(t *testing.T) {
 	})
 }
 
-// What has not gone out is taken back where the pod for which it was is gone, and where the policy pauses.
+// Evictions that were not sent are canceled if the preemptor is deleted, or the policy is paused.
 func TestEvictionIsRecalled(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -392,8 +393,8 @@ func TestEvictionIsRecalled(t *testing.T) {
 	}
 }
 
-// What is tried again, because there was no answer, is not once the pod for which it was is gone; and a pod that said that it goes says
-// that it stays.
+// An eviction without an answer is not tried again after its preemptor is deleted. If the victim's condition announced the eviction, a new
+// condition reports that the pod stays.
 func TestEvictionThatIsTriedAgainIsRecalled(t *testing.T) {
 	for via, stays := range map[string]corev1.ConditionStatus{"evict": "", "delete": corev1.ConditionFalse} {
 		t.Run(via, func(t *testing.T) {
@@ -419,7 +420,7 @@ func TestEvictionThatIsTriedAgainIsRecalled(t *testing.T) {
 	}
 }
 
-// Where one of several is refused, those that have not gone out for the same job stay.
+// If one of several evictions is refused, the evictions for the same job that were not sent are undone.
 func TestNeedIsRolledBackAsAWhole(t *testing.T) {
 	p := preempting(t, "")
 	synctest.Test(t, func(t *testing.T) {
@@ -453,7 +454,7 @@ func TestNeedIsRolledBackAsAWhole(t *testing.T) {
 	})
 }
 
-// Whose binding has not gone out yet is not bound, and need not be evicted.
+// A victim whose binding was not sent yet is not bound, and need not be evicted.
 func TestEvictionOfWhatIsNotBoundYet(t *testing.T) {
 	p := preempting(t, ", candidates: 'true'")
 	synctest.Test(t, func(t *testing.T) {
@@ -479,7 +480,7 @@ func TestEvictionOfWhatIsNotBoundYet(t *testing.T) {
 	})
 }
 
-// Bindings of the same cycle go out before evictions.
+// Bindings of a cycle are sent before its evictions.
 func TestEvictionsComeAfterBindings(t *testing.T) {
 	room(t, "", 1, func(t *testing.T, r *rig) {
 		f := r.server
@@ -497,8 +498,8 @@ func TestEvictionsComeAfterBindings(t *testing.T) {
 	})
 }
 
-// An eviction that a budget refuses is asked for once, whatever the API server says of asking again: a worker has other things to do.
-// Both ways carry the pod's UID.
+// An eviction that a budget refuses is sent once, even if the API server tells the client to retry, because the worker has other work. Both
+// methods send the pod's UID.
 func TestEvictionsAtTheServer(t *testing.T) {
 	var refused *apierrors.StatusError
 	if !errors.As(budget(), &refused) {

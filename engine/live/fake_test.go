@@ -27,8 +27,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// fakeServer is as much of an API server as the loop sees, kept in memory. What changes goes into a
-// history, which deliver gives to the feed as far as a test wants: the loop lags behind by the rest.
+// fakeServer is the part of an API server that the loop uses, in memory. Changes are added to a history. deliver passes them to the feed
+// step by step, so that the loop can lag behind.
 type fakeServer struct {
 	t interface {
 		Helper()
@@ -44,10 +44,10 @@ type fakeServer struct {
 	claims   map[string]*corev1.PersistentVolumeClaim
 	history  []change
 	events   []string // "Pod default/a Scheduled"
-	messages []string // of events
-	bindings []string // "default/a n1" of those that were accepted
+	messages []string // the messages of events
+	bindings []string // "default/a n1" for each accepted binding
 	writes   []string // "group default/g Running", "pod default/a", "queue default", "bind default/a n1", "evict default/a"
-	// onBind may answer a binding in the server's place: by an error, before it is done or after.
+	// onBind may answer a binding instead of the server: with an error before or after it is carried out.
 	onBind func(b *corev1.Binding) (before, after error)
 	onGet  func(name string) error
 	onEnd  func(how, key string) error // may refuse an eviction or a deletion
@@ -72,7 +72,7 @@ func (f *fakeServer) stamp(o metav1.Object) {
 	}
 }
 
-// put makes or replaces an object.
+// put creates or replaces an object.
 func (f *fakeServer) put(objects ...metav1.Object) {
 	for _, o := range objects {
 		f.stamp(o)
@@ -118,7 +118,7 @@ func (f *fakeServer) drop(o metav1.Object) {
 	f.history = append(f.history, change{op: model.Delete, object: o})
 }
 
-// deliver gives the feed the next n changes; all if n is below 0.
+// deliver passes the next n changes to the feed; all if n is below 0.
 func (f *fakeServer) deliver(n int) {
 	if n < 0 || n > len(f.history) {
 		n = len(f.history)
@@ -135,7 +135,7 @@ var (
 	errUnderneath = errors.New("refused by the test")
 )
 
-// Bind does what the API server does.
+// Bind implements pods as the API server does.
 func (f *fakeServer) Bind(_ context.Context, b *corev1.Binding) error {
 	var after error
 	if f.onBind != nil {
@@ -198,7 +198,7 @@ func (f *fakeServer) Delete(_ context.Context, namespace, name string, uid types
 	return f.end("delete", namespace, name, uid)
 }
 
-// end makes a pod go: at once, or where it has a grace period, when the test drops it.
+// end deletes a pod: at once, or with a grace period when the test drops it.
 func (f *fakeServer) end(how, namespace, name string, uid types.UID) error {
 	key := model.Key(namespace, name)
 	if f.onEnd != nil {
@@ -318,7 +318,7 @@ func (f *fakeServer) PatchWithEventNamespaceWithContext(_ context.Context, e *co
 	return e, nil
 }
 
-// rig is a loop beside a fake server. A test makes the cycles and the writes itself, one by one.
+// rig is a loop with a fake server. The test runs the cycles and the writes itself, one by one.
 type rig struct {
 	*loop
 	server *fakeServer
@@ -362,7 +362,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	return &rig{l, f, context.Background()}
 }
 
-// tick is one cycle on what was delivered.
+// tick runs one cycle on the delivered changes.
 func (r *rig) tick() {
 	r.once(time.Now())
 	if err := r.cluster.Check(); err != nil {
@@ -371,7 +371,7 @@ func (r *rig) tick() {
 	r.checkTold()
 }
 
-// checkTold holds what is passed over to what a comparison of all groups would find.
+// checkTold checks that the skipped groups have the status that a comparison of all groups would find.
 func (r *rig) checkTold() {
 	for _, st := range r.statuses.told {
 		g := r.intake.groups[st.Job]
@@ -388,7 +388,7 @@ func (r *rig) checkTold() {
 	}
 }
 
-// work does the next write; false: there is none.
+// work runs the next write; false: there is none.
 func (r *rig) work() bool {
 	if _, ok := r.peek(); !ok {
 		return false
@@ -421,7 +421,7 @@ func (r *rig) ask(ctx context.Context, do func(*explain.Cycle)) (held time.Durat
 	}
 }
 
-// settle goes on until nothing was written for so many seconds.
+// settle runs cycles and writes until nothing was written for this number of seconds.
 func (r *rig) settle(seconds int) {
 	r.server.t.Helper()
 	for quiet := time.Duration(0); quiet < time.Duration(seconds)*time.Second; {
@@ -437,7 +437,7 @@ func (r *rig) settle(seconds int) {
 		if quiet += step; len(r.server.writes) > writes {
 			quiet = 0
 		}
-		time.Sleep(step) // by the bubble's clock
+		time.Sleep(step) // the clock of the bubble
 	}
 }
 
@@ -477,7 +477,7 @@ func testQueue(name string) *v1beta1.Queue {
 	return q
 }
 
-// as gives a pod another look, as a kubelet or a user would.
+// as changes a pod as a kubelet or a user would.
 func (f *fakeServer) as(key string, change func(*corev1.Pod)) {
 	p := f.pods[key].DeepCopy()
 	change(p)

@@ -7,32 +7,32 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// change is something that the loop has to know: an object that is there, is gone, or the outcome of a write.
+// change is an event for the loop: an object that exists or is gone, or the outcome of a write.
 type change struct {
 	op     model.Op
 	object any
 	seen   time.Time // set by the feed
-	urgent bool      // set by the feed: it can make another decision possible
-	whole  bool      // nothing belongs together with it: there is nothing to wait for
+	urgent bool      // set by the feed: the change can affect a decision
+	whole  bool      // no related changes follow, so the loop need not wait for them
 }
 
-// feed is where informers and workers leave what changed, and where the loop takes it from.
+// feed stores the changes that informers and workers report, until the loop takes them.
 type feed struct {
-	// wake has a token when there is something new.
+	// wake contains a token when there are new changes.
 	wake chan struct{}
 
 	mu      sync.Mutex
 	changes []change
 	spare   []change
-	urgent  time.Time // of the first change that can matter to a decision; zero: none
-	newest  time.Time // of the newest of them
-	whole   time.Time // of the first of them with which nothing belongs together; zero: none
-	lazy    time.Time // of the first change at all; zero: none
+	urgent  time.Time // time of the first change that can affect a decision; zero: none
+	newest  time.Time // time of the newest such change
+	whole   time.Time // time of the first such change without related changes; zero: none
+	lazy    time.Time // time of the first change of any type; zero: none
 }
 
 func newFeed() *feed { return &feed{wake: make(chan struct{}, 1)} }
 
-// add leaves a change. Urgent ones can make another decision possible.
+// add stores a change. urgent means that the change can affect a decision.
 func (f *feed) add(c change, urgent bool) {
 	f.mu.Lock()
 	c.seen, c.urgent = time.Now(), urgent
@@ -47,7 +47,7 @@ func (f *feed) add(c change, urgent bool) {
 	}
 }
 
-// nudge asks for a cycle though no object changed.
+// nudge requests a cycle although no object changed.
 func (f *feed) nudge() {
 	f.mu.Lock()
 	f.stamp(true, time.Now())
@@ -55,7 +55,7 @@ func (f *feed) nudge() {
 	f.ring()
 }
 
-// stamp notes that something came. It says whether the loop has to look at its clock again.
+// stamp records the time of a change. It reports whether the loop must compute its next start again.
 func (f *feed) stamp(urgent bool, now time.Time) bool {
 	first := false
 	if f.lazy.IsZero() {
@@ -77,11 +77,11 @@ func (f *feed) ring() {
 	}
 }
 
-// arrivals are when changes came; zero: none did.
+// arrivals contains the times at which changes came; zero: none came.
 type arrivals struct {
-	urgent, newest time.Time // the first and the newest that can matter to a decision
-	whole          time.Time // the first of them with which nothing belongs together
-	lazy           time.Time // the first of any kind
+	urgent, newest time.Time // the first and the newest that can affect a decision
+	whole          time.Time // the first of them without related changes
+	lazy           time.Time // the first of any type
 }
 
 func (f *feed) since() arrivals {
@@ -90,7 +90,7 @@ func (f *feed) since() arrivals {
 	return arrivals{f.urgent, f.newest, f.whole, f.lazy}
 }
 
-// drain takes everything. The list is valid until the next call.
+// drain returns and removes all changes. The list is valid until the next call.
 func (f *feed) drain() []change {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,8 +26,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// TestForetold asks, before each cycle of recordings, of each job that comes whole with it what would be decided if it came to a cluster
-// that does not have it, and holds the answers to what the cycle decided.
+// TestForetold replays recordings. Before each cycle it asks a what-if question about each job that is new in the cycle. It compares the
+// answers with the decisions of the cycle.
 func TestForetold(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
@@ -56,20 +56,20 @@ func TestForetold(t *testing.T) {
 	}
 }
 
-// foretold compares what what-if told with what was decided.
+// foretold compares the answers of what-if questions with the decisions.
 type foretold struct {
 	player  recording.Player
 	asker   whatif.Asker
-	session *session.Session // of the last cycle; nil: there was none
-	before  map[string]bool  // jobs that had pods in the last cycle
-	told    map[string]fate  // of the next one
+	session *session.Session // the session of the last cycle; nil: none yet
+	before  map[string]bool  // jobs with pods in the last cycle
+	told    map[string]fate  // the answers about the next cycle
 
 	asked, agreed          int
-	bound, evicted, waited int // jobs that were asked about
+	bound, evicted, waited int // jobs with a question
 	differences            []string
 }
 
-// fate is what was decided of a job: where its pods go, who goes for it, and why it waits.
+// fate contains the decisions about a job: the nodes of its pods, its victims, and why it waits.
 type fate struct {
 	Binds, Promised, Evicts map[string]string
 	Waits                   []string
@@ -81,7 +81,7 @@ func newForetold() *foretold {
 	return x
 }
 
-// play has a history played, and recorded, and asks about it.
+// play runs and records a history, and asks about it.
 func (x *foretold) play(t *testing.T, folder string, p *policy.Policy, history func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func (x *foretold) play(t *testing.T, folder string, p *policy.Policy, history f
 	}
 }
 
-// ask is the player's Before.
+// ask is called before each cycle of the player.
 func (x *foretold) ask(m *recording.Moment) error {
 	x.told = map[string]fate{}
 	if x.session == nil {
@@ -123,14 +123,14 @@ func (x *foretold) ask(m *recording.Moment) error {
 	return nil
 }
 
-// comes says of a job without pods in the last cycle that all of it comes now: it was not let in, and no pod of it has a place.
+// comes reports whether all of a job is new: it is not admitted, and none of its pods has a node.
 func comes(j *model.Job) bool {
 	return len(j.Tasks) > 0 && !j.Orphan && j.Phase == model.PhasePending && !slices.ContainsFunc(j.Tasks, func(t *model.Task) bool {
 		return t.Foreign || t.Status != model.Pending || t.NodeName != ""
 	})
 }
 
-// objectsOf are the PodGroup of a job and its pods. The order of these decides nothing: it is not that in which they came.
+// objectsOf returns the PodGroup of a job and its pods. Their order is different from the original one, because the order must not matter.
 func objectsOf(j *model.Job) []metav1.Object {
 	group, _ := j.Object.(*v1beta1.PodGroup)
 	out := []metav1.Object{group}
@@ -140,7 +140,7 @@ func objectsOf(j *model.Job) []metav1.Object {
 	return out
 }
 
-// compare is the player's After.
+// compare is called after each cycle of the player.
 func (x *foretold) compare(m *recording.Moment) error {
 	if !m.Same() {
 		return fmt.Errorf("cycle %d is decided otherwise after questions", m.Recorded.Number)
@@ -166,7 +166,7 @@ func (x *foretold) compare(m *recording.Moment) error {
 	return nil
 }
 
-// fateOf is that of a job by a plan.
+// fateOf returns the fate of a job in a plan.
 func fateOf(job string, plan *model.Plan) fate {
 	f := fate{Binds: placesOf(job, plan.Binds), Promised: placesOf(job, plan.Pipelines), Evicts: map[string]string{}}
 	for i := range plan.Evicts {
@@ -193,7 +193,7 @@ func placesOf(job string, binds []model.Bind) map[string]string {
 	return out
 }
 
-// crowding is a policy by which jobs wait, displace pods of their queue, and take back from other queues what they are due.
+// crowding returns a policy by which jobs wait, displace pods of their queue, and reclaim their deserved share from other queues.
 func crowding(t *testing.T) *policy.Policy {
 	t.Helper()
 	return loaded(t, `
@@ -210,7 +210,7 @@ spec:
 `)
 }
 
-// crowd has hundreds of gangs of two queues and two priorities come to six nodes, a few a second, while pods end.
+// crowd creates hundreds of gangs in two queues with two priorities on six nodes, a few per second, while pods end.
 func crowd(r *rig, seed uint64) {
 	f, random := r.server, rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 	f.put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, testQueue("default"), testQueue("other"))
@@ -247,7 +247,7 @@ func crowd(r *rig, seed uint64) {
 	}
 }
 
-// age has a pod run as soon as it is bound, end after some rounds, and be gone two rounds after it is told to.
+// age runs a pod as soon as it is bound, ends it after some rounds, and removes it two rounds after its deletion.
 func (f *fakeServer) age(key string, left map[string]int, random *rand.Rand) {
 	p := f.pods[key]
 	_, counts := left[key]

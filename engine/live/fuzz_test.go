@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// whole lists the objects of a small world: a gang with a pod that waits, a gang with a pod that runs, and a pod without a PodGroup.
-// A JSON patch changes any of their fields.
+// whole contains the objects of a small world: a gang with a waiting pod, a gang with a running pod, and a bare pod. A JSON patch changes
+// any of their fields.
 type whole struct {
 	Node                 *corev1.Node
 	Queue, Other         *v1beta1.Queue
@@ -44,7 +44,7 @@ func newWhole() *whole {
 	return w
 }
 
-// objects are all objects of a world, under the names that others know them by.
+// objects returns all objects of a world, with the names by which they refer to each other.
 func (w *whole) objects() []metav1.Object {
 	names := newWhole()
 	var out []metav1.Object
@@ -65,7 +65,7 @@ func (w *whole) objects() []metav1.Object {
 		{w.Waits, names.Waits},
 		{w.Alone, names.Alone},
 	} {
-		x.is.SetName(x.was.GetName()) // the API server knows an object by it
+		x.is.SetName(x.was.GetName()) // a patch must not change the identity of an object
 		x.is.SetNamespace(x.was.GetNamespace())
 		x.is.SetUID("")
 		x.is.SetResourceVersion("")
@@ -135,7 +135,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// lacks says that a patch has taken an object away.
+// lacks reports whether a patch has removed an object.
 func (w *whole) lacks() bool {
 	return w.Node == nil || w.Queue == nil || w.Other == nil || w.Group == nil || w.Running == nil || w.Waits == nil || w.Runs == nil ||
 		w.Alone == nil || w.PriorityClass == nil || w.Claim == nil || w.Volume == nil || w.ResourceQuota == nil
@@ -188,7 +188,7 @@ func (r *rig) explainAll(t *testing.T) {
 	}
 }
 
-// panicked are the counters of recovered panics.
+// panicked returns the counters of recovered panics.
 func (r *rig) panicked(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -11,17 +11,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// reasonBindRefused is the reason of a PodGroup's condition while a refused binding keeps it from being whole.
+// reasonBindRefused is the reason in a PodGroup's condition while a refused binding keeps the group incomplete.
 const reasonBindRefused = "BindRefused"
 
-// broken is a group of which a binding was refused, until it is whole again.
+// broken is the state of a group with a refused binding, until the group is whole again.
 type broken struct {
 	since    time.Time
 	text     string
-	released time.Time // when its bound members were last given up; zero: they were not
+	released time.Time // when its bound members were last evicted; zero: never
 }
 
-// refused notes that a member's binding was refused.
+// refused records that a member's binding was refused.
 func (g *group) refused(t *model.Task, h *hold, now time.Time) {
 	if g.broken == nil {
 		g.broken = &broken{since: now}
@@ -29,25 +29,25 @@ func (g *group) refused(t *model.Task, h *hold, now time.Time) {
 	g.broken.text = fmt.Sprintf("binding pod %s to node %s was refused %d time(s): %s", t.Name, h.node, h.failures, h.why)
 }
 
-// explained is a status with the refused binding in the condition of a group that it keeps from being whole.
+// explained returns a status whose Unschedulable condition also reports the refused binding.
 func (g *group) explained(st *model.JobStatus) *model.JobStatus {
 	if st.Condition == nil || st.Condition.Type != string(v1beta1.PodGroupUnschedulableType) {
 		return st
 	}
-	with, condition := *st, *st.Condition // the plan may be asked again
+	with, condition := *st, *st.Condition // copies, because the plan may be read again
 	condition.Reason = reasonBindRefused
 	condition.Message = report.Short(condition.Message + "; " + g.broken.text)
 	with.Condition = &condition
 	return &with
 }
 
-// gangs looks after the groups of which a binding was refused. One that is whole again is forgotten. One that never was, and is not for
-// longer than the gang timeout, gives up the members that are bound, so that others can use their place: it is of use whole
-// only. One that was whole before keeps its members, for they have work to lose.
+// gangs handles groups with a refused binding. A group that is whole again is forgotten. If a group never was whole and stays incomplete
+// for longer than the gang timeout, its bound members are evicted. An incomplete gang is useless, and other jobs can use its resources. A
+// group that was whole before keeps its members, because they would lose work.
 func (l *loop) gangs(now time.Time) {
 	for key, g := range l.broken {
 		j := l.cluster.Jobs[key]
-		if j == nil || g.broken == nil || l.intake.groups[key] != g { // it is gone, or another of its name is there
+		if j == nil || g.broken == nil || l.intake.groups[key] != g { // the group is gone, or another group has its name
 			delete(l.broken, key)
 			continue
 		}
@@ -64,7 +64,7 @@ func (l *loop) gangs(now time.Time) {
 	}
 }
 
-// noneHeld says whether no member of a job is in back-off.
+// noneHeld reports whether no member of a job is in back-off.
 func (l *loop) noneHeld(j *model.Job) bool {
 	for _, t := range j.Tasks {
 		if h := l.intake.holds[t.Key]; h != nil && h.uid == t.UID {
@@ -74,7 +74,7 @@ func (l *loop) noneHeld(j *model.Job) bool {
 	return true
 }
 
-// release gives up the members of a group that are bound.
+// release evicts the bound members of a group.
 func (l *loop) release(j *model.Job, g *group, now time.Time) {
 	g.broken.released = now
 	l.events.Eventf(g.object, corev1.EventTypeWarning, eventGangReleased,

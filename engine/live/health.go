@@ -22,8 +22,9 @@ func (p *progress) end(now time.Time) {
 	p.began.Store(0)
 }
 
-// stuck returns an error if changes have waited for longer than most while no cycle ended. waiting is since when changes wait that no cycle
-// has taken in; zero: none wait. The changes of a cycle that runs wait for its end. Before the first cycle has ended, nothing is stuck.
+// stuck returns an error if changes have waited for longer than most while no cycle ended. The parameter waiting is the time since when
+// changes wait that no cycle has taken in; zero: none wait. The changes of a running cycle wait for its end. Before the first cycle has
+// ended, nothing is stuck.
 func (p *progress) stuck(waiting, now time.Time, most time.Duration) error {
 	ended, since := p.ended.Load(), p.began.Load()
 	if ended == 0 {

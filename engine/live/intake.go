@@ -14,52 +14,52 @@ import (
 )
 
 const (
-	// backoffFirst is for how long a pod is left alone after its first refused binding; it doubles with each.
+	// backoffFirst is the wait of a pod after its first refused binding. It doubles with each refusal, up to backoffMost.
 	backoffFirst = 250 * time.Millisecond
 	backoffMost  = time.Minute
-	// backoffGate is the scheduling gate that a pod in back-off has in the model, and nowhere else.
+	// backoffGate is the scheduling gate of a pod in back-off. Only the model contains it.
 	backoffGate = "celsius.dev/back-off"
 )
 
-// volcanoName is the scheduler that takes what says nothing of any, as in Volcano's API.
+// volcanoName is the scheduler of objects that name no scheduler, as in Volcano's API.
 const volcanoName = "volcano"
 
-// intake turns what the feed has into deltas. It decides which PodGroups are this scheduler's, keeps older
-// versions of them from undoing what we decided, and keeps pods in back-off from being decided on. The loop owns it.
+// intake turns changes from the feed into deltas. It decides which PodGroups belong to this scheduler. It keeps older versions of objects
+// from undoing our decisions, and hides pods in back-off from decisions. The loop owns it.
 type intake struct {
 	names  []string
 	groups map[string]*group
-	member map[string]member // pod -> the group that it names
+	member map[string]member // pod -> the group that the pod names
 	jobs   map[string]string // batch Job -> its scheduler
 	owned  map[string][]string
 	holds  map[string]*hold
 	nodes  *nodeBook
 	numas  numas
-	queues map[string]string         // namespace -> the queue of what names none
-	phase  func(group string) string // where the model has a group, "" where it has none
+	queues map[string]string         // namespace -> the queue of PodGroups without a queue
+	phase  func(group string) string // phase of a group in the model; "": the model does not contain the group
 }
 
-// numas are what is told of nodes' CPUs, as the API server has it, and which nodes there are.
+// numas stores the Numatopologies of the API server, and the names of the nodes that exist.
 type numas struct {
 	told  map[string]*nodeinfov1alpha1.Numatopology
 	nodes map[string]bool
 }
 
-// member is a pod's part in a group.
+// member is the membership of a pod in a group.
 type member struct {
 	group   string
 	own     bool
-	assumed bool   // its pod names none: it is the one that it will have
-	bound   string // UID of the pod, once it is: it stays in the group that it was bound for, whatever its annotations say later
+	assumed bool   // the pod names no group: this is the name of its future group
+	bound   string // UID of the pod once it is bound; it stays in the group that it was bound for, even if its annotations change later
 }
 
-// hold is a pod whose bindings were refused.
+// hold is a pod with refused bindings.
 type hold struct {
 	uid      string
-	object   *corev1.Pod // as the API server has it
+	object   *corev1.Pod // as stored in the API server
 	failures int
 	until    time.Time
-	held     bool // it has the gate
+	held     bool // the pod has the scheduling gate
 	node     string
 	why      string
 }
@@ -97,8 +97,8 @@ func (in *intake) object(out []model.Delta, c change, now time.Time) []model.Del
 	return append(out, model.Delta{Op: c.op, Object: c.object})
 }
 
-// node has what is told of a node's CPUs forgotten with the node. Where one of its name comes again it counts as far as it is there still,
-// as it does for a scheduler that begins then: an exporter that finds nothing new does not tell it again.
+// node deletes the Numatopology of a node from the model together with the node. If a node with this name appears again, a Numatopology
+// that still exists counts again, as it would for a scheduler that starts then. An exporter that finds no change does not write it again.
 func (n numas) node(out []model.Delta, op model.Op, name string) []model.Delta {
 	was := n.nodes[name]
 	if op == model.Delete {
@@ -112,7 +112,7 @@ func (n numas) node(out []model.Delta, op model.Op, name string) []model.Delta {
 	return out
 }
 
-// standing is why a node takes no new pods, "" if it does.
+// standing returns the reason why a node takes no new pods, or "" if it does.
 func standing(op model.Op, o *corev1.Node) string {
 	switch {
 	case op == model.Delete:
@@ -159,7 +159,7 @@ func (in *intake) pod(out []model.Delta, op model.Op, o *corev1.Pod, now time.Ti
 	return append(out, model.Delta{Op: op, Object: o})
 }
 
-// gated is the pod as the model is to have it: with a gate, until its time has come.
+// gated returns the pod as the model stores it: with a gate until its back-off is over.
 func (h *hold) gated(now time.Time) *corev1.Pod {
 	h.held = now.Before(h.until)
 	if !h.held {
@@ -170,7 +170,7 @@ func (h *hold) gated(now time.Time) *corev1.Pod {
 	return &with
 }
 
-// due gives the deltas of pods whose back-off is over, and when the next one's is; zero: there is none.
+// due returns the deltas of pods whose back-off is over, and the time when the next back-off ends; zero: none.
 func (in *intake) due(out []model.Delta, now time.Time) ([]model.Delta, time.Time) {
 	var next time.Time
 	for _, h := range in.holds {
@@ -187,7 +187,7 @@ func (in *intake) due(out []model.Delta, now time.Time) ([]model.Delta, time.Tim
 	return out, next
 }
 
-// refuse puts a task into back-off whose binding was refused.
+// refuse puts a task with a refused binding into back-off.
 func (in *intake) refuse(t *model.Task, o *order, why error, now time.Time) (model.Delta, *hold) {
 	h := in.holds[t.Key]
 	if h == nil || h.uid != t.UID {
@@ -215,7 +215,7 @@ func (in *intake) memberOf(o *corev1.Pod, was member) member {
 	return member{group: model.Key(o.Namespace, name), own: slices.Contains(in.names, o.Spec.SchedulerName), bound: bound}
 }
 
-// moveMember counts a pod in the group that it names now, and not in the one before.
+// moveMember counts a pod in the group that it names now, and no longer in the previous group.
 func (in *intake) moveMember(out []model.Delta, key string, was, is member, now time.Time) []model.Delta {
 	if was.group != "" {
 		g := in.groups[was.group]
@@ -252,7 +252,7 @@ func (g *group) count(own bool, by int, now time.Time) {
 
 func (m *members) count() int { return m.own + m.foreign }
 
-// idle says whether there is nothing left to know of a group.
+// idle reports whether a group has no object and no members.
 func (g *group) idle() bool { return g.object == nil && g.members.count() == 0 }
 
 func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) []model.Delta {
@@ -303,7 +303,7 @@ func (in *intake) disown(key string, o *v1beta1.PodGroup) {
 	}
 }
 
-// serve brings a group into the model, or takes it out, where that changed.
+// serve adds a group to the model or removes it, if the scheduler of the group changed.
 func (in *intake) serve(out []model.Delta, g *group) []model.Delta {
 	if g.object == nil {
 		return out
@@ -319,8 +319,8 @@ func (in *intake) serve(out []model.Delta, g *group) []model.Delta {
 	return append(out, model.Delta{Op: model.Upsert, Object: g.see(g.object)})
 }
 
-// serves says whether a group is this scheduler's: as its Job says, else as its pods say. One without either is
-// for whoever serves the name volcano, the default of the API that it is of.
+// serves reports whether a group belongs to this scheduler. The Job of the group decides, otherwise its pods. A group without either
+// belongs to the scheduler that serves the name volcano, which is the default of this API.
 func (in *intake) serves(g *group) bool {
 	if job := ownerJob(g.object); job != "" {
 		if scheduler, known := in.jobs[job]; known {
@@ -336,7 +336,7 @@ func (in *intake) serves(g *group) bool {
 	return slices.Contains(in.names, volcanoName)
 }
 
-// ownerJob is the batch Job that controls a PodGroup, "" for none.
+// ownerJob returns the batch Job that controls a PodGroup, or "".
 func ownerJob(o *v1beta1.PodGroup) string {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || owner.Kind != "Job" || owner.APIVersion != batchv1alpha1.GroupVersion.String() {
@@ -345,7 +345,7 @@ func ownerJob(o *v1beta1.PodGroup) string {
 	return model.Key(o.Namespace, owner.Name)
 }
 
-// job notes which scheduler a Job is for. The model knows those that are ours: what they will ask for.
+// job records the scheduler of a Job. The model contains our Jobs, because they show future requests.
 func (in *intake) job(out []model.Delta, op model.Op, o *batchv1alpha1.Job) []model.Delta {
 	key := model.Key(o.Namespace, o.Name)
 	scheduler := o.Spec.SchedulerName

@@ -10,7 +10,7 @@ import (
 )
 
 // TestWakesWhenAKeptPlaceIsFree keeps a place for 1 min for a job whose pods are being created. A job of another namespace gets the place
-// 30 s after its own admission, and the loop decides again at that moment, however long its period is.
+// 30 s after its own admission. The loop decides again at that moment, however long its period is.
 func TestWakesWhenAKeptPlaceIsFree(t *testing.T) {
 	r := newRigOf(newFakeServer(t), policyFrom(t, `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy

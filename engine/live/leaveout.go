@@ -20,39 +20,39 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// leftOutName is the scheduler, in the model, of a pod that counts on its node alone. No scheduler can have this name.
+// leftOutName is the scheduler name, in the model, of a pod that only counts on its node. No real scheduler can have this name.
 const leftOutName = "/left-out"
 
-// mostUnnamed is how many panics of one cycle may name no object: a rebuilt model alone may be enough, but it is not rebuilt for ever.
+// mostUnnamed is the number of panics per cycle that may name no object. Rebuilding the model may help, but it is not repeated forever.
 const mostUnnamed = 2
 
-// mostRecoveries is how many panics one cycle recovers before the loop waits for the next period.
+// mostRecoveries is the number of panics that one cycle recovers before the loop waits for the next period.
 const mostRecoveries = 32
 
 // leftOut is an object at which the scheduler panicked. The scheduler leaves it out until it changes.
 type leftOut struct {
 	print string
-	// times is how often the scheduler panicked at the object as it is. Each time the model has less of it: see stands.
+	// times is the number of panics at this version of the object. After each panic the model contains less of it: see stands.
 	times int
 }
 
-// recoveries are what the loop knows of panics that it recovered.
+// recoveries stores the state of the panics that the loop recovered.
 type recoveries struct {
-	// mirror has each object as the loop took it in last. A model that may be half changed is rebuilt from it.
+	// mirror contains the version of each object that the loop took in last. It is the source for rebuilding a model that may be half changed.
 	mirror map[recovery.Object]any
 	out    map[recovery.Object]*leftOut
 	sent   map[string]*order // bindings that the pods do not show yet, by task
-	// unnamed counts the panics of this cycle after which no object was left out.
+	// unnamed is the number of panics of this cycle after which no object was left out.
 	unnamed int
-	half    bool           // the last rebuild failed: no cycle is made
-	place   recovery.Place // of the guard that runs
+	half    bool           // the last rebuild failed: no cycle runs
+	place   recovery.Place // the part of the loop that guard runs
 }
 
 func newRecoveries() recoveries {
 	return recoveries{mirror: map[recovery.Object]any{}, out: map[recovery.Object]*leftOut{}, sent: map[string]*order{}}
 }
 
-// guard runs a part of the loop's work. After a panic it leaves out the object that was handled, rebuilds the model and returns false.
+// guard runs a part of the loop. After a panic it leaves out the object that was handled, rebuilds the model and returns false.
 func (l *loop) guard(at recovery.Place, do func()) bool {
 	l.cluster.Turn, l.place = nil, at
 	p := recovery.Catch(at, do)
@@ -91,7 +91,7 @@ func (l *loop) recovered(p *recovery.Panic, turn any) {
 	}
 }
 
-// root is the stored object that is left out for what was handled: the PodGroup of a job, or the pod where the PodGroup does not exist.
+// root returns the stored object to leave out after a panic: the PodGroup of a job, or the pod if the PodGroup does not exist.
 func (l *loop) root(turn any) recovery.Object {
 	switch o := turn.(type) {
 	case *model.Job:
@@ -122,7 +122,7 @@ func (l *loop) root(turn any) recovery.Object {
 	return id
 }
 
-// idOf is the name of an object with its kind; zero for nil and for what is no object.
+// idOf returns the kind and the name of an object. It returns zero for nil and for a value that is not an object.
 func idOf(object any) recovery.Object {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -163,12 +163,12 @@ func fingerprint(object any) string {
 	return string(text)
 }
 
-// groupID is the PodGroup of a pod.
+// groupID returns the ID of the PodGroup that a pod names.
 func groupID(o *corev1.Pod) recovery.Object {
 	return recovery.Object{Kind: "PodGroup", Namespace: o.Namespace, Name: model.GroupOf(o)}
 }
 
-// sees mirrors a change, and returns the changes to take in: that of the object, and those of objects that are left out no more.
+// sees stores a change in the mirror. It returns the changes to take in: this change, and those of objects that are no longer left out.
 func (l *loop) sees(c change) []change {
 	id := idOf(c.object)
 	if id == (recovery.Object{}) {
@@ -204,7 +204,7 @@ func (l *loop) sees(c change) []change {
 	return l.stand(nil, c)
 }
 
-// arrives forgets that a pod was sent to a node, once the pod itself shows its node or is gone.
+// arrives forgets the sent binding of a pod once the pod shows its node or is gone.
 func (l *loop) arrives(pod *corev1.Pod, op model.Op) {
 	key := model.Key(pod.Namespace, pod.Name)
 	if o := l.sent[key]; o != nil && (op == model.Delete || pod.Spec.NodeName != "" || string(pod.UID) != o.UID) {
@@ -212,7 +212,7 @@ func (l *loop) arrives(pod *corev1.Pod, op model.Op) {
 	}
 }
 
-// stand appends a change in the form that the intake may take in: see stands.
+// stand appends a change in the form that stands returns, unless the model must not contain the object.
 func (l *loop) stand(all []change, c change) []change {
 	if c, ok := l.stands(c); ok {
 		return append(all, c)
@@ -220,7 +220,7 @@ func (l *loop) stand(all []change, c change) []change {
 	return all
 }
 
-// members appends the pods of a PodGroup that is left out no more.
+// members appends the pods of a PodGroup that is no longer left out.
 func (l *loop) members(group recovery.Object, all []change) []change {
 	if group.Kind != "PodGroup" {
 		return all
@@ -233,9 +233,9 @@ func (l *loop) members(group recovery.Object, all []change) []change {
 	return all
 }
 
-// stands returns a change as the intake takes it in. Of an object that is left out, the model has only what counts: the amounts of a pod
-// that is on a node, the queue of a PodGroup, the capacity of a node. A pod that is on no node is not in the model; false: it was not
-// before.
+// stands returns a change as the intake takes it in. For an object that is left out, the model contains only what other decisions need.
+// This is the amounts of a pod on a node, the queue of a PodGroup, or the capacity of a node. A pod without a node is not in the model. ok
+// is false if such a pod was not in the model before either.
 func (l *loop) stands(c change) (as change, ok bool) {
 	if c.op == model.Delete || len(l.out) == 0 {
 		return c, true
@@ -284,7 +284,7 @@ func (l *loop) stands(c change) (as change, ok bool) {
 	return c, true
 }
 
-// nodeOf is the node on which a pod counts: its own, or that of a binding that was sent.
+// nodeOf returns the node on which a pod counts: its own node, or the node of a binding that was sent.
 func (l *loop) nodeOf(o *corev1.Pod) string {
 	if o.Spec.NodeName != "" {
 		return o.Spec.NodeName
@@ -295,8 +295,8 @@ func (l *loop) nodeOf(o *corev1.Pod) string {
 	return ""
 }
 
-// plainPod is a pod with nothing but what it takes of its node and of its queue. After a second panic it has no devices, after a third one
-// it counts on its node alone, as the pod of another scheduler does.
+// plainPod returns a pod that contains only its usage of its node and of its queue. After a second panic it has no devices. After a third
+// panic it counts only on its node, as a pod of another scheduler does.
 func plainPod(o *corev1.Pod, node string, times int) *corev1.Pod {
 	plain := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -331,7 +331,7 @@ func plainPod(o *corev1.Pod, node string, times int) *corev1.Pod {
 	return plain
 }
 
-// plainGroup is a PodGroup whose pods that are on nodes count in its queue.
+// plainGroup returns a PodGroup with only its queue and status, so that its pods on nodes count in the queue.
 func plainGroup(o *v1beta1.PodGroup) *v1beta1.PodGroup {
 	plain := &v1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{
@@ -348,8 +348,8 @@ func (l *loop) isOut(group *v1beta1.PodGroup) bool {
 	return len(l.out) > 0 && group != nil && l.out[idOf(group)] != nil
 }
 
-// rebuild makes the model and the intake again from the objects as they were taken in last, and from the bindings and evictions that were
-// sent. Objects at which that panics are left out. After too many panics the model is half, and the next cycle begins with another rebuild.
+// rebuild creates the model and the intake again from the mirror, and from the bindings and evictions that were sent. It leaves out objects
+// at which this panics. After too many panics the model is half built, and the next cycle begins with another rebuild.
 func (l *loop) rebuild() {
 	for range mostRecoveries {
 		var turn any
@@ -375,7 +375,7 @@ func (l *loop) rebuilt(turn *any) {
 	c.OnTurn, l.place = old.OnTurn, recovery.Intake
 	l.cluster, l.intake, l.decider, l.deltas = c, in, engine.Decider{}, l.deltas[:0]
 	l.verifier.policy, l.plan = nil, nil
-	l.statuses.told, l.statuses.stale = nil, true // what a plan reports may have been reported in part
+	l.statuses.told, l.statuses.stale = nil, true // the statuses of a plan may have been written in part
 	ids := slices.SortedFunc(maps.Keys(l.mirror), groupsBeforePods)
 	now := time.Now()
 	for _, id := range ids {
@@ -413,7 +413,7 @@ func groupsBeforePods(a, b recovery.Object) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// remembered is what is known of a group that its object and its pods do not show.
+// remembered returns the state of a group that its object and its pods do not show.
 func (g *group) remembered() *group {
 	return &group{
 		uid: g.uid, assumed: assumed{reached: g.assumed.reached}, seen: g.seen, version: g.version, want: g.want, differs: g.differs,
@@ -422,7 +422,7 @@ func (g *group) remembered() *group {
 	}
 }
 
-// resume has the model assume again what was decided and sent, and the objects do not show.
+// resume restores in the model the decisions that were sent and that the objects do not show yet.
 func (l *loop) resume(old *model.Cluster) {
 	for key, o := range l.sent {
 		if t := l.cluster.Tasks[key]; t != nil && t.UID == o.UID && t.Status == model.Pending {
@@ -455,13 +455,13 @@ type workerPanic struct {
 	p  *recovery.Panic
 }
 
-// workerFailed takes in a panic of a worker. The worker changed nothing in the model.
+// workerFailed handles a panic of a worker. The worker changed nothing in the model.
 func (l *loop) workerFailed(o *workerPanic) {
 	l.recovered(o.p, o.on)
 	l.rebuild()
 }
 
-// guarded is a write that a worker does for an object: a panic in it is left to the loop.
+// guarded returns a write for an object in a form that recovers a panic and reports it to the loop.
 func guarded(f *feed, on any, do func(context.Context), failed func()) func(context.Context) {
 	return func(ctx context.Context) {
 		p := recovery.Catch(recovery.Worker, func() { do(ctx) })

@@ -77,7 +77,7 @@ func TestPanicsLeaveOneObjectOut(t *testing.T) {
 	}
 }
 
-// panicking is a place at which the wrong pod panics.
+// panicking describes a place at which the wrong pod panics.
 type panicking struct {
 	name   string
 	place  recovery.Place

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// mostPast is of how many pods that were bound, and of how many that were evicted, it is remembered why: some 3 MiB.
+// mostPast is the number of bound pods, and of evicted pods, for which the reasons stay in memory: about 3 MiB.
 const mostPast = 5000
 
 // looking contains the data that the loop and the questions about its cycles share.
@@ -29,7 +29,7 @@ type looking struct {
 	// The loop owns these.
 	plan    *model.Plan
 	past    explain.Past
-	objects recording.Objects // of the model
+	objects recording.Objects // the objects of the model
 
 	// The question that has the turn owns the copy.
 	copied *copied
@@ -39,7 +39,7 @@ type looking struct {
 
 // look is a request for a snapshot.
 type look struct {
-	have version // of the copy that the question has already
+	have version // the version of the copy that the question already has
 	done chan snapshot
 }
 
@@ -67,7 +67,7 @@ type snapshot struct {
 type copied struct {
 	version
 	session *session.Session
-	begun   time.Time // of the cycle that the session explains
+	begun   time.Time // when the cycle began that the session explains
 }
 
 // newLooking returns a looking that takes questions.
@@ -149,7 +149,7 @@ func (a *looking) snapshotFor(ctx context.Context) (at snapshot, err error) {
 // answer runs a function on a copy of the model. It returns false if ctx ended before the function was complete.
 func (a *looking) answer(ctx context.Context, at snapshot, do func(*explain.Cycle)) (whole bool, err error) {
 	if at.copy != nil {
-		a.copied = nil // one copy at a time is enough memory
+		a.copied = nil // frees the memory, so that there is only one copy at a time
 		c, err := at.copy.Cluster()
 		if err != nil {
 			return true, fmt.Errorf("copy the model: %w", err)
@@ -202,7 +202,7 @@ func handled(turn any) recovery.Object {
 	return idOf(turn)
 }
 
-// noted remembers the cycle's plan for those who ask.
+// noted stores the cycle's plan for questions.
 func (l *loop) noted(plan *model.Plan) {
 	if l.looks == nil {
 		return
@@ -211,7 +211,7 @@ func (l *loop) noted(plan *model.Plan) {
 	l.past.Note(plan, l.stamp)
 }
 
-// look takes a snapshot for a question. It holds the loop for at most lookMost and changes nothing that the loop remembers.
+// look takes a snapshot for a question. It blocks the loop for at most lookMost and does not change the state of the loop.
 func (l *loop) look(q *look) {
 	l.place = recovery.Look
 	failed := func(p *recovery.Panic) {

@@ -28,41 +28,41 @@ import (
 )
 
 const (
-	// quietShare is the part of a window after which nothing more seems to come: what belongs together, as the pods of a gang
-	// do, comes in quick succession, and a change that comes alone need not wait for the whole window.
+	// quietShare is the part of a window (1/4) without a change after which the loop expects no more related changes. Related changes, such as
+	// the pods of a gang, arrive in quick succession. A single change need not wait for the whole window.
 	quietShare = 4
-	// lazyWindows is how many windows a change waits that no decision depends on; while bindings wait for a worker it is
-	// a whole period, for what such a cycle would write is behind them anyway.
+	// lazyWindows is the number of windows that a change waits if no decision depends on it. While bindings wait for a worker, it waits a
+	// whole period, because the writes of such a cycle would wait behind the bindings anyway.
 	lazyWindows = 10
-	// restShare is how many times as long as the last cycle the loop rests, so that cycles over a large
-	// backlog leave the processor to the bindings; lazyShare is the same while nothing came that matters to a decision.
+	// restShare is the rest of the loop after a cycle, as a multiple of the cycle's duration. So cycles over a large backlog leave the
+	// processor to the bindings. lazyShare is the same multiple while no change came that can affect a decision.
 	restShare = 3
 	lazyShare = 10
 )
 
-// loop runs the cycles. One goroutine, that of run, owns all of it but the feed and the outbox.
+// loop runs the cycles. The goroutine of run owns all of it except the feed and the outbox.
 type loop struct {
 	period, window, gangTimeout time.Duration
 
 	policy  func() *policy.Policy
-	observe func(by *policy.Policy, plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
+	observe func(by *policy.Policy, plan *model.Plan, at time.Time) // called after each cycle; may be nil
 	cluster *model.Cluster
 	decider engine.Decider
 	parts
 
 	cycle  uint64
-	stamp  string // of the policy: NAME@GENERATION
+	stamp  string // identifies the policy: NAME@GENERATION
 	broken map[string]*group
 	evicts evictor
 	deltas []model.Delta
 	told
 	recoveries
-	cycled atomic.Bool // there was a cycle
+	cycled atomic.Bool // at least one cycle has run
 	progress
-	volumes model.VolumeLibrary // of a model that is rebuilt
+	volumes model.VolumeLibrary // kept for a model that is rebuilt
 }
 
-// parts are what a loop works with.
+// parts contains the components that a loop uses.
 type parts struct {
 	feed     *feed
 	outbox   *outbox.Outbox
@@ -74,19 +74,19 @@ type parts struct {
 	verifier *verifier
 	metrics  *metrics
 	record   *recording.Recorder // nil: nothing is recorded
-	shadow   *shadow.Player      // nil: none decides
+	shadow   *shadow.Player      // nil: no shadow policy decides
 	log      logr.Logger
 	looking
 }
 
-// told is what was logged and measured already.
+// told stores what was already logged and measured.
 type told struct {
-	faults   map[string]time.Time // of rows that err, and when
+	faults   map[string]time.Time // when an error of a row was last logged
 	warnings map[string]bool
 	gauged   time.Time
 }
 
-// run makes cycles until ctx ends.
+// run runs cycles until ctx ends.
 func (l *loop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -115,7 +115,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// due is when the next cycle starts, given when the last one started and ended and when the next back-off is over.
+// due returns when the next cycle starts. Its inputs are the start and the end of the last cycle, and the end of the next back-off.
 func (l *loop) due(started, ended, backoff time.Time) time.Time {
 	due := started.Add(l.period)
 	came := l.feed.since()
@@ -129,7 +129,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 		earlier(came.newest.Add(l.window / quietShare))
 	}
 	if !came.whole.IsZero() {
-		earlier(came.whole) // what a pod that is alone needs is there
+		earlier(came.whole) // a bare pod needs no other change
 	}
 	if l.outbox.Depths()[outbox.Binding] == 0 {
 		if !came.lazy.IsZero() {
@@ -152,8 +152,8 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 	return due
 }
 
-// once is one cycle: take in what changed, decide, and send out what was decided. It says when the
-// next back-off is over, or places are kept no more; zero: there is nothing of the kind.
+// once runs one cycle: it takes in changes, decides, and sends the decisions. It returns when the next back-off or reservation ends; zero:
+// none.
 func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.cycle++
 	l.takeIn(now)
@@ -161,7 +161,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 		l.deltas, backoff = l.intake.due(l.deltas[:0], now)
 		l.apply()
 	})
-	p, at := l.policy(), now.Round(0) // without what only this process knows of the time, so that it can be decided again
+	p, at := l.policy(), now.Round(0) // Round(0) drops the process-local clock, so that a recording can repeat the decision
 	if last := l.decider.Session(); paused(p) && (last == nil || !paused(last.Policy())) {
 		l.pause()
 	}
@@ -172,7 +172,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	whole := l.carryOut(plan, noted, now)
 	l.cycled.Store(true)
 	if !whole {
-		return now.Add(l.window) // what was not sent is decided again
+		return now.Add(l.window) // decisions that were not sent are made again
 	}
 	if l.observe != nil {
 		l.observe(p, plan, time.Now())
@@ -183,8 +183,8 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	return backoff
 }
 
-// decide makes one cycle. An object at which it panics is left out, and the cycle begins again; nil: it panics too often, or there is no
-// whole model.
+// decide computes the plan of one cycle. It leaves out an object at which this panics, and begins again. It returns nil after too many
+// panics, or if the model could not be rebuilt.
 func (l *loop) decide(p *policy.Policy, at time.Time) (plan *model.Plan, noted *proof.Cycle) {
 	l.unnamed = 0
 	if l.half {
@@ -219,7 +219,7 @@ func (l *loop) decide(p *policy.Policy, at time.Time) (plan *model.Plan, noted *
 	return nil, nil
 }
 
-// carryOut sends what a plan decided and reports it; false: it panicked, and the rest of the plan was not sent.
+// carryOut sends and reports the decisions of a plan. It returns false if it panicked; then the rest of the plan was not sent.
 func (l *loop) carryOut(plan *model.Plan, noted *proof.Cycle, now time.Time) bool {
 	return l.guard(recovery.Status, func() { l.sendBinds(plan, now) }) &&
 		l.guard(recovery.Cycle, func() { l.shadow.After(l.cluster, plan) }) &&
@@ -238,7 +238,7 @@ func (l *loop) carryOut(plan *model.Plan, noted *proof.Cycle, now time.Time) boo
 
 func paused(p *policy.Policy) bool { return p.Mode == string(policyv1alpha1.ModePaused) }
 
-// pause takes back the bindings and evictions that were decided and have not gone out. What may be under way is left to end.
+// pause undoes the bindings and evictions that were decided and not sent. Requests that may be under way continue.
 func (l *loop) pause() {
 	l.deltas = l.deltas[:0]
 	l.recall(func(*eviction) bool { return true })
@@ -251,7 +251,7 @@ func (l *loop) pause() {
 	l.apply()
 }
 
-// takeIn brings the model up to date with the feed, in the order of the changes.
+// takeIn applies the changes of the feed to the model, in their order.
 func (l *loop) takeIn(now time.Time) {
 	l.deltas = l.deltas[:0]
 	for _, c := range l.feed.drain() {
@@ -260,14 +260,14 @@ func (l *loop) takeIn(now time.Time) {
 	l.guard(recovery.Intake, l.apply)
 }
 
-// takeInOne takes in one change: an object, or what became of a write.
+// takeInOne takes in one change: an object, or the outcome of a write.
 func (l *loop) takeInOne(c change, now time.Time) {
 	switch o := c.object.(type) {
 	case *bindOutcome:
-		l.apply() // so that the task is as the changes before this one left it
+		l.apply() // earlier changes to the task must be in the model first
 		l.bindEnded(o, now)
 	case *evictOutcome:
-		l.apply() // so that the task is as the changes before this one left it
+		l.apply() // earlier changes to the task must be in the model first
 		l.evictEnded(o, now)
 	case *groupOutcome:
 		l.statuses.groupWritten(l.intake.groups[o.key], o, now)
@@ -284,12 +284,12 @@ func (l *loop) takeInOne(c change, now time.Time) {
 	}
 }
 
-// takeInObject takes in one object as it stands.
+// takeInObject takes in the current version of one object.
 func (l *loop) takeInObject(c change, now time.Time) {
 	l.cluster.Handle(c.object)
 	switch o := c.object.(type) {
 	case *v1beta1.PodGroup:
-		l.statuses.look(model.Key(o.Namespace, o.Name)) // another may have written it
+		l.statuses.look(model.Key(o.Namespace, o.Name)) // another client may have written its status
 	case *v1beta1.Queue:
 		l.statuses.seeQueue(c.op, o)
 	}
@@ -297,14 +297,14 @@ func (l *loop) takeInObject(c change, now time.Time) {
 	l.deltas = l.intake.object(l.deltas, c, now)
 }
 
-// gathered notes for how long a pod that can be placed waited for this cycle to begin.
+// gathered records how long a new pod waited for this cycle to begin.
 func (l *loop) gathered(c *change, now time.Time) {
 	if pod, ok := c.object.(*corev1.Pod); ok && c.urgent && c.op == model.Upsert && canBePlaced(l.intake.names, pod) {
 		l.metrics.stages.gathered.Observe(max(now.Sub(c.seen).Seconds(), 0))
 	}
 }
 
-// apply hands the deltas to the model, and tells users of objects that it cannot read.
+// apply applies the deltas to the model. It reports objects that cannot be read to their users.
 func (l *loop) apply() {
 	if len(l.deltas) == 0 {
 		return
@@ -327,7 +327,7 @@ func (l *loop) apply() {
 	l.deltas = l.deltas[:0]
 }
 
-// bindEnded takes in how an order ended. What was bound is left to the pod's own events.
+// bindEnded handles the outcome of an order. After a success, the events of the pod update the model.
 func (l *loop) bindEnded(o *bindOutcome, now time.Time) {
 	if o.result != bound && l.sent[o.order.Task] == o.order {
 		delete(l.sent, o.order.Task)
@@ -337,7 +337,7 @@ func (l *loop) bindEnded(o *bindOutcome, now time.Time) {
 	}
 	t := l.cluster.Tasks[o.order.Task]
 	if t == nil || t.UID != o.order.UID || t.Status != model.Binding || t.NodeName != o.order.Node {
-		return // it is not what it was when this was decided
+		return // the task changed after the binding was decided
 	}
 	l.events.Eventf(t.Object, corev1.EventTypeWarning, eventBindRefused, "binding to node %s was refused: %v", o.order.Node, o.err)
 	delta, h := l.intake.refuse(t, o.order, o.err, now)
@@ -375,7 +375,7 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 	}
 }
 
-// phaseIn says where a cluster has a group, "" where it has none.
+// phaseIn returns a function that returns the phase of a group in a cluster, or "" if the cluster does not contain the group.
 func phaseIn(c *model.Cluster) func(group string) string {
 	return func(group string) string {
 		if j := c.Jobs[group]; j != nil {
@@ -409,8 +409,7 @@ func (l *loop) tell(plan *model.Plan, now time.Time) {
 	l.waitsOf(plan, now)
 }
 
-// tellGroups compares the statuses of the groups of which something changed since it did so last: the plan has another status for them, or
-// they are open.
+// tellGroups compares the statuses of the groups that changed since its last call: the plan has a new status for them, or they are open.
 func (l *loop) tellGroups(plan *model.Plan, now time.Time) {
 	s := l.statuses
 	before, open := s.told, slices.Sorted(maps.Keys(s.open))
@@ -433,7 +432,7 @@ func (l *loop) tellGroups(plan *model.Plan, now time.Time) {
 	}
 }
 
-// countBefore is how many of a plan's statuses, from the first on, come before a job.
+// countBefore returns how many statuses at the beginning of a plan's list come before a job.
 func countBefore(statuses []*model.JobStatus, job string) int {
 	for i, st := range statuses {
 		if st.Job >= job {
@@ -443,17 +442,17 @@ func countBefore(statuses []*model.JobStatus, job string) int {
 	return len(statuses)
 }
 
-// byJob compares for the order that a plan's jobs have.
+// byJob compares in the order of a plan's jobs.
 func byJob(st *model.JobStatus, job string) int { return strings.Compare(st.Job, job) }
 
-// tellGroup compares what the status of a PodGroup should be with what it is.
+// tellGroup compares the status that a PodGroup should have with its current status.
 func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	g, j := l.intake.groups[st.Job], l.cluster.Jobs[st.Job]
 	if g == nil || j == nil || g.object == nil && g.assumed.object == nil {
 		return
 	}
 	if l.isOut(g.object) {
-		l.statuses.open[st.Job] = true // until the object changes
+		l.statuses.open[st.Job] = true // stays set until the object changes
 		return
 	}
 	l.cluster.Handle(j)
@@ -462,7 +461,7 @@ func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	}
 	if g.broken != nil {
 		st = g.explained(st)
-		l.statuses.open[st.Job] = true // the refusals are no part of the plan
+		l.statuses.open[st.Job] = true // the plan does not contain the refusals
 	}
 	if st.Phase == model.PhaseRunning && !g.wasWhole {
 		g.wasWhole = true
@@ -471,10 +470,10 @@ func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	l.statuses.group(g, j, st, cycleName{l.stamp, l.cycle}, now)
 }
 
-// faultEvery is the least time between two lines of log about the same row.
+// faultEvery is the minimum time between two log lines about the same row.
 const faultEvery = time.Minute
 
-// report logs what an operator must see, and brings the gauges up to date.
+// report logs what an operator must see, and updates the gauges.
 func (l *loop) report(plan *model.Plan, now time.Time) {
 	for i := range plan.Errors {
 		e := &plan.Errors[i]

@@ -22,7 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// bubble runs a test under a clock of its own.
+// bubble runs a test with its own clock.
 func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestGangIsBoundAndWritten(t *testing.T) {
 	})
 }
 
-// Nothing is said of a gang while its pods come, and nothing of them. What is to be said once they are there is said once.
+// While the pods of a gang are created, neither the gang nor its pods get a status. After that, each status is written once.
 func TestAGangThatIsBeingMadeIsNotUnschedulable(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -109,7 +109,7 @@ func TestAGangThatIsBeingMadeIsNotUnschedulable(t *testing.T) {
 	})
 }
 
-// By default a gang has one event, with its nodes, and pods have their words in their annotations only.
+// By default a gang gets one event with its nodes, and pods only get annotations.
 func TestAGangIsToldOfOnce(t *testing.T) {
 	for of, want := range map[string][]string{
 		BindingsOfGangs: {"PodGroup default/g Scheduled"},
@@ -144,7 +144,7 @@ func TestAGangIsToldOfOnce(t *testing.T) {
 	}
 }
 
-// A PodGroup that goes through phases within moments is written once.
+// A PodGroup whose phase changes several times in a short time is written once.
 func TestStatusesCoalesce(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -154,10 +154,10 @@ func TestStatusesCoalesce(t *testing.T) {
 		if c, _ := r.peek(); c != outbox.Binding {
 			t.Fatalf("class %d is first in line, not the binding", c)
 		}
-		r.work() // the binding only
+		r.work() // this sends only the binding
 		f.deliver(-1)
 		r.tick()
-		time.Sleep(settleTime) // by the bubble's clock
+		time.Sleep(settleTime) // the clock of the bubble
 		r.tick()
 		for r.work() {
 		}
@@ -167,7 +167,7 @@ func TestStatusesCoalesce(t *testing.T) {
 	})
 }
 
-// Somebody waits for Inqueue before making pods: it goes before other statuses.
+// A controller waits for Inqueue before it creates pods, so Inqueue is written before other statuses.
 func TestInqueueGoesFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.server.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1))
@@ -183,7 +183,7 @@ func TestInqueueGoesFirst(t *testing.T) {
 	})
 }
 
-// What a PodGroup asks for and no decision heeds is told once, and once more where it asks for more.
+// A field of a PodGroup that no decision honors is reported once, and so is each further field.
 func TestUnheededIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -213,7 +213,7 @@ func TestUnheededIsTold(t *testing.T) {
 	})
 }
 
-// What was not sent because the lease has lapsed goes out when it is renewed: it is neither refused nor asked about.
+// A binding that was not sent because the lease lapsed is sent after its renewal. It is neither refused nor read back.
 func TestALapsedLeaseHoldsBindingsUp(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -254,7 +254,7 @@ func TestStaleGroup(t *testing.T) {
 			t.Fatalf("an older version made the phase %s", got)
 		}
 		old := f.groups["default/g"]
-		r.work() // our write
+		r.work() // sends our write
 		f.feed.add(change{op: model.Upsert, object: old}, true)
 		r.tick()
 		if got := r.cluster.Jobs["default/g"].Phase; got != "Inqueue" {
@@ -320,7 +320,7 @@ func TestRefusedBindingBacksOff(t *testing.T) {
 	}
 }
 
-// What nobody knows the outcome of is read back, and never sent to another node.
+// A binding with an unknown outcome is read back, and never sent to another node.
 func TestUnknownOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -343,7 +343,7 @@ func TestUnknownOutcome(t *testing.T) {
 					}
 					return nil, nil
 				}
-				f.onGet = func(string) error { // nor can it be read at first
+				f.onGet = func(string) error { // reading fails at first, too
 					if tries == 1 && c.before != nil {
 						return errNoAnswer
 					}
@@ -370,7 +370,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// A node that is gone or cordoned between the decision and the binding gets no pod.
+// A node that is deleted or cordoned between the decision and the binding gets no pod.
 func TestNodeChangesBeforeBinding(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -397,7 +397,7 @@ func TestNodeChangesBeforeBinding(t *testing.T) {
 				c.change(f)
 				f.put(testNode("n2", "4"))
 				f.deliver(-1)
-				r.takeIn(time.Now()) // before a worker came to the binding
+				r.takeIn(time.Now()) // runs before a worker handles the binding
 				r.settle(3)
 				if diff := cmp.Diff([]string{"default/a n2"}, f.bindings); diff != "" {
 					t.Errorf("bindings (-want +got):\n%s", diff)
@@ -407,7 +407,7 @@ func TestNodeChangesBeforeBinding(t *testing.T) {
 	}
 }
 
-// A policy that is paused stops what has not gone out; when it goes on, so do the pods.
+// A paused policy stops bindings that were not sent. When it is resumed, the pods are bound.
 func TestPausedBeforeBinding(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -441,7 +441,7 @@ func TestPodGoesBeforeBinding(t *testing.T) {
 		f.deliver(-1)
 		r.tick()
 		f.drop(f.pods["default/a"])
-		f.put(testPod("a", "g", "1")) // another of the same name
+		f.put(testPod("a", "g", "1")) // another pod with the same name
 		r.settle(3)
 		if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
 			t.Errorf("bindings (-want +got):\n%s", diff)
@@ -449,7 +449,7 @@ func TestPodGoesBeforeBinding(t *testing.T) {
 	})
 }
 
-// gangOfTwo has a gang of which one member can never be bound.
+// gangOfTwo creates a gang with one member that can never be bound.
 func gangOfTwo(r *rig) {
 	f := r.server
 	f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 2), testPod("a", "g", "1"), testPod("b", "g", "1"))
@@ -496,7 +496,7 @@ func TestHalfBoundGangIsReleased(t *testing.T) {
 	})
 }
 
-// A gang that was whole once has work to lose.
+// A gang that was whole once keeps its members, because they would lose work.
 func TestGangThatWasWholeIsKept(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -523,12 +523,12 @@ func TestGangThatWasWholeIsKept(t *testing.T) {
 	})
 }
 
-// Only what changed is written, also over a restart.
+// Only changes are written, also after a restart.
 func TestRestartWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
 		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1), testPod("b", "big", "9"))
-		r.settle(12) // words that change are written again after a while only
+		r.settle(12) // changed texts are written again only after a while
 		fresh := newRigOf(f, r.policy())
 		fresh.server.history = nil
 		for _, o := range f.nodes {
@@ -551,7 +551,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	})
 }
 
-// PodGroups of other schedulers are left alone.
+// PodGroups of other schedulers are not changed.
 func TestOthersGroups(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -568,8 +568,8 @@ func TestOthersGroups(t *testing.T) {
 	})
 }
 
-// The loop starts a cycle a quarter of a window after what matters, a window after it while more comes, at once after a pod that is
-// alone, later after the rest, and at the latest after the period.
+// The loop starts a cycle a quarter of a window after a relevant change, or a window after it while more changes come. It starts one at
+// once after a bare pod, later after other changes, and at the latest after the period.
 func TestTiming(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -587,10 +587,10 @@ func TestTiming(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		r.feed.add(change{op: model.Upsert, object: testNode("n2", "1")}, false) // cycle at 400
 		time.Sleep(50 * time.Millisecond)
-		r.feed.add(change{op: model.Upsert, object: testNode("n3", "1")}, false) // in the same one
-		time.Sleep(time.Second)                                                  // nothing: cycle at 1400
+		r.feed.add(change{op: model.Upsert, object: testNode("n3", "1")}, false) // comes in the same cycle
+		time.Sleep(time.Second)                                                  // no change: cycle at 1400
 		time.Sleep(200 * time.Millisecond)
-		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last; one at 1570 that tells of it
+		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last; one at 1570 that writes statuses
 			r.feed.add(change{op: model.Upsert, object: testNode("n4", "1")}, true)
 			time.Sleep(3 * time.Millisecond)
 		}
@@ -642,8 +642,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What somebody waits for is told in the cycle that decides it, though all was compared just before; and while nothing
-// changes nothing is compared.
+// A status that a client waits for is written in the cycle that decides it, even if all statuses were just compared. While nothing changes,
+// nothing is compared.
 func TestToldInTime(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		r.server.put(testNode("n1", "2"), testQueue("default"))
@@ -670,7 +670,7 @@ func TestToldInTime(t *testing.T) {
 	})
 }
 
-// Pods that wait for the same as others of their group are not each told of by an event; each has the condition.
+// If several pods of a group wait for the same reason, only one gets an event. Each has the condition.
 func TestOneEventForAGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -695,7 +695,7 @@ func TestOneEventForAGroup(t *testing.T) {
 	})
 }
 
-// What runs is told by one event for a pod by itself, and by one more for the group of several.
+// A running pod gets one event, and a group of several pods gets one more.
 func TestEventsOfWhatRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// newMeasures tells a feed of the measured load of nodes: by the API metrics.k8s.io, or by Prometheus.
+// newMeasures returns a watch that adds the measured load of nodes to a feed. It reads the API metrics.k8s.io, or Prometheus.
 func (s *scheduler) newMeasures(in *feed, wanted func() bool) (*load.Watch, error) {
 	m := &load.Watch{Wanted: wanted, Log: s.log, Tell: func(x *metricsv1beta1.NodeMetrics, gone bool) {
 		c := change{op: model.Upsert, object: x}
@@ -32,7 +32,7 @@ func (s *scheduler) newMeasures(in *feed, wanted func() bool) (*load.Watch, erro
 	}
 	selector, err := labels.Parse(s.o.NodeSelector)
 	if err != nil {
-		selector = labels.Everything() // Options.complete has refused it
+		selector = labels.Everything() // Options.complete has already refused it
 	}
 	m.List = func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error {
 		return s.client.List(ctx, of, client.MatchingLabelsSelector{Selector: selector})
@@ -40,7 +40,7 @@ func (s *scheduler) newMeasures(in *feed, wanted func() bool) (*load.Watch, erro
 	return m, nil
 }
 
-// readsMeasures says whether any of policies reads what is measured of nodes.
+// readsMeasures reports whether any of the policies reads the measured load of nodes.
 func readsMeasures(all []*policy.Policy) bool {
 	return slices.ContainsFunc(all, func(p *policy.Policy) bool { return p != nil && p.ReadsMeasures() })
 }

@@ -29,7 +29,7 @@ func measured(node, cpu string) metricsv1beta1.NodeMetrics {
 	}
 }
 
-// mustMeasure tells a feed of measured load.
+// mustMeasure returns a watch that adds the measured load to a feed.
 func mustMeasure(t *testing.T, in *feed, wanted func() bool) *load.Watch {
 	t.Helper()
 	m, err := (&scheduler{}).newMeasures(in, wanted)
@@ -39,8 +39,8 @@ func mustMeasure(t *testing.T, in *feed, wanted func() bool) *load.Watch {
 	return m
 }
 
-// Load is listed while the policy reads it; of a node that is listed no more nothing is known; what fails is logged once, and leaves what
-// was known.
+// The load is listed while the policy reads it. A node that is no longer listed has no load. An error is logged once, and the earlier
+// values remain.
 func TestMeasures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer []metricsv1beta1.NodeMetrics
@@ -112,7 +112,7 @@ func TestMeasures(t *testing.T) {
 	})
 }
 
-// Load that only a shadow reads is wanted as well.
+// The load is also listed if only a shadow reads it.
 func TestMeasuresForShadows(t *testing.T) {
 	plain, usage := shadowOf(t, "plain", "{name: nodeorder}"), shadowOf(t, "usage", "{name: usage}")
 	if readsMeasures([]*policy.Policy{plain, nil}) || !readsMeasures([]*policy.Policy{usage, plain}) {

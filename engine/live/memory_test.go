@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// runningPod is a pod as the API server has one that a kubelet runs, encoded.
+// runningPod returns the encoded form of a running pod in the API server.
 func runningPod(b *testing.B, i int) []byte {
 	b.Helper()
 	yes, seconds := true, int64(300)
@@ -75,7 +75,7 @@ func runningPod(b *testing.B, i int) []byte {
 	return data
 }
 
-// heap is what is in use.
+// heap returns the used memory.
 func heap() float64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -83,8 +83,8 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// BenchmarkMemory is what is kept of a running pod, in bytes: its object, and what the model has of it. An operation takes 10,000 of them
-// in, from the bytes that the API server sends.
+// BenchmarkMemory measures the memory of a running pod in bytes: its object, and its data in the model. One operation takes in 10,000 pods,
+// from the bytes that the API server sends.
 func BenchmarkMemory(b *testing.B) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
@@ -115,7 +115,7 @@ func BenchmarkMemory(b *testing.B) {
 		r.once(time.Now())
 		b.StopTimer()
 		r.feed.drain()
-		r.feed.drain() // and what it would use again
+		r.feed.drain() // this also frees the memory that the feed would reuse
 		each = (heap() - before) / pods
 		if len(r.cluster.Tasks) != pods {
 			b.Fatalf("%d pods were taken in", len(r.cluster.Tasks))
@@ -125,7 +125,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(each, "B/pod")
 }
 
-// readyRig has seen so many nodes, and PodGroups of ten.
+// readyRig returns a rig with this number of nodes, and PodGroups of ten pods.
 func readyRig(b *testing.B, p *policy.Policy, nodes, groups int) *rig {
 	b.Helper()
 	f := newFakeServer(nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// metrics of one scheduler, in a registry of its own: several may be in one process.
+// metrics contains the metrics of one scheduler. They have their own registry, because several schedulers may run in one process.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -53,34 +53,34 @@ type metrics struct {
 	policy         *prometheus.GaugeVec
 	known          map[string]bool // queues that have series
 
-	session   *session.Session // whose evaluations were counted last
+	session   *session.Session // the session whose evaluations were counted last
 	evaluated map[*policy.Rule]uint64
 }
 
-// rows are those of the policy.
+// rows contains metrics about the rows of the policy.
 type rows struct {
 	evaluations *prometheus.CounterVec
 	ruleErrors  *prometheus.CounterVec
 	overBudget  *prometheus.CounterVec
 }
 
-// waitingJobs are the jobs that have not started.
+// waitingJobs contains metrics about jobs that have not started.
 type waitingJobs struct {
-	stale  bool // the plan is another than the one that they were counted in
+	stale  bool // the plan changed since the jobs were last counted
 	count  *prometheus.GaugeVec
 	oldest *prometheus.GaugeVec
 }
 
-// stages are where the time goes between seeing a pod and having it bound.
+// stages observe the time that each stage takes between the first sight of a pod and its binding.
 type stages struct{ gathered, decided, queued, bound prometheus.Observer }
 
-// checks are those of evictions that were decided.
+// checks contains metrics about checks of decided evictions.
 type checks struct {
 	plans, wrong *prometheus.CounterVec // by result; by kind
 	took         prometheus.Histogram
 }
 
-// extenders are what is asked of services outside, and how old what they said becomes.
+// extenders contains metrics about requests to extenders, and about the age of their answers.
 type extenders struct {
 	asked  *prometheus.CounterVec
 	took   *prometheus.HistogramVec
@@ -122,7 +122,7 @@ func newStages(by *prometheus.HistogramVec) stages {
 	return stages{by.WithLabelValues("gathered"), by.WithLabelValues("decided"), by.WithLabelValues("queued"), by.WithLabelValues("bound")}
 }
 
-// newMetrics are those of one scheduler, and of its process.
+// newMetrics returns the metrics of one scheduler and of its process.
 func newMetrics() *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), known: map[string]bool{}}
 	m.register(registry{m.registry})
@@ -130,13 +130,13 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Metrics registers all that a scheduler counts, without a scheduler; its process's own metrics are not among them.
+// Metrics registers all metrics of a scheduler without a scheduler, except those of its process.
 func Metrics(into prometheus.Registerer) error {
 	(&metrics{}).register(registry{into})
 	return informers.Metrics(into)
 }
 
-// registry registers what it makes.
+// registry registers the metrics that it creates.
 type registry struct{ prometheus.Registerer }
 
 func (m *metrics) register(in registry) {
@@ -240,18 +240,18 @@ func (in registry) histograms(name, help string, buckets []float64, labels ...st
 	return promauto.With(in).NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// bind counts one try. It is for any goroutine.
+// bind counts one try. Any goroutine may call it.
 func (m *metrics) bind(r result, took time.Duration) {
 	m.binds.WithLabelValues(string(r)).Inc()
 	m.bindDuration.WithLabelValues(string(r)).Observe(took.Seconds())
 }
 
-// evict counts one try. It is for any goroutine.
+// evict counts one try. Any goroutine may call it.
 func (m *metrics) evict(e *eviction, r result) {
 	m.evictions.WithLabelValues(e.Action, e.Reason.Table, e.Reason.Rule, string(r)).Inc()
 }
 
-// cycle counts what a cycle decided.
+// cycle counts the decisions of a cycle.
 func (m *metrics) cycle(took time.Duration, plan *model.Plan) {
 	m.cycles.Inc()
 	m.cycleDuration.Observe(took.Seconds())
@@ -275,7 +275,7 @@ func (m *metrics) cycle(took time.Duration, plan *model.Plan) {
 	}
 }
 
-// servedInstead notes why another policy is served than the stored one; "": none is.
+// servedInstead records why another policy than the stored one is served; "": the stored one is served.
 func (m *metrics) servedInstead(reason string) {
 	m.instead.Reset()
 	if reason != "" {
@@ -283,7 +283,7 @@ func (m *metrics) servedInstead(reason string) {
 	}
 }
 
-// gauges brings up to date what is read off the model. Only the loop may call it.
+// gauges updates the gauges that are read from the model. Only the loop may call it.
 func (m *metrics) gauges(l *loop) {
 	session := l.decider.Session()
 	if session != nil {
@@ -324,7 +324,7 @@ func (m *metrics) gauges(l *loop) {
 	}
 }
 
-// waits brings up to date who waits, where the plan is another than before. Only the loop may call it.
+// waits updates the metrics of waiting jobs if the plan changed. Only the loop may call it.
 func (m *waitingJobs) waits(c *model.Cluster, plan *model.Plan) {
 	if !m.stale {
 		return
@@ -356,11 +356,11 @@ func (m *waitingJobs) waits(c *model.Cluster, plan *model.Plan) {
 	}
 }
 
-// waitsFor is a queue, and a row for which jobs in it wait.
+// waitsFor is a queue, and a row for which jobs in this queue wait.
 type waitsFor struct{ queue, table, rule string }
 
-// whyOf is why a job waits, given its waits: why the first of its pods does that has a reason of its own, and of the rows that refuse nodes
-// that which refuses most.
+// whyOf returns the queue and the row for which a job waits. It uses the first wait that names a task. If rows refuse nodes, it returns the
+// row that refuses most nodes.
 func whyOf(waits []model.Wait) waitsFor {
 	i := max(slices.IndexFunc(waits, func(w model.Wait) bool { return w.Task != "" }), 0)
 	w := &waits[i]
@@ -371,7 +371,7 @@ func whyOf(waits []model.Wait) waitsFor {
 	return waitsFor{w.Queue, most.Table, most.Rule}
 }
 
-// forgetQueues drops the series of queues that are gone.
+// forgetQueues drops the series of queues that no longer exist.
 func (m *metrics) forgetQueues(c *model.Cluster) {
 	for name := range m.known {
 		if c.Queues[name] != nil {

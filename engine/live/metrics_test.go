@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// series reads everything that a registry serves: "name{labels}" -> value. All have a help.
+// series returns all series of a registry: "name{labels}" -> value. Each must have a help text.
 func series(t *testing.T, r *prometheus.Registry) map[string]string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -65,7 +65,7 @@ func TestMetrics(t *testing.T) {
 			`celsius_policy_generation{policy="default"}`:                                     "0",
 			`celsius_waiting_jobs{queue="default",rule="within-deserved",table="proportion"}`: "1",
 			`celsius_waiting_job_oldest_timestamp_seconds{queue="default"}`:                   "9.466848e+08",
-			// Asked in many cycles, and remembered: both pods read the same of the node.
+			// Evaluated once for several cycles: both pods read the same data of the node.
 			`celsius_evaluations_total{rule="unschedulable",site="predicates",table="predicates"}`: "1",
 		} {
 			if got[name] != want {
@@ -73,7 +73,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		for _, action := range []string{"enqueue", "allocate", "backfill"} {
-			// In three cycles, and not in those that found nothing new.
+			// The action ran in three cycles. Cycles without changes do not count.
 			if n := got[`celsius_action_duration_seconds_count{action="`+action+`"}`]; n != "3" {
 				t.Errorf("action %s was timed %s times, in %s cycles", action, n, got["celsius_cycles_total"])
 			}
@@ -99,7 +99,7 @@ func TestPodStages(t *testing.T) {
 		f := r.server
 		tries := 0
 		f.onBind = func(*corev1.Binding) (before, after error) {
-			time.Sleep(10 * time.Millisecond) // by the bubble's clock
+			time.Sleep(10 * time.Millisecond) // the clock of the bubble
 			if tries++; tries == 1 {
 				return errNoAnswer, nil
 			}
@@ -117,7 +117,7 @@ func TestPodStages(t *testing.T) {
 		for range 3 {
 			f.deliver(-1)
 			time.Sleep(time.Second)
-			r.tick() // what is bound has no more stages
+			r.tick() // a bound pod has no more stages
 		}
 		got := series(t, r.metrics.registry)
 		for stage, want := range map[string]string{"gathered": "0.03", "decided": "0", "queued": "0.005", "bound": "0.12"} {

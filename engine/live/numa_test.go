@@ -29,10 +29,11 @@ spec:
     tables: [{name: gang}, {name: predicates}, {name: numaaware}]
 `
 
-// noTopology is the reason of who needs CPUs of its own where no node tells of them.
+// noTopology is the reason for a pod that needs exclusive CPUs if no node has a Numatopology.
 const noTopology = "whose kubelet gives no pod CPUs of its own, or that have no Numatopology"
 
-// numaRig is a rig under a policy with the table numaaware, with a node of eight CPUs on two NUMA nodes, of which these are free.
+// numaRig returns a rig with the table numaaware and a node with eight CPUs on two NUMA nodes. topology returns a Numatopology with these
+// free CPUs.
 func numaRig(t *testing.T) (r *rig, topology func(free string) *nodeinfov1alpha1.Numatopology) {
 	t.Helper()
 	docs, issues := source.Parse("numa.yaml", []byte(numaPolicy))
@@ -58,7 +59,7 @@ func numaRig(t *testing.T) (r *rig, topology func(free string) *nodeinfov1alpha1
 	return recorded(t, newRigOf(newFakeServer(t), p)), topology
 }
 
-// aligned is a pod whose CPUs are to be on one NUMA node.
+// aligned returns a pod whose CPUs must be on one NUMA node.
 func aligned(name, group, cpu string) *corev1.Pod {
 	p := testPod(name, group, cpu)
 	p.Annotations[v1beta1.NumaPolicyKey] = "single-numa-node"
@@ -67,7 +68,7 @@ func aligned(name, group, cpu string) *corev1.Pod {
 	return p
 }
 
-// waits fails unless a pod is not bound, and says why.
+// waits fails unless a pod is not bound for this reason.
 func (r *rig) waits(t *testing.T, pod, why string) {
 	t.Helper()
 	r.settle(2)
@@ -80,7 +81,7 @@ func (r *rig) waits(t *testing.T, pod, why string) {
 	}
 }
 
-// bound fails unless a pod is.
+// bound fails unless a pod is bound.
 func (r *rig) bound(t *testing.T, pod string) {
 	t.Helper()
 	r.settle(2)
@@ -89,7 +90,7 @@ func (r *rig) bound(t *testing.T, pod string) {
 	}
 }
 
-// What a Numatopology tells counts while it is there: a pod that waits for CPUs says that there are none to be had when it is deleted.
+// A Numatopology counts while it exists. After its deletion, a pod that waits for CPUs has the reason that none are available.
 func TestADeletedNumatopologyIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, topology := numaRig(t)
@@ -111,8 +112,8 @@ func TestADeletedNumatopologyIsForgotten(t *testing.T) {
 	})
 }
 
-// With a node goes what was told of its CPUs, and of another machine of its name nothing is known until it is told. What is there still
-// when one comes counts, as for a scheduler that begins then.
+// A node's Numatopology is forgotten with the node. A new node with the same name has none until it is written again. A Numatopology that
+// still exists counts when its node appears, as for a scheduler that starts then.
 func TestWithANodeGoesItsNumatopology(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, topology := numaRig(t)
@@ -137,7 +138,7 @@ func TestWithANodeGoesItsNumatopology(t *testing.T) {
 	})
 }
 
-// The feed is told that a Numatopology is gone also where its last state was not seen, and passes over what was written again as it was.
+// The feed gets the deletion of a Numatopology even if its last state was not seen. It ignores an update without changes.
 func TestNumatopologiesInTheFeed(t *testing.T) {
 	_, topology := numaRig(t)
 	f := newFeed()

@@ -18,90 +18,93 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
-// Names that a scheduler goes by in a cluster.
+// Default names of a scheduler's objects in a cluster.
 const (
 	// FieldManager owns the fields of statuses that the scheduler writes.
 	FieldManager = "celsius-scheduler"
-	// DefaultNamespace is where leases and what must outlive the scheduler are kept.
+	// DefaultNamespace is the namespace of leases and of data that must outlive the scheduler.
 	DefaultNamespace = "celsius-system"
 	// DefaultLease is the lease that the leading scheduler holds.
 	DefaultLease = "celsius-scheduler"
-	// DefaultControllersLease is the lease of the controllers, as package controller names it.
+	// DefaultControllersLease is the lease of the controllers. Package controller uses the same name.
 	DefaultControllersLease = "celsius-controllers"
-	// DefaultPolicy is the SchedulingPolicy that is obeyed.
+	// DefaultPolicy is the name of the SchedulingPolicy that is obeyed.
 	DefaultPolicy = "default"
 )
 
-// Of what bindings are told by events.
+// Values of Options.BindingEvents: the objects that get an event for a binding.
 const (
-	BindingsOfGangs = "gang" // a gang has one, with its nodes
-	BindingsOfPods  = "pod"  // and each pod has one
+	BindingsOfGangs = "gang" // each gang gets one event, with its nodes
+	BindingsOfPods  = "pod"  // each gang gets one event, and each pod gets its own
 	BindingsOfNone  = "none"
 )
 
-// Options of a scheduler. The zero value is of use: every field says what it then means.
+// Options configures a scheduler. The zero value is usable: each field documents its default.
 type Options struct {
-	// SchedulerNames are the names in spec.schedulerName whose pods are placed; all other pods count
-	// as usage only. None: celsius and volcano.
+	// SchedulerNames are the values of spec.schedulerName of the pods that this scheduler places. All other pods only count as usage. Default:
+	// celsius and volcano.
 	SchedulerNames []string
 	// Policy is the name of the SchedulingPolicy that is obeyed. "": default.
 	Policy string
-	// NodeSelector, a label selector in kubectl's syntax, says which nodes are seen. "": all.
+	// NodeSelector is a label selector in kubectl's syntax. The scheduler sees only nodes that match it. "": all nodes.
 	NodeSelector string
-	// Namespace is where the lease and the policies that served are kept. "": celsius-system.
+	// Namespace contains the lease and the stored revisions of policies. "": celsius-system.
 	Namespace string
 
 	// Period is the longest time between the starts of two cycles. 0: 1 s.
 	Period time.Duration
-	// Window is for how long changes are gathered before a cycle starts, at most; a quarter of it after the newest. 0: 20 ms.
+	// Window is the longest time for which changes are collected before a cycle starts. A cycle starts earlier if no change came for a quarter
+	// of it. 0: 20 ms.
 	Window time.Duration
-	// BindWorkers is how many writes to the API server are under way at once, at most: fewer while it answers slowly. 0: 64.
+	// BindWorkers is the maximum number of concurrent writes to the API server. Fewer run while it responds slowly. 0: 64.
 	BindWorkers int
-	// BindingEvents says of what a binding is told by an event: BindingsOfGangs, BindingsOfPods or BindingsOfNone. "": of gangs. Why a pod is
-	// where it is stands in its annotation WhyAnnotation in any case, which costs no request.
+	// BindingEvents selects the objects that get an event for a binding: BindingsOfGangs, BindingsOfPods or BindingsOfNone. "": gangs. The
+	// annotation WhyAnnotation of a pod always contains the reason for its node, and costs no request.
 	BindingEvents string
-	// GangTimeout is after what time a gang that lost a member to a refused binding, and never was
-	// whole, gives up the members that are bound. 0: 1 minute.
+	// GangTimeout is the time after which an incomplete gang gives up its bound members. It applies if a binding of a member was refused and
+	// the gang never was whole. 0: 1 minute.
 	GangTimeout time.Duration
-	// CycleTimeout is for how long no cycle may end while changes wait, before the check of health fails: at least two periods. 0: 1 minute.
+	// CycleTimeout is the time without a completed cycle, while changes wait, after which the health check fails. It is at least two periods.
+	// 0: 1 minute.
 	CycleTimeout time.Duration
-	// VolumeTimeout is how long the binding or the making of a pod's volumes may take, before the pod is decided on
-	// anew. 0: 10 minutes, as Kubernetes' scheduler has it.
+	// VolumeTimeout limits the binding or the creation of a pod's volumes. After it, the scheduler decides on the pod again. 0: 10 minutes, as
+	// in kube-scheduler.
 	VolumeTimeout time.Duration
-	// NodeMetricsInterval is how often the measured load of nodes is read from the API metrics.k8s.io, while the policy reads it. 0: never.
+	// NodeMetricsInterval is the interval at which the measured load of nodes is read from the API metrics.k8s.io, if the policy reads it. 0:
+	// never.
 	NodeMetricsInterval time.Duration
-	// Prometheus is asked for that instead, if its URL is given.
+	// Prometheus is the source of the measured load instead of metrics.k8s.io, if its URL is set.
 	Prometheus load.Options
 
-	// Limits bound the sizes of pods and PodGroups that are scheduled.
+	// Limits bounds the sizes of pods and PodGroups that are scheduled.
 	Limits model.Limits
 
-	// Extenders are what is known of the servers that policies ask.
+	// Extenders configures the servers that policies ask.
 	Extenders asks.Options
 
-	// VerifyEvictions has evictions checked after they were decided, for at most so long a cycle. 0: never.
+	// VerifyEvictions is the maximum time per cycle for checking evictions after they were decided. 0: they are not checked.
 	VerifyEvictions time.Duration
 
-	// Recording says where what cycles are decided from is kept, and how much of it.
+	// Recording configures where the inputs of cycles are recorded, and how much of them is kept.
 	Recording recording.Options
 
-	// Explain says where questions about the last cycle are taken.
+	// Explain configures the server for questions about the last cycle.
 	Explain questions.Options
 
-	// LeaderElect has several schedulers of the same lease take turns. Without it this one leads at once.
+	// LeaderElect makes schedulers with the same lease take turns. Without it, this scheduler leads at once.
 	LeaderElect bool
-	// LeaseName is the lease that they take turns by. "": celsius-scheduler.
+	// LeaseName is the name of this lease. "": celsius-scheduler.
 	LeaseName string
 	// ControllersLeaseName is the Lease of the controllers, in the same namespace. If no process holds it, the scheduler reports this on
 	// Jobs and pods that wait for the controllers. Default: celsius-controllers.
 	ControllersLeaseName string
-	// LeaseTimes say how long it holds.
+	// LeaseTimes contains the durations of the lease.
 	LeaseTimes lease.Times
 
 	scrape.Served
 }
 
-// complete fills in what was left out, and refuses what cannot be meant.
+// complete sets defaults and refuses invalid options.
 func (o Options) complete() (Options, error) {
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{"celsius", "volcano"}
@@ -145,7 +148,7 @@ func (o Options) complete() (Options, error) {
 	return o, err
 }
 
-// belowZero refuses what is below 0 and must not be.
+// belowZero refuses negative values.
 func (o *Options) belowZero() error {
 	switch {
 	case o.NodeMetricsInterval < 0:

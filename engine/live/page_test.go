@@ -26,7 +26,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// busyPolicy has a scheduler do all that is counted, of which a row errs and an extender fails now and then.
+// busyPolicy makes a scheduler use all metrics. One of its rows fails, and an extender fails sometimes.
 const busyPolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: busy, generation: 3}
@@ -51,7 +51,8 @@ spec:
         scores: [{name: by-pool, expression: "double(node.labels['pool'])"}]
 `
 
-// TestPage holds the page on which the queries of dashboard and alerts are tried to what a scheduler serves after some work.
+// TestPage compares the page on which the queries of the dashboard and the alerts are tested with the metrics of a scheduler after some
+// work.
 func TestPage(t *testing.T) {
 	var asked atomic.Int32
 	extender := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -71,7 +72,7 @@ func TestPage(t *testing.T) {
 	all.Go(func() { r.asks.Run(ctx) })
 	busy(t, r)
 
-	// What is not the loop's: the policies served, requests to the API server, and the lease.
+	// Metrics outside of the loop: the served policies, requests to the API server, and the lease.
 	r.metrics.servedInstead("NotCompiled")
 	r.metrics.instead.WithLabelValues("RowFaulty").Set(1)
 	r.metrics.leading.Set(1)
@@ -82,9 +83,9 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil && !apierrors.IsUnexpectedObjectError(err) {
-		t.Log(err) // it was asked for, which is what counts
+		t.Log(err) // only the request matters here
 	}
-	time.Sleep(time.Second) // gauges are brought up to date once a second
+	time.Sleep(time.Second) // gauges are updated once a second
 	r.untilBound(3, 50*time.Millisecond)
 
 	steady := strings.NewReplacer(strings.TrimPrefix(extender.URL, "http://"), "extender.example:8080")
@@ -93,7 +94,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// loaded is a policy of a text.
+// loaded returns the policy in a text.
 func loaded(t *testing.T, text string) *policy.Policy {
 	t.Helper()
 	docs, issues := source.Parse("policy.yaml", []byte(text))
@@ -107,7 +108,7 @@ func loaded(t *testing.T, text string) *policy.Policy {
 	return p
 }
 
-// busy has a scheduler bind, wait and evict, of which something fails first.
+// busy makes a scheduler bind, wait and evict, with some failures first.
 func busy(t *testing.T, r *rig) {
 	t.Helper()
 	f := r.server

@@ -22,21 +22,22 @@ import (
 )
 
 const (
-	// waitsTold is how often a request is made again because the API server said when to.
+	// waitsTold is the number of retries of a request if the API server tells the client when to retry.
 	waitsTold = 10
-	// mostAnswer is how much of an answer is read, in bytes.
+	// mostAnswer is the number of bytes of a response that are read.
 	mostAnswer = 1 << 20
 )
 
-// poster sends Bindings, by the connection and within the rate of a client. They are what there is most of, and all alike: the general
-// way of client-go to build a request and to read an answer takes half of what a Binding costs the scheduler.
+// poster sends Bindings over the connection and within the rate limit of a client. Bindings are the most frequent requests, and they are
+// all alike. The general code of client-go to build a request and to read a response takes half of the CPU time of a Binding in the
+// scheduler.
 type poster struct {
 	client  http.Client
-	limiter flowcontrol.RateLimiter // nil: none
+	limiter flowcontrol.RateLimiter // nil: no limit
 	encoder runtime.Encoder
-	base    *url.URL // of core/v1
+	base    *url.URL // the URL of core/v1
 	query   string
-	timeout time.Duration // of one request, from when it is sent
+	timeout time.Duration // limit for one request, from the time when it is sent
 }
 
 func newPoster(client *corev1client.CoreV1Client) (*poster, error) {
@@ -46,7 +47,7 @@ func newPoster(client *corev1client.CoreV1Client) (*poster, error) {
 	}
 	p := &poster{limiter: r.GetRateLimiter(), timeout: writeTimeout}
 	base := r.Get().URL()
-	query := base.Query() // the time that the API server gives a request, where the client has one
+	query := base.Query() // the time limit of a request on the API server, if the client sets one
 	query.Set("fieldManager", FieldManager)
 	base.RawQuery, p.query = "", query.Encode()
 	p.base = base
@@ -60,8 +61,8 @@ func newPoster(client *corev1client.CoreV1Client) (*poster, error) {
 	return p, nil
 }
 
-// bind asks for a binding; ctx is not for what a request may take, but for how long to wait until it may be sent. Its errors are those of
-// client-go: an apierrors.APIStatus where the API server answered.
+// bind sends a binding. ctx limits the wait until the request may be sent, not the request. Its errors are those of client-go: an
+// apierrors.APIStatus if the API server responded.
 func (p *poster) bind(ctx context.Context, b *corev1.Binding) error {
 	var body bytes.Buffer
 	b.APIVersion, b.Kind = "v1", "Binding"
@@ -91,7 +92,8 @@ func (p *poster) bind(ctx context.Context, b *corev1.Binding) error {
 	}
 }
 
-// post is one request. It says after what time another may be made where the API server refused to look at this one; else less than 0.
+// post sends one request. If the API server refused to look at the request, post returns the wait before a retry; otherwise a negative
+// value.
 func (p *poster) post(ctx context.Context, address string, body []byte, b *corev1.Binding) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -107,7 +109,7 @@ func (p *poster) post(ctx context.Context, address string, body []byte, b *corev
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode >= 200 && response.StatusCode < 300 {
-		// To its end, or the connection could not be used again.
+		// The body must be read to its end, or the connection could not be used again.
 		if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, mostAnswer)); err != nil {
 			return -1, fmt.Errorf("bind: read the answer: %w", err)
 		}
@@ -125,7 +127,7 @@ func (p *poster) post(ctx context.Context, address string, body []byte, b *corev
 	return wait, answered(response.StatusCode, answer, b, max(seconds, 0))
 }
 
-// answered is the error that an answer stands for.
+// answered returns the error that corresponds to a response.
 func answered(code int, answer []byte, b *corev1.Binding, retryAfter int) error {
 	if o, _, err := clientscheme.Codecs.UniversalDeserializer().Decode(answer, nil, nil); err == nil {
 		if status, ok := o.(*metav1.Status); ok && status.Status != metav1.StatusSuccess {

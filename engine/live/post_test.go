@@ -23,13 +23,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// asked is a request as an API server saw it.
+// asked is a request as the API server received it.
 type asked struct {
 	Path, Query, Type, Accept, Agent, Authorization string
 	Binding                                         *corev1.Binding
 }
 
-// bindServer answers every request with the next of its answers, the last one again and again.
+// bindServer answers each request with its next answer, and repeats the last one.
 type bindServer struct {
 	t       *testing.T
 	answers []http.HandlerFunc
@@ -79,7 +79,7 @@ func testOrder() *order {
 	return o
 }
 
-// testPods is the way to pods of a config, with a lease of 15 s or without one.
+// testPods returns a pod client for a config, with a lease of 15 s or without one.
 func testPods(t testing.TB, cfg *rest.Config, led bool) corePods {
 	t.Helper()
 	var l *lease.Lease
@@ -103,7 +103,7 @@ func testPods(t testing.TB, cfg *rest.Config, led bool) corePods {
 	return p
 }
 
-// What is posted, and what is made of the answers, is what client-go posts, and makes of them.
+// The sent requests, and the results for each response, are those of client-go.
 func TestPostsAsClientGo(t *testing.T) {
 	conflict := apierrors.NewConflict(corev1.Resource("pods/binding"), "a", errUnderneath).Status()
 	missing := apierrors.NewNotFound(corev1.Resource("pods"), "a").Status()
@@ -183,7 +183,7 @@ func TestPostEnds(t *testing.T) {
 	}
 }
 
-// BenchmarkBind is a Binding from its order to the end of its answer, the work of a server that does nothing included.
+// BenchmarkBind measures a Binding from its order to the end of its response, including the work of a server that does nothing.
 func BenchmarkBind(b *testing.B) {
 	status := answerOf(http.StatusCreated, runtime.ContentTypeProtobuf, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/load"
 )
 
-// Where Prometheus is given it is asked, and only while the policy reads what is measured.
+// If Prometheus is configured, it is queried, but only while the policy reads the measured load.
 func TestMeasuresOfPrometheus(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -20,10 +20,10 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// TestRandomHistories plays random histories of a small cluster against the loop: objects come, change and go,
-// their events are late, bindings are refused, time out before or after they were done, or are done long after nobody
-// waits for them. After each step no node holds more than it has; at the end every pod for which there is
-// room is bound, and was bound once. What was recorded of it is decided again as it was.
+// TestRandomHistories runs random histories of a small cluster against the loop. Objects are created, changed and deleted, and their events
+// come late. Bindings are refused, time out before or after they were carried out, or are carried out long after their time limit. After
+// each step no node is overcommitted. At the end every pod that fits is bound, and was bound once. A replay of the recording makes the same
+// decisions.
 func TestRandomHistories(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
@@ -31,7 +31,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 	folder, played, packs := t.TempDir(), 0, shadowOf(t, "packs", "{name: binpack}")
 	synctest.Test(t, func(t *testing.T) {
-		// Without its type, since a bubble does not tell the deadline that is not of its clock.
+		// Without its type, because a bubble does not support a deadline of the real clock.
 		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
 			f := newFakeServer(nil)
 			f.t = t
@@ -52,8 +52,8 @@ func TestRandomHistories(t *testing.T) {
 type randomHistory struct {
 	*rig
 	t     *rapid.T
-	late  []*corev1.Binding // requests that are still on their way, though nobody waits for them
-	bound map[string]string // pod by UID -> node, as it was first bound
+	late  []*corev1.Binding // requests that are still under way after their time limit
+	bound map[string]string // pod by UID -> the node to which it was first bound
 	made  int
 }
 
@@ -72,7 +72,7 @@ func (h *randomHistory) play() {
 		h.step()
 		h.check()
 	}
-	// Calm: everything arrives, and nothing fails any more.
+	// Calm phase: all events arrive, and nothing fails.
 	f.onBind, f.onGet = nil, nil
 	h.land(len(h.late))
 	h.settle(70) // longer than any back-off
@@ -112,7 +112,7 @@ func (h *randomHistory) step() {
 	}
 }
 
-// happen has something happen to what is there, or time go on.
+// happen changes an object, or advances the clock.
 func (h *randomHistory) happen(step string) {
 	f := h.server
 	switch step {
@@ -145,7 +145,7 @@ func (h *randomHistory) happen(step string) {
 	}
 }
 
-// goOn lets the scheduler, the API server and the clock go on.
+// goOn advances the scheduler, the API server and the clock.
 func (h *randomHistory) goOn(step string) {
 	f := h.server
 	switch step {
@@ -177,7 +177,7 @@ func (h *randomHistory) anyPod() *corev1.Pod {
 	return h.server.pods[fmt.Sprintf("default/p%d", rapid.IntRange(0, 7).Draw(h.t, "pod"))]
 }
 
-// occupied says whether pods are on a node that is gone, or a binding to it is on its way.
+// occupied reports whether pods are on a deleted node, or a binding to it is under way.
 func (h *randomHistory) occupied(node string) bool {
 	for _, p := range h.server.pods {
 		if p.Spec.NodeName == node {
@@ -192,9 +192,9 @@ func (h *randomHistory) occupied(node string) bool {
 	return false
 }
 
-// onBind has a binding go wrong in one of the ways that there are.
+// onBind makes a binding fail in one of the possible ways.
 func (h *randomHistory) onBind(b *corev1.Binding) (before, after error) {
-	// A second request for a pod is done after the first has been.
+	// A second request for a pod is carried out after the first one.
 	for i, late := range h.late {
 		if late.UID == b.UID {
 			h.late = slices.Delete(h.late, i, i+1)
@@ -221,12 +221,12 @@ func (h *randomHistory) onBind(b *corev1.Binding) (before, after error) {
 	return nil, nil
 }
 
-// land does requests of which nobody knows any more.
+// land carries out requests after their time limit.
 func (h *randomHistory) land(n int) {
 	for ; n > 0 && len(h.late) > 0; n-- {
 		b := h.late[0]
 		h.late = h.late[1:]
-		_ = h.server.bind(b) // its answer finds nobody
+		_ = h.server.bind(b) // no client reads the response
 	}
 }
 
@@ -234,7 +234,7 @@ func finished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// check holds what must be so at any time.
+// check checks the conditions that are always true.
 func (h *randomHistory) check() {
 	used := map[string]int64{}
 	for key, p := range h.server.pods {
@@ -257,7 +257,7 @@ func (h *randomHistory) check() {
 	}
 }
 
-// finish says what must be so when all is calm.
+// finish checks the conditions that are true at the end of the calm phase.
 func (h *randomHistory) finish() {
 	for key, task := range h.cluster.Tasks {
 		p := h.server.pods[key]
@@ -279,7 +279,7 @@ func (h *randomHistory) finish() {
 	}
 }
 
-// finishMembers: a pod that is alone has a group that is assumed or was made, and nothing is left of what is gone.
+// finishMembers checks that a bare pod has an assumed or a created group, and that no data of deleted objects remains.
 func (h *randomHistory) finishMembers() {
 	for key, m := range h.intake.member {
 		g := h.intake.groups[m.group]
@@ -297,7 +297,7 @@ func (h *randomHistory) finishMembers() {
 	}
 }
 
-// finishGroup: a group is bound whole, once at least, or says why not, and its status is what its pods are.
+// finishGroup checks that a group was bound as a whole at least once, or reports why not, and that its status matches its pods.
 func (h *randomHistory) finishGroup(key string, g *v1beta1.PodGroup) {
 	j := h.cluster.Jobs[key]
 	if j == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Owners of bound pods change their annotations: nothing that was decided changes, in this scheduler or in the next, and their PodGroups
-// stay what is served.
+// Owners of bound pods change their annotations. This changes no decision in this scheduler or in the next one, and their PodGroups stay
+// served.
 func TestOwnersChangeNothingThatWasDecided(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

@@ -13,13 +13,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/recording"
 )
 
-// Files of a recording: all of it in one, or so many that each has the cycles of a second.
+// Numbers of files of a recording: one for everything, or so many that each contains the cycles of one second.
 const (
 	oneFile   = 1
 	manyFiles = 1 << 40
 )
 
-// recordingTo has a loop recorded, up to the end that is given back, and its plans kept as well.
+// recordingTo records a loop and its plans until the returned end is called.
 func recordingTo(folder string, files int64, l *loop) (plans map[uint64]*model.Plan, end func()) {
 	plans = map[uint64]*model.Plan{}
 	l.observe = func(_ *policy.Policy, plan *model.Plan, _ time.Time) { plans[l.cycle] = plan }
@@ -36,7 +36,7 @@ func recordingTo(folder string, files int64, l *loop) (plans map[uint64]*model.P
 	}
 }
 
-// playAgain decides what was recorded again, and holds each cycle to what it was.
+// playAgain repeats the recorded decisions, and compares each cycle.
 func playAgain(t interface {
 	Helper()
 	Fatal(args ...any)
@@ -66,8 +66,7 @@ func playAgain(t interface {
 	}
 }
 
-// recorded is a rig of which at the end of its test, in a bubble, each cycle is decided again: from a
-// checkpoint of the second before.
+// recorded returns a rig whose cycles are repeated at the end of the test, in a bubble, from a checkpoint of the second before.
 func recorded(t *testing.T, r *rig) *rig {
 	t.Helper()
 	folder := t.TempDir()

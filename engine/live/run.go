@@ -44,14 +44,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.
+// Default rate limits of a config that sets none. The API server should be the bottleneck, not the client.
 const (
 	defaultQPS   = 2000
 	defaultBurst = 4000
 )
 
-// Run schedules until ctx ends, which is its clean end (nil). With LeaderElect it waits for the lease first; losing
-// it is an error. When it returns, nothing of it is at work any more.
+// Run schedules until ctx ends; then it returns nil. With LeaderElect it waits for the lease first, and losing the lease is an error. When
+// Run returns, none of its goroutines runs.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -65,29 +65,29 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		s.ensureNamespace(ctx)
 	}
 	err = s.manager.Start(ctx)
-	s.begun.Wait() // where the lease was lost, the manager does not wait for who held it
+	s.begun.Wait() // after a lost lease, the manager does not wait for the leader's work
 	if err != nil {
 		return fmt.Errorf("scheduler: %w", err)
 	}
 	return nil
 }
 
-// scheduler is one instance: what there is before and beside leading.
+// scheduler is one instance. It contains what exists before and while it leads.
 type scheduler struct {
 	o       Options
-	cfg     *rest.Config // of who only reads
+	cfg     *rest.Config // for clients that only read
 	scheme  *runtime.Scheme
 	manager manager.Manager
-	lease   *lease.Lease  // nil: it takes no turns
-	writes  writes        // what only the leader may do
-	client  client.Client // reads from the API server itself, and writes as writes does
-	ending  client.Client // writes when the lease is over, too
+	lease   *lease.Lease  // nil: it does not take turns
+	writes  writes        // for requests that only the leader may send
+	client  client.Client // reads from the API server without a cache, and sends writes through writes
+	ending  client.Client // writes also after the lease has ended
 	metrics *metrics
 	log     logr.Logger
 	begun   sync.WaitGroup
 
 	mu   sync.Mutex
-	loop *loop // nil: not leading
+	loop *loop // nil: this scheduler does not lead
 }
 
 func newScheme() *runtime.Scheme {
@@ -111,7 +111,7 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 	options := ctrl.Options{
 		Scheme: s.scheme, Logger: log,
 		HealthProbeBindAddress: orOff(o.HealthAddress), PprofBindAddress: orOff(o.PprofAddress),
-		Metrics: metricsserver.Options{BindAddress: "0"}, // it would serve a registry that the whole process shares
+		Metrics: metricsserver.Options{BindAddress: "0"}, // otherwise it would serve a registry that the whole process shares
 	}
 	var err error
 	if o.LeaderElect {
@@ -157,12 +157,12 @@ func orOff(address string) string {
 	return address
 }
 
-// ready says whether a first cycle was made, or the lease is another's.
+// ready fails while this scheduler leads and has not run a first cycle. A standby is ready.
 func (s *scheduler) ready(*http.Request) error {
 	select {
 	case <-s.manager.Elected():
 	default:
-		return nil // standing by
+		return nil // this scheduler is a standby
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *scheduler) ready(*http.Request) error {
 	return nil
 }
 
-// ensureNamespace makes the namespace of the lease where it is missing. If it cannot, the election says why.
+// ensureNamespace creates the namespace of the lease if it does not exist. If this fails, the election reports why.
 func (s *scheduler) ensureNamespace(ctx context.Context) {
 	err := s.client.Get(ctx, client.ObjectKey{Name: s.o.Namespace}, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
@@ -183,7 +183,7 @@ func (s *scheduler) ensureNamespace(ctx context.Context) {
 	}
 }
 
-// leading is what the holder of the lease does, as the manager has it.
+// leading is the runnable that the manager starts on the holder of the lease.
 type leading struct{ s *scheduler }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -196,7 +196,7 @@ func (l leading) Start(ctx context.Context) error {
 	return l.s.lead(ctx)
 }
 
-// lead lists everything, loads the policy, then schedules until ctx ends. All that it starts has ended when it returns.
+// lead lists all objects, loads the policy, and schedules until ctx ends. Everything that it starts has ended when it returns.
 func (s *scheduler) lead(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
@@ -270,7 +270,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	return ended(ctx, nil)
 }
 
-// watched has what a loop decides from recorded, and questions about it taken, where that is asked for, until ctx ends.
+// watched starts the recording of the loop's inputs and the server for questions, if they are enabled. They run until ctx ends.
 func (s *scheduler) watched(ctx context.Context, l *loop, all *sync.WaitGroup) {
 	if o := s.o.Recording; o.Folder != "" {
 		l.record = recording.New(o, s.o.SchedulerNames, s.log)
@@ -286,7 +286,7 @@ func (s *scheduler) watched(ctx context.Context, l *loop, all *sync.WaitGroup) {
 	}
 }
 
-// ended is why work ended: nothing, where it was told to.
+// ended returns why the work ended, or nil if it was told to end.
 func ended(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
@@ -325,15 +325,15 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 	}
 }
 
-// newAsks asks extenders, and begins a cycle with what they say.
+// newAsks returns an asker for extenders. Each new answer of an extender starts a cycle.
 func newAsks(o asks.Options, in *feed, m *metrics, log logr.Logger) *asks.Asker {
 	return asks.New(o, func(op model.Op, a *extender.Answer) { in.add(change{op: op, object: a}, op == model.Upsert) }, m.extenders, log)
 }
 
-// queuesEvery is how often the leader looks whether the queues root and default exist.
+// queuesEvery is the interval at which the leader checks that the queues root and default exist.
 const queuesEvery = 10 * time.Second
 
-// ensureQueues creates the queues root and default where they are missing, until ctx ends: a deletion of the CRD deletes them, too.
+// ensureQueues creates the queues root and default when they are missing, until ctx ends. A deletion of the CRD deletes them, too.
 func (s *scheduler) ensureQueues(ctx context.Context) {
 	yes, no := true, false
 	wanted := []*v1beta1.Queue{
@@ -356,9 +356,9 @@ func (s *scheduler) ensureQueues(ctx context.Context) {
 	}
 }
 
-// ensureQueue creates a queue where it is missing.
+// ensureQueue creates a queue if it does not exist.
 func (s *scheduler) ensureQueue(ctx context.Context, q *v1beta1.Queue) error {
-	there := &metav1.PartialObjectMetadata{} // it need not be one that can be decoded
+	there := &metav1.PartialObjectMetadata{} // only the metadata: the stored queue may not be decodable
 	there.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Queue"))
 	err := s.client.Get(ctx, client.ObjectKeyFromObject(q), there)
 	if apierrors.IsNotFound(err) {
@@ -370,8 +370,8 @@ func (s *scheduler) ensureQueue(ctx context.Context, q *v1beta1.Queue) error {
 	return err
 }
 
-// warnOfVolcano warns where Volcano's own scheduler seems to be alive beside one that serves its name:
-// both would place the same pods.
+// warnOfVolcano logs a warning if Volcano's own scheduler seems to run while this scheduler serves the name volcano. Both would place the
+// same pods.
 func (s *scheduler) warnOfVolcano(ctx context.Context) {
 	if !slices.Contains(s.o.SchedulerNames, volcanoName) {
 		return
@@ -379,7 +379,7 @@ func (s *scheduler) warnOfVolcano(ctx context.Context) {
 	for _, name := range []string{volcanoName, "vc-scheduler"} {
 		found := &coordinationv1.Lease{}
 		if err := s.client.Get(ctx, client.ObjectKey{Namespace: "volcano-system", Name: name}, found); err != nil {
-			continue // most have none, and not all let us look
+			continue // most clusters have no such lease, and some do not let us read it
 		}
 		if lease.VacancyOf(found, time.Now()) == nil {
 			s.log.Info("WARNING: Volcano's scheduler is alive, and this one serves the name volcano too; both would place the same pods. "+

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scheduledEvents tells metrics how long each pod waited that was bound, and users of it where each is to have an event.
+// scheduledEvents returns a function that observes how long each bound pod waited. It also writes an event for each pod if events of pods
+// are enabled.
 func scheduledEvents(said *recorder, m *metrics, of string) func(*order) {
 	return func(o *order) {
 		if !o.created.IsZero() {

@@ -19,42 +19,42 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
-// pods is what the scheduler does to pods.
+// pods is the part of the API for pods that the scheduler uses.
 type pods interface {
-	// Bind puts a pod on a node. The Binding carries the pod's UID.
+	// Bind binds a pod to a node. The Binding contains the pod's UID.
 	Bind(ctx context.Context, b *corev1.Binding) error
-	// Get reads a pod as the API server has it now.
+	// Get reads the current version of a pod from the API server.
 	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
-	// Evict asks for the end of a pod, as far as disruption budgets let it.
+	// Evict evicts a pod if disruption budgets allow it.
 	Evict(ctx context.Context, namespace, name string, uid types.UID) error
-	// Delete asks for the end of a pod, whatever disruption budgets say.
+	// Delete deletes a pod regardless of disruption budgets.
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
-	// PatchStatus is a strategic merge patch of a pod's status.
+	// PatchStatus sends a strategic merge patch of a pod's status.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) error
 }
 
-// statusWriter writes the statuses of our own kinds, each with the fields that are the scheduler's.
+// statusWriter writes the scheduler's fields in the statuses of our own API types.
 type statusWriter interface {
-	// MakeGroup makes a PodGroup with the status that it has, and fills in what the API server does.
+	// MakeGroup creates a PodGroup with its status, and stores the server's fields in g.
 	MakeGroup(ctx context.Context, g *v1beta1.PodGroup) error
-	// ApplyGroup gives the PodGroup back as it is then.
+	// ApplyGroup returns the PodGroup as it is after the apply.
 	ApplyGroup(ctx context.Context, namespace, name string, apply []byte) (*v1beta1.PodGroup, error)
 	ApplyQueue(ctx context.Context, name string, apply []byte) error
 }
 
-// corePods is pods by the core client, in protobuf.
+// corePods implements pods with the core client, in protobuf.
 type corePods struct {
 	client   *corev1client.CoreV1Client
 	bindings *poster
 }
 
-// writes is the way to the API server for what only the leader may do.
+// writes is the client configuration for requests that only the leader may send.
 type writes struct {
 	cfg    *rest.Config
 	client *http.Client
 }
 
-// newWrites ends at the fence of a lease; without one it is as the config says.
+// newWrites returns writes that end at the fence of a lease. Without a lease they follow the config alone.
 func newWrites(cfg *rest.Config, l *lease.Lease) (writes, error) {
 	cfg, c, err := l.Fence().Client(cfg, l.Tail())
 	return writes{cfg, c}, err
@@ -69,7 +69,7 @@ func newCorePods(w writes) (corePods, error) {
 	return corePods{client, bindings}, err
 }
 
-// newCoreClient speaks protobuf, whatever the config says: bindings are what there is most of.
+// newCoreClient returns a client that always uses protobuf, regardless of the config, because bindings are the most frequent requests.
 func newCoreClient(w writes) (*corev1client.CoreV1Client, error) {
 	cfg := rest.CopyConfig(w.cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf
@@ -89,7 +89,7 @@ func (p corePods) Get(ctx context.Context, namespace, name string) (*corev1.Pod,
 	return p.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Evict does not do what client-go's EvictV1 does, which asks again and again while a budget refuses, and keeps a worker as long.
+// Evict sends one request. client-go's EvictV1 would retry while a budget refuses, and would occupy a worker for that time.
 func (p corePods) Evict(ctx context.Context, namespace, name string, uid types.UID) error {
 	return p.client.RESTClient().Post().MaxRetries(0).Namespace(namespace).Resource("pods").Name(name).SubResource("eviction").
 		Body(&policyv1.Eviction{
@@ -109,7 +109,7 @@ func (p corePods) PatchStatus(ctx context.Context, namespace, name string, patch
 	return err
 }
 
-// applied is statusWriter by server-side apply.
+// applied implements statusWriter with server-side apply.
 type applied struct{ client client.Client }
 
 func (a applied) MakeGroup(ctx context.Context, g *v1beta1.PodGroup) error {
@@ -128,7 +128,7 @@ func (a applied) ApplyQueue(ctx context.Context, name string, apply []byte) erro
 		client.ForceOwnership)
 }
 
-// applyMeta is the metadata of an apply. The UID keeps an apply from making an object anew that is gone.
+// applyMeta is the metadata of an apply. The UID prevents an apply from creating a deleted object again.
 type applyMeta struct {
 	Namespace       string    `json:"namespace,omitempty"`
 	Name            string    `json:"name,omitempty"`
@@ -136,7 +136,7 @@ type applyMeta struct {
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
 }
 
-// applyBody is an object that has nothing but a status.
+// applyBody is an object that contains only a status.
 type applyBody struct {
 	APIVersion string    `json:"apiVersion,omitempty"`
 	Kind       string    `json:"kind,omitempty"`
@@ -144,11 +144,11 @@ type applyBody struct {
 	Status     any       `json:"status"`
 }
 
-// encode is JSON of what always has one.
+// encode returns the JSON of a body.
 func encode(body applyBody) []byte {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return []byte("{}") // never: there are only strings, numbers and times in it
+		return []byte("{}") // impossible: the body contains only strings, numbers and times
 	}
 	return data
 }

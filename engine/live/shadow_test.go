@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// shadowOf is a policy of a test's own, with the rows of one table.
+// shadowOf returns a policy of the test with one table.
 func shadowOf(t testing.TB, name, table string) *policy.Policy {
 	t.Helper()
 	return policyFrom(t, fmt.Sprintf(`apiVersion: scheduling.celsius.dev/v1alpha1
@@ -32,7 +32,7 @@ spec:
 `, name, table))
 }
 
-// decidingBeside has policies decide beside a loop, each time that there is a cycle; told has what was told last of each.
+// decidingBeside adds shadows to a loop, which decide in each cycle. told contains the last report of each.
 func decidingBeside(l *loop, policies ...*policy.Policy) (told map[string]*policyv1alpha1.ShadowStatus) {
 	told = map[string]*policyv1alpha1.ShadowStatus{}
 	l.shadow = &shadow.Player{
@@ -43,8 +43,8 @@ func decidingBeside(l *loop, policies ...*policy.Policy) (told map[string]*polic
 	return told
 }
 
-// In a bubble deciding takes no time, so that shadows take part in each cycle. What is decided is what would be without them, which the
-// recording of each bubble shows.
+// In a bubble decisions take no time, so shadows take part in each cycle. They do not change the real decisions, as the recording of each
+// bubble shows.
 func TestShadows(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		told := decidingBeside(r.loop,
@@ -90,7 +90,7 @@ func TestShadows(t *testing.T) {
 	})
 }
 
-// nodesOf are those of "default/a n1".
+// nodesOf returns the nodes in "default/a n1".
 func nodesOf(bindings []string) (out []string) {
 	for _, b := range bindings {
 		var pod, node string
@@ -100,7 +100,7 @@ func nodesOf(bindings []string) (out []string) {
 	return out
 }
 
-// What a shadow would do, and does not, is counted once for as long as it lasts, and why it is not done is said.
+// A difference of a shadow is counted once while it lasts, and the report contains the reason of the real decision.
 func TestShadowsThatWouldBind(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		strict := shadowOf(t, "strict", "{name: own, inline: {predicates: [{name: no, expression: 'false', message: never here}]}}")

@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// settleTime is for how long a difference that nobody waits for must last before it is written: pods come one
-	// after another, and what is said of the first is old when the last is there.
+	// settleTime is how long a difference must last before it is written, if no client waits for it. Pods come one after another, and the
+	// status for the first pod is outdated when the last pod exists.
 	settleTime = 400 * time.Millisecond
-	// textEvery is the least time between two writes of one object that change words only.
+	// textEvery is the minimum time between two writes of one object that change only texts.
 	textEvery = 10 * time.Second
-	// countsEvery is the least time between two writes of one object that change no phase: of what a group counts and why it waits, and of
-	// what a queue holds.
+	// countsEvery is the minimum time between two writes of one object that change no phase. Such writes change counts and wait reasons of a
+	// group, or usage of a queue.
 	countsEvery = time.Second
-	// startTime is for how long a difference of counts must last before it is written: the pods of a gang start one after another, too.
+	// startTime is how long a difference of counts must last before it is written. The pods of a gang start one after another, too.
 	startTime = 2 * time.Second
-	// makingTime is for how long nothing is said of a group that lacks pods: after it was let in, and after each of its pods came.
+	// makingTime is how long the scheduler reports nothing about a group that lacks pods, after its admission and after each new pod.
 	makingTime = 5 * time.Second
-	// writeRetry is after what time a status that could not be written is tried again, and refusedRetry what is refused by admission.
+	// writeRetry is the wait before a failed status write is tried again. refusedRetry is the wait after a refusal by admission.
 	writeRetry   = 2 * time.Second
 	refusedRetry = 30 * time.Second
-	// compareEvery is the least time between two comparisons of all that is said with all that should be.
+	// compareEvery is the minimum time between two comparisons of all statuses.
 	compareEvery = 100 * time.Millisecond
 )
 
-// cycleName names a cycle, and the policy that it obeyed.
+// cycleName names a cycle and the policy that it obeyed.
 type cycleName struct {
 	policy string // NAME@GENERATION
 	number uint64
@@ -49,7 +49,7 @@ type cycleName struct {
 
 func (c cycleName) String() string { return fmt.Sprintf("%s/%d", c.policy, c.number) }
 
-// groupStatus is the part of a PodGroup's status that is ours.
+// groupStatus is the part of a PodGroup's status that the scheduler owns.
 type groupStatus struct {
 	phase                      string
 	running, succeeded, failed int64
@@ -70,34 +70,34 @@ func readGroupStatus(g *v1beta1.PodGroup) groupStatus {
 	}
 }
 
-// group is what the loop knows of a PodGroup, apart from the model.
+// group stores what the loop knows about a PodGroup outside the model.
 type group struct {
 	uid     types.UID
-	object  *v1beta1.PodGroup // the newest seen; nil where pods name it and it is not there
-	assumed assumed           // until it is there
-	served  bool              // it is in the model, and is there
+	object  *v1beta1.PodGroup // the newest version seen; nil: pods name the group, but it does not exist
+	assumed assumed           // used until the PodGroup exists
+	served  bool              // it is in the model and it exists
 
 	members members
 
-	seen    groupStatus  // last seen, or last written where that is newer
-	version string       // the resource version that seen is of
-	want    *groupStatus // what is on its way; nil: nothing
-	differs time.Time    // since when something else than seen or want is wanted; zero: it is not
-	written time.Time    // when the last write was asked for
-	retry   time.Time    // not before
+	seen    groupStatus  // the status last seen, or last written if that is newer
+	version string       // the resource version of seen
+	want    *groupStatus // the status that is being written; nil: none
+	differs time.Time    // since when the wanted status differs from seen and want; zero: it does not differ
+	written time.Time    // when the last write was put into the outbox
+	retry   time.Time    // the next write must not be earlier
 
-	wasWhole bool // at least minMember pods were bound once
+	wasWhole bool // at least minMember pods were bound at some time
 	broken   *broken
 	groupSaid
 }
 
 // members are the pods that name a group.
 type members struct {
-	own, foreign int       // ours, and other schedulers'
-	asked        time.Time // when the group was let in, or the last of ours came: more may be on their way
+	own, foreign int       // ours, and those of other schedulers
+	asked        time.Time // when the group was admitted, or its last pod of ours came: more pods may follow
 }
 
-// making is until when more pods of a group may be on their way of which it lacks some to start; zero: it lacks none.
+// making returns until when more pods of a group may arrive that it needs to start; zero: it needs none.
 func (g *group) making(j *model.Job, now time.Time) time.Time {
 	if until := g.members.asked.Add(makingTime); j.TaskCount() < j.MinMember && now.Before(until) {
 		return until
@@ -105,14 +105,14 @@ func (g *group) making(j *model.Job, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// groupSaid is what was said of a group, in its status and by events.
+// groupSaid stores what was reported about a group in its status and in events.
 type groupSaid struct {
-	cause    string   // the row that the condition last written is of
-	told     saying   // the last event of why pods wait; "": none since the group's condition changed
-	unheeded []string // what it asks for that no decision heeds
+	cause    string   // the row that caused the last written condition
+	told     saying   // the last event about waiting pods; "": none since the group's condition changed
+	unheeded []string // requested fields that no decision honors
 }
 
-// phase is where the group stands, whether others can see that yet or not.
+// phase returns the phase of the group, even if other clients cannot see it yet.
 func (g *group) phase() string {
 	switch {
 	case g.want != nil:
@@ -123,7 +123,7 @@ func (g *group) phase() string {
 	return g.seen.phase
 }
 
-// newest is what is said of the group, or will be.
+// newest returns the status that is written or being written.
 func (g *group) newest() *groupStatus {
 	if g.want != nil {
 		return g.want
@@ -131,8 +131,7 @@ func (g *group) newest() *groupStatus {
 	return &g.seen
 }
 
-// see takes in a version of the object. It is given back as the model is to have it: an older version
-// than our own last word has our phase.
+// see takes in a version of the object, and returns it as the model stores it. If it is older than our last write, it gets our phase.
 func (g *group) see(o *v1beta1.PodGroup) *v1beta1.PodGroup {
 	if g.uid != o.UID {
 		*g = group{uid: o.UID, members: g.members, served: g.served}
@@ -154,13 +153,13 @@ func (g *group) see(o *v1beta1.PodGroup) *v1beta1.PodGroup {
 	return o
 }
 
-// olderThan compares resource versions of one object. Where they are no numbers nothing is older.
+// olderThan compares resource versions of one object. It returns false if they are not numbers.
 func olderThan(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
 
-// difference is what a status that is wanted would change.
+// difference is the most important part that a wanted status would change.
 type difference uint8
 
 const (
@@ -171,7 +170,7 @@ const (
 	phase
 )
 
-// compare says what st would change in a status.
+// compare returns what st would change in a status.
 func (s *groupStatus) compare(st *model.JobStatus) difference {
 	if s.phase != st.Phase && (s.phase != "" || st.Phase != model.PhasePending) {
 		return phase
@@ -205,8 +204,8 @@ func (s *groupStatus) condition(kind string) *v1beta1.PodGroupCondition {
 	return nil
 }
 
-// with is s after st was written into it. Of Scheduled and Unschedulable only one is True; without a condition, as of a job that was let
-// in and has no pods yet, Unschedulable is not.
+// with returns s after st was written into it. At most one of Scheduled and Unschedulable is True. If st has no condition (for example an
+// admitted job without pods), Unschedulable becomes False.
 func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) groupStatus {
 	next := groupStatus{
 		phase: st.Phase, running: st.Running, succeeded: st.Succeeded, failed: st.Failed,
@@ -243,7 +242,7 @@ func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) gro
 	return next
 }
 
-// quiet is st without a word on why the group waits but what was said before.
+// quiet returns st with the wait reason that was written before, if any, instead of a new one.
 func (s *groupStatus) quiet(st *model.JobStatus) *model.JobStatus {
 	with := *st
 	with.Condition = nil
@@ -253,7 +252,7 @@ func (s *groupStatus) quiet(st *model.JobStatus) *model.JobStatus {
 	return &with
 }
 
-// groupBody is the status of an apply. All of it is always there: what is left out could stay as another wrote it.
+// groupBody is the status in an apply. It always contains all fields: a missing field could keep the value of another client.
 type groupBody struct {
 	Phase      string                      `json:"phase"`
 	Conditions []v1beta1.PodGroupCondition `json:"conditions"`
@@ -262,17 +261,16 @@ type groupBody struct {
 	Failed     int64                       `json:"failed"`
 }
 
-// groupOutcome is what became of a write of a PodGroup's status.
+// groupOutcome is the outcome of a write of a PodGroup's status.
 type groupOutcome struct {
 	key    string
-	uid    types.UID // "": it could not be made
+	uid    types.UID // "": the PodGroup could not be created
 	want   *groupStatus
-	object *v1beta1.PodGroup // as it is now; nil: not written
+	object *v1beta1.PodGroup // the current version; nil: not written
 	err    error
 }
 
-// statuses compares what should be written with what was, and puts the difference into the outbox.
-// The loop owns it.
+// statuses compares the wanted statuses with the written ones, and puts the differences into the outbox. The loop owns it.
 type statuses struct {
 	server statusWriter
 	pods   pods
@@ -285,14 +283,14 @@ type statuses struct {
 	// bindingEvents is Options.BindingEvents.
 	bindingEvents string
 
-	told     []*model.JobStatus // what was compared last
-	open     map[string]bool    // groups that are to be compared again though their status in the plan may be the same
-	stale    bool               // something changed since all was compared
-	again    time.Time          // when something that differs can be written, apart from that; zero: there is nothing
-	compared time.Time          // when all was compared last
+	told     []*model.JobStatus // the statuses that were compared last
+	open     map[string]bool    // groups that must be compared again even if the plan has the same status for them
+	stale    bool               // something changed since the last comparison
+	again    time.Time          // when a known difference can be written; zero: none is known
+	compared time.Time          // when all statuses were last compared
 }
 
-// due is when all is to be compared again, now or later; zero: not before something changes.
+// due returns when all statuses must be compared again; zero: not before something changes.
 func (s *statuses) due(now time.Time) time.Time {
 	at := s.again
 	if s.stale {
@@ -304,20 +302,20 @@ func (s *statuses) due(now time.Time) time.Time {
 	return at
 }
 
-// look has a group compared again.
+// look requests another comparison of a group.
 func (s *statuses) look(group string) {
 	s.stale = true
 	s.open[group] = true
 }
 
-// notBefore notes when something that differs can be written.
+// notBefore records when a known difference can be written.
 func (s *statuses) notBefore(at time.Time) {
 	if s.again.IsZero() || at.Before(s.again) {
 		s.again = at
 	}
 }
 
-// group writes the status of a PodGroup, if it is time to.
+// group writes the status of a PodGroup if the time for it has come.
 func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycleName, now time.Time) {
 	base := g.newest()
 	d := base.compare(st)
@@ -325,7 +323,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		g.differs = time.Time{}
 		return
 	}
-	s.open[j.Key] = true // until it is the same
+	s.open[j.Key] = true // stays set until the written status is the same
 	if until := g.making(j, now); !until.IsZero() {
 		s.notBefore(until)
 		if st = base.quiet(st); base.compare(st) < phase {
@@ -339,7 +337,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	if g.differs.IsZero() {
 		g.differs = now
 	}
-	// Whoever makes the pods of an admitted job waits for its phase.
+	// A controller waits for the phase of an admitted job before it creates the job's pods.
 	awaited := d == phase && st.Phase == model.PhaseInqueue && j.TaskCount() < max(j.MinMember, 1)
 	if at := g.writeAt(d, st); !awaited && now.Before(at) {
 		s.notBefore(at)
@@ -364,7 +362,8 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	s.writeGroup(g, j, &next, awaited)
 }
 
-// unmade says whether the making of a PodGroup has not begun. Where it was to begin it is to begin anew, with what is to be said now.
+// unmade reports whether the creation of a PodGroup has not begun. If the creation is in the outbox, unmade cancels it, so that it begins
+// again with the current status.
 func (s *statuses) unmade(g *group, key string) bool {
 	if g.want != nil && !s.outbox.Cancel(groupWrite(key)) {
 		return false
@@ -373,7 +372,7 @@ func (s *statuses) unmade(g *group, key string) bool {
 	return true
 }
 
-// writeAt is when a difference is to be written that nobody waits for. Phases often follow each other within moments.
+// writeAt returns when a difference is written for which no client waits. Phases often follow each other quickly.
 func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
 	at := g.differs.Add(settleTime)
 	later := func(t time.Time) {
@@ -384,7 +383,7 @@ func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
 	if d == words && st.Condition.Cause == g.cause {
 		later(g.written.Add(textEvery))
 	}
-	// Of a pod that is alone nobody waits for its PodGroup, and soon it counts as running.
+	// No client waits for the PodGroup of a bare pod, and the pod soon counts as running.
 	if d == counts || g.object == nil || g.assumed.reached != "" {
 		later(g.differs.Add(startTime))
 	}
@@ -394,7 +393,7 @@ func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
 	return at
 }
 
-// tellUnheeded records an event of each thing that a group asks for and no decision heeds, once.
+// tellUnheeded records one event for each field of a group that no decision honors.
 func (s *statuses) tellUnheeded(g *group) {
 	says := model.Unheeded(g.object)
 	for _, text := range says {
@@ -405,9 +404,9 @@ func (s *statuses) tellUnheeded(g *group) {
 	g.unheeded = says
 }
 
-// tellGroup records the events of a decision that changed. That a group of one pod runs is told by the annotations of the pod.
+// tellGroup records the events for a changed decision. For a group of one pod that runs, the pod's annotations replace the event.
 func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus, policy string) {
-	if st.Condition == nil || g.object == nil { // of one that is to be made it is told then
+	if st.Condition == nil || g.object == nil { // a PodGroup that must be created gets its event after the creation
 		return
 	}
 	old := base.condition(st.Condition.Type)
@@ -421,10 +420,10 @@ func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *mode
 	}
 }
 
-// mostNodes is how many of its nodes the event of a gang names.
+// mostNodes is the maximum number of nodes in the event of a gang.
 const mostNodes = 20
 
-// whereIs says on which nodes the pods of a job are, and how many on each.
+// whereIs returns a text with the nodes of a job's pods, and the number of pods on each node.
 func whereIs(j *model.Job) string {
 	on, pods := map[string]int{}, 0
 	for _, t := range j.Tasks {
@@ -444,7 +443,7 @@ func whereIs(j *model.Job) string {
 	return fmt.Sprintf("%d pod(s) on %d node(s): %s", pods, len(on), strings.Join(words, ", "))
 }
 
-// groupWrite is under what a write of a PodGroup stands in the outbox.
+// groupWrite returns the key of a PodGroup's write in the outbox.
 func groupWrite(key string) string { return "group/" + key }
 
 func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited bool) {
@@ -477,7 +476,7 @@ func (s *statuses) writeGroup(g *group, j *model.Job, want *groupStatus, awaited
 	}))
 }
 
-// groupWritten takes in what became of a write.
+// groupWritten handles the outcome of a write.
 func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
 	if g == nil || g.want != out.want && g.uid != out.uid {
 		return
@@ -501,15 +500,15 @@ func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
 	}
 }
 
-// queueState is what was last said of a queue.
+// queueState is the last written state of a queue.
 type queueState struct {
 	object  *v1beta1.Queue
-	last    map[string]string // what is, or was last, on its way
+	last    map[string]string // the amounts that are being written, or were last written
 	written time.Time
 	ours    bool // the field manager owns status.allocated
 }
 
-// queue writes what a queue holds, if it changed.
+// queue writes the allocated amounts of a queue if they changed.
 func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	state := s.queues[q.Name]
 	if state == nil || state.object == nil || !state.ours && len(q.Jobs) == 0 {
@@ -530,7 +529,7 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	}
 	for name := range state.object.Status.Allocated {
 		if _, ok := amounts[string(name)]; !ok {
-			amounts[string(name)] = "0" // else what another wrote would stay
+			amounts[string(name)] = "0" // otherwise the value of another client would stay
 		}
 	}
 	state.last, state.ours = st.Allocated, true
@@ -547,7 +546,7 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	}, nil))
 }
 
-// queueOutcome says that a queue's status could not be written.
+// queueOutcome reports that a queue's status could not be written.
 type queueOutcome struct {
 	name string
 	err  error
@@ -555,14 +554,14 @@ type queueOutcome struct {
 
 func (s *statuses) queueNotWritten(out *queueOutcome) {
 	if state := s.queues[out.name]; state != nil {
-		state.last, s.stale = nil, true // so that it differs
+		state.last, s.stale = nil, true // so that the next comparison finds a difference
 	}
 	if !apierrors.IsNotFound(out.err) && !apierrors.IsConflict(out.err) {
 		s.log.Info("a queue's status could not be written; it is tried again", "queue", out.name, "error", out.err.Error())
 	}
 }
 
-// seeQueue takes in a version of a queue, or that it is gone.
+// seeQueue takes in a version or the deletion of a queue.
 func (s *statuses) seeQueue(op model.Op, q *v1beta1.Queue) {
 	s.stale = true
 	if op == model.Delete {
@@ -578,7 +577,7 @@ func (s *statuses) seeQueue(op model.Op, q *v1beta1.Queue) {
 	state.ours = state.ours || ownsAllocated(q)
 }
 
-// ownsAllocated says whether this scheduler's field manager owns status.allocated, or did before a restart.
+// ownsAllocated reports whether the scheduler's field manager owns status.allocated, possibly from before a restart.
 func ownsAllocated(q *v1beta1.Queue) bool {
 	for _, m := range q.ManagedFields {
 		if m.Manager == FieldManager && m.Subresource == "status" {
@@ -588,7 +587,7 @@ func ownsAllocated(q *v1beta1.Queue) bool {
 	return false
 }
 
-// equalAmounts compares quantities by value; what is 0 may be left out.
+// equalAmounts compares quantities by value. A missing amount is 0.
 func equalAmounts(have corev1.ResourceList, want map[string]string) bool {
 	for name, text := range want {
 		q, err := resource.ParseQuantity(text)

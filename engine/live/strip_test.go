@@ -62,8 +62,8 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// TestPhaseIsASchedulersWord shows whose word a PodGroup's phase is taken for: ours and that of Volcano's scheduler, not
-// that of who made the group. What nobody can vouch for is to be let in.
+// TestPhaseIsASchedulersWord checks which writers of a PodGroup's phase are trusted: this scheduler and Volcano's scheduler, but not the
+// creator of the group. A group whose phase is not trusted must be admitted.
 func TestPhaseIsASchedulersWord(t *testing.T) {
 	owns := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
@@ -97,7 +97,7 @@ func TestPhaseIsASchedulersWord(t *testing.T) {
 	}
 }
 
-// Pods that are alike share a spec, whatever their nodes, and only they; what is shared is what each had.
+// Equal pods share a spec, regardless of their nodes, and other pods do not. The shared spec equals the spec of each pod.
 func TestPodsShareSpecs(t *testing.T) {
 	s := newStripper()
 	kept := func(name, cpu, node string) *corev1.Pod {
@@ -171,8 +171,8 @@ func TestStripJob(t *testing.T) {
 	}
 }
 
-// A pod that is resized counts for what it has until its kubelet took it back, and for no more than
-// that where the kubelet never gives more.
+// A pod that is resized counts with its previous resources until its kubelet has released them. If the kubelet never provides the new
+// resources, the pod does not count with them.
 func TestStripKeepsWhatAResizeHasLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, has string
@@ -212,7 +212,7 @@ func TestStripKeepsWhatAResizeHasLeft(t *testing.T) {
 	}
 }
 
-// Amounts that nobody can add up are tame before anybody tries.
+// Amounts that are too large to be added up are limited first.
 func TestStripTames(t *testing.T) {
 	const wild = "1e10000000"
 	p := testPod("a", "g", wild)

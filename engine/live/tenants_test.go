@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// tenantPolicy lets jobs of higher priority displace others, with more fields of its spec.
+// tenantPolicy returns a policy by which jobs of higher priority displace others. more contains more fields of its spec.
 func tenantPolicy(t *testing.T, more string) *policy.Policy {
 	t.Helper()
 	return policyFrom(t, `
@@ -33,7 +33,7 @@ spec:
 `)
 }
 
-// written is what events, conditions and annotations on objects of a namespace contain.
+// written returns the texts in events, conditions and annotations on objects of a namespace.
 func (f *fakeServer) written(namespace string) (out []string) {
 	for i, event := range f.events {
 		if _, key, _ := strings.Cut(event, " "); strings.HasPrefix(key, namespace+"/") {
@@ -65,8 +65,8 @@ func (f *fakeServer) written(namespace string) (out []string) {
 	return out
 }
 
-// What is written on the objects of one tenant names no object of another one, whatever becomes of an eviction between them, unless the
-// policy allows it.
+// Texts on the objects of one tenant name no object of another tenant, unless the policy allows it. The outcome of an eviction between them
+// does not matter.
 func TestMessagesNameNoOtherTenant(t *testing.T) {
 	for _, c := range []struct {
 		name, more string

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// doubtsTold is how many of the things that do not hold of one plan are logged, and told of by events. All are counted.
+	// doubtsTold is the maximum number of violations of one plan that are logged and reported by events. Metrics count all.
 	doubtsTold = 10
-	// noteRest is for how long no plan is checked after what is noted before each took longer than a check may.
+	// noteRest is how long no plan is checked after the preparation for a check took longer than a check may.
 	noteRest = time.Minute
 )
 
-// What became of the check of a plan that evicts.
+// Results of the check of a plan with evictions.
 const (
 	checkedWhole = "whole"
-	checkedPart  = "part" // there was no time for the rest
+	checkedPart  = "part" // the time was not sufficient for all of it
 	checkedNot   = "not"  // there was no time for any of it
 )
 
-// verifier has evictions checked after they were decided, and before they are sent, by what does not find them. It works on the loop's
-// model, which is afterwards as it was, so the loop waits for it: for at most so long a cycle, and until the question at hand is answered.
+// verifier checks evictions after they were decided and before they are sent. It does not use the code that finds victims. It works on the
+// loop's model and restores it, so the loop waits. It waits for at most a fixed time per cycle, and until the running question is answered.
 type verifier struct {
 	most    time.Duration // 0: nothing is checked
 	clock   func() time.Time
@@ -36,18 +36,18 @@ type verifier struct {
 	events  *recorder
 	log     logr.Logger
 
-	policy *policy.Policy // of run
+	policy *policy.Policy // the policy of run
 	run    proof.Run
-	left   time.Duration // of most, once it is noted what is to be known before the cycle
-	until  time.Time     // when the loop waits no longer
-	rests  time.Time     // until when nothing is checked
+	left   time.Duration // the part of most that remains after the preparation before the cycle
+	until  time.Time     // when the loop stops waiting
+	rests  time.Time     // until when no plan is checked
 }
 
 func newVerifier(most time.Duration, m *metrics, said *recorder, log logr.Logger) *verifier {
 	return &verifier{most: most, clock: time.Now, metrics: m, events: said, log: log}
 }
 
-// begin notes, before a cycle, what cannot be seen after it; nil: nobody can be evicted by this policy, or nothing is checked.
+// begin records, before a cycle, what cannot be seen after it. It returns nil if this policy cannot evict a pod, or if checks are off.
 func (v *verifier) begin(c *model.Cluster, p *policy.Policy, now time.Time) *proof.Cycle {
 	if v.most == 0 || paused(p) || !evicts(p) {
 		return nil
@@ -70,14 +70,14 @@ func (v *verifier) begin(c *model.Cluster, p *policy.Policy, now time.Time) *pro
 	return cycle
 }
 
-// evicts says whether somebody may be evicted by a policy.
+// evicts reports whether a policy can evict a pod.
 func evicts(p *policy.Policy) bool {
 	return slices.ContainsFunc(p.Actions, func(a *policy.Action) bool {
 		return slices.ContainsFunc(a.Steps, func(s *policy.Step) bool { return s.Verb.Name == policy.Displace || s.Verb.Name == policy.Evict })
 	})
 }
 
-// check checks the plan of the cycle, with the cluster as the cycle left it, and tells of what does not hold.
+// check checks the plan of the cycle on the cluster as the cycle left it, and reports violations.
 func (v *verifier) check(x *proof.Cycle, c *model.Cluster, plan *model.Plan, stamp string) {
 	if x == nil || plan.Same || len(plan.Evicts) == 0 {
 		return

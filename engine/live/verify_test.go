@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// doubtful is a policy by which somebody goes as there are others, which go as well then.
+// doubtful returns a policy that permits an eviction because other pods exist, and then evicts these pods as well.
 func doubtful(t *testing.T) *policy.Policy {
 	t.Helper()
 	return policyFrom(t, `
@@ -37,7 +37,7 @@ spec:
 `)
 }
 
-// doubt runs a test in a world in which two pods of low have to go by a doubtful policy.
+// doubt runs a test in which a doubtful policy evicts two pods of low.
 func doubt(t *testing.T, most time.Duration, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	p := doubtful(t)
@@ -59,7 +59,7 @@ func doubt(t *testing.T, most time.Duration, test func(t *testing.T, r *rig)) {
 	})
 }
 
-// checksOf is what the metrics say of checks: plans checked whole, in part and not, and what does not hold at the end of a cycle.
+// checksOf returns the metrics of checks: plans that were checked whole, in part and not at all, and violations at the end of a cycle.
 func (r *rig) checksOf() string {
 	out := ""
 	for _, result := range []string{checkedWhole, checkedPart, checkedNot} {
@@ -68,8 +68,7 @@ func (r *rig) checksOf() string {
 	return out + fmt.Sprint("wrong ", testutil.ToFloat64(r.metrics.checks.wrong.WithLabelValues("atEnd")))
 }
 
-// What does not hold of an eviction is counted, logged and told of on the pod that goes. What is decided and written is what it is without
-// a check.
+// A violation of an eviction is counted, logged and reported on the victim. The decisions and writes are the same without a check.
 func TestEvictionsAreChecked(t *testing.T) {
 	const found = "atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more " +
 		"at the end of the action"
@@ -102,12 +101,12 @@ func TestEvictionsAreChecked(t *testing.T) {
 	}
 }
 
-// A check ends when its time is over, and what was not checked is counted. Where what is noted before a cycle takes too long, nothing is
+// A check ends when its time is over, and an incomplete check is counted. If the preparation before a cycle takes too long, nothing is
 // checked for a while.
 func TestChecksEnd(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		note, check int // after how many looks at the clock it is too late; 0: never
+		note, check int // number of readings of the clock after which it is too late; 0: never
 		want        string
 	}{
 		{"in time", 0, 0, "whole 1, part 0, not 0, wrong 1"},
@@ -139,14 +138,14 @@ func TestChecksEnd(t *testing.T) {
 	}
 }
 
-// Where not even what settles as a cycle begins can be noted in time, that is not tried again for a while.
+// If even the preparation at the start of a cycle takes too long, it is not tried again for a while.
 func TestChecksRest(t *testing.T) {
 	doubt(t, time.Second, func(t *testing.T, r *rig) {
 		v, p := r.verifier, *r.policy()
 		looks, slow := 0, time.Duration(0)
 		v.clock = func() time.Time {
 			looks++
-			time.Sleep(slow) // by the bubble's clock
+			time.Sleep(slow) // the clock of the bubble
 			return time.Now()
 		}
 		r.server.deliver(-1)

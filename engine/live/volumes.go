@@ -18,24 +18,24 @@ import (
 )
 
 const (
-	// Between two looks at the claims of an order whose volumes are not bound yet: at first, and at most.
+	// volumesFirst and volumesMost are the first and the longest wait between two checks of claims whose volumes are not bound yet.
 	volumesFirst = 50 * time.Millisecond
 	volumesMost  = 2 * time.Second
 )
 
-// storage is what the API server has of volumes.
+// storage is the part of the API for volumes that the scheduler uses.
 type storage interface {
 	// Volume reads a PersistentVolume.
 	Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error)
 	// Claim reads a PersistentVolumeClaim.
 	Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error)
-	// UpdateVolume writes a volume that nobody has changed since it was read.
+	// UpdateVolume writes a volume. It fails if the volume has changed since it was read.
 	UpdateVolume(ctx context.Context, v *corev1.PersistentVolume) error
-	// UpdateClaim writes a claim that nobody has changed since it was read.
+	// UpdateClaim writes a claim. It fails if the claim has changed since it was read.
 	UpdateClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error
 }
 
-// coreStorage is storage by the core client.
+// coreStorage implements storage with the core client.
 type coreStorage struct {
 	client corev1client.CoreV1Interface
 }
@@ -58,15 +58,15 @@ func (s coreStorage) UpdateClaim(ctx context.Context, c *corev1.PersistentVolume
 	return err
 }
 
-// volumeWork is how far an order's volumes are.
+// volumeWork is the progress of an order's volumes.
 type volumeWork struct {
-	until    time.Time       // then it is given up; zero: not begun
-	looks    int             // at the claims
-	selected map[string]bool // claims of which it was seen that a volume is being made for the order's node
+	until    time.Time       // the deadline; zero: not begun
+	looks    int             // number of checks of the claims
+	selected map[string]bool // claims that were seen with the order's node as selected node
 	done     bool
 }
 
-// errVolumes is why an order's volumes will not be bound: the pod is decided on anew.
+// errVolumes is the reason why an order's volumes cannot be bound. The scheduler decides on the pod again.
 type errVolumes struct{ text string }
 
 func (e errVolumes) Error() string { return e.text }
@@ -75,8 +75,8 @@ func volumeErrorf(format string, args ...any) error {
 	return errVolumes{fmt.Sprintf(format, args...)}
 }
 
-// volumes does what an order's claims need before the pod is bound, and looks whether others have done their part. Where
-// they have not, it gives how long to wait for the next look; no worker waits meanwhile. An errVolumes is final.
+// volumes does the scheduler's part for an order's claims, and checks whether the controllers have done theirs. If not, it returns the wait
+// before the next check; no worker waits meanwhile. An errVolumes is final.
 func (b *binder) volumes(ctx context.Context, o *order) (wait time.Duration, err error) {
 	w := &o.volumes
 	if len(o.Volumes) == 0 || w.done {
@@ -96,7 +96,7 @@ func (b *binder) volumes(ctx context.Context, o *order) (wait time.Duration, err
 		case errors.As(err, &final):
 			return 0, err
 		case err != nil:
-			waits = err.Error() // of the server, or a conflict: it is tried again
+			waits = err.Error() // an error of the server, or a conflict: it is tried again
 		case !bound:
 			waits = "claim " + v.Claim + " is not bound"
 		}
@@ -113,7 +113,7 @@ func (b *binder) volumes(ctx context.Context, o *order) (wait time.Duration, err
 	return wait, nil
 }
 
-// volume does what one claim needs. It says whether the claim is bound.
+// volume does the scheduler's part for one claim. It reports whether the claim is bound.
 func (b *binder) volume(ctx context.Context, o *order, v model.VolumeBind) (bool, error) {
 	namespace, name, _ := strings.Cut(v.Claim, "/")
 	claim, err := b.storage.Claim(ctx, namespace, name)
@@ -134,7 +134,7 @@ func (b *binder) volume(ctx context.Context, o *order, v model.VolumeBind) (bool
 	return false, b.selectNode(ctx, o, claim, v)
 }
 
-// claimVolume has a volume refer to the claim that it was promised to: the volume controller binds the two.
+// claimVolume makes a volume refer to the claim that it was promised to. The volume controller then binds the two.
 func (b *binder) claimVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim, v model.VolumeBind) error {
 	pv, err := b.storage.Volume(ctx, v.Volume)
 	switch {
@@ -152,8 +152,8 @@ func (b *binder) claimVolume(ctx context.Context, claim *corev1.PersistentVolume
 	return b.storage.UpdateVolume(ctx, pv)
 }
 
-// selectNode has a volume made for a claim where it can be used on the order's node. Whoever makes volumes takes the
-// word back when it cannot.
+// selectNode requests a new volume for a claim that is usable on the order's node. A provisioner that cannot create it removes the
+// annotation.
 func (b *binder) selectNode(ctx context.Context, o *order, claim *corev1.PersistentVolumeClaim, v model.VolumeBind) error {
 	selected := claim.Annotations[storagehelpers.AnnSelectedNode]
 	switch {
@@ -174,7 +174,8 @@ func (b *binder) selectNode(ctx context.Context, o *order, claim *corev1.Persist
 	return nil
 }
 
-// prepare sees to an order's volumes. It says whether the pod can be bound now; where it cannot, it has seen to what follows.
+// prepare binds an order's volumes. It reports whether the pod can be bound now. If not, it has scheduled the next try or reported a
+// failure.
 func (b *binder) prepare(ctx context.Context, o *order) bool {
 	wait, err := b.volumes(ctx, o)
 	switch {
@@ -185,7 +186,7 @@ func (b *binder) prepare(ctx context.Context, o *order) bool {
 	case wait == 0:
 		return true
 	case ctx.Err() != nil:
-		return false // the end: who leads next finds the claims as they are
+		return false // shutdown: the next leader finds the claims as they are
 	}
 	if o.volumes.looks > 1 && b.left(ctx, o) {
 		b.feed.add(change{object: &bindOutcome{o, gone, nil}}, false)
@@ -195,7 +196,7 @@ func (b *binder) prepare(ctx context.Context, o *order) bool {
 	return false
 }
 
-// left says whether the pod that volumes are bound for is not there any more.
+// left reports whether the pod whose volumes are being bound is gone, terminating or bound.
 func (b *binder) left(ctx context.Context, o *order) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

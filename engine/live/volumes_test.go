@@ -55,7 +55,7 @@ func (f *fakeServer) UpdateClaim(_ context.Context, c *corev1.PersistentVolumeCl
 	return nil
 }
 
-// bindVolumes does what the volume controller does: it binds the volumes that refer to a claim.
+// bindVolumes does the work of the volume controller: it binds the volumes that refer to a claim.
 func (f *fakeServer) bindVolumes() {
 	for _, v := range f.volumes {
 		if v.Spec.ClaimRef == nil || v.Status.Phase == corev1.VolumeBound {
@@ -77,7 +77,7 @@ func testClass(name, provisioner string) *storagev1.StorageClass {
 	}
 }
 
-// testVolume is free, of class local, and reached from one node.
+// testVolume returns a free volume of class local that one node can reach.
 func testVolume(name, node string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	v.Spec.StorageClassName, v.Spec.AccessModes = "local", []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -99,7 +99,7 @@ func testClaim(name, class string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// claiming gives a pod the claim data.
+// claiming adds the claim data to a pod.
 func claiming(p *corev1.Pod) *corev1.Pod {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
@@ -107,7 +107,7 @@ func claiming(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// about are the writes and accepted bindings that concern volumes and pods.
+// about returns the writes of volumes and claims, and the accepted bindings.
 func (f *fakeServer) about() []string {
 	return slices.DeleteFunc(slices.Clone(f.writes), func(w string) bool {
 		return !strings.HasPrefix(w, "volume ") && !strings.HasPrefix(w, "claim ") && !strings.HasPrefix(w, "bind ")
@@ -128,7 +128,7 @@ func TestVolumesAreBoundBeforeThePod(t *testing.T) {
 			testClass("local", "kubernetes.io/no-provisioner"),
 			testVolume("v2", "n2"), testClaim("data", "local"), claiming(testPod("a", "g", "1")))
 		r.settle(3)
-		wrote(t, f, "volume v2 for default/data") // written once, however often it was looked at
+		wrote(t, f, "volume v2 for default/data") // written once, regardless of the number of checks
 		if got := r.cluster.Tasks["default/a"].Status; got != model.Binding {
 			t.Errorf("while the volume is not bound the pod is %s", got)
 		}
@@ -157,8 +157,8 @@ func TestVolumesAreMadeForANode(t *testing.T) {
 	})
 }
 
-// A pod whose volumes are not bound is decided on anew, after a while: what keeps them may be gone by then, or another
-// volume may do.
+// If the volumes of a pod are not bound in time, the scheduler decides again on the pod after a while. By then the obstacle may be gone, or
+// another volume may be available.
 func TestVolumesThatAreNotBound(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -188,7 +188,7 @@ func TestVolumesThatAreNotBound(t *testing.T) {
 					testVolume("v1", "n1"), testClaim("data", c.class), claiming(testPod("a", "g", "1")))
 				r.settle(1)
 				c.spoil(f)
-				for range 100 { // until the next look has told
+				for range 100 { // until the next check has found it
 					r.server.deliver(-1)
 					for r.work() {
 					}
@@ -215,7 +215,7 @@ func TestVolumesThatAreNotBound(t *testing.T) {
 	}
 }
 
-// What a pod left behind that went while its volumes were bound is forgotten.
+// The data of a pod that is deleted while its volumes are bound is forgotten.
 func TestAPodGoesWhileItsVolumesAreBound(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

@@ -16,41 +16,42 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// waiting is what was last said of a pod that waits.
+// waiting is what was last reported about a waiting pod.
 type waiting struct {
 	uid     string
-	cycle   uint64 // the last in which it waited
+	cycle   uint64 // the last cycle in which the pod waited
 	said    saying
-	cause   cause     // that said is the words of, if it has a text
-	told    bool      // there was an event, or what an earlier scheduler said still holds
-	differs time.Time // since when something else is to be said; zero: it is not
+	cause   cause     // the cause that said describes, if said has a text
+	told    bool      // an event was written, or the report of an earlier scheduler is still true
+	differs time.Time // since when another report is wanted; zero: none is
 	written time.Time
 }
 
-// saying is why a pod waits, as its status has it.
+// saying is the reason why a pod waits, as its status contains it.
 type saying struct {
 	reason, text, node string
 }
 
-// cause is why a pod waits, as a plan has it. It is put into words only where it is another than before.
+// cause is the reason why a pod waits, as a plan contains it. It is converted to text only if it changed.
 type cause struct {
-	reason string // of the condition
-	node   string // that the pod is promised; "": none
-	before string // words that go before those of the plan
+	reason string // the reason of the condition
+	node   string // the node that is promised to the pod; "": none
+	before string // text before the text of the plan
 	why    model.Reason
 	nodes  []model.NodeCount
 	fared  model.Fared
 	inVain []model.InVain
 }
 
-// same says that there is nothing new to say. Another node that was found and rolled back is nothing new: it is another in many cycles.
+// same reports whether two causes result in the same report. A different node that was found and rolled back is not news, because this node
+// changes in many cycles.
 func (c *cause) same(o *cause) bool {
 	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes) &&
 		slices.EqualFunc(c.inVain, o.inVain, model.InVain.Equal) && c.fared.Untried == o.fared.Untried &&
 		(c.fared.Node == "") == (o.fared.Node == "")
 }
 
-// of says whether both are of one row.
+// of reports whether both causes come from the same row.
 func (c *cause) of(o *cause) bool {
 	return c.reason == o.reason && c.why.Site == o.why.Site && c.why.Table == o.why.Table && c.why.Rule == o.why.Rule
 }
@@ -60,8 +61,8 @@ func (c *cause) saying() saying {
 	return saying{c.reason, report.Short(text), c.node}
 }
 
-// wait says on a pod why it waits, if it is time to. g is its group, nil for none. An event says it of one pod for all of
-// a group that wait for the same; each has it in its status.
+// wait writes the reason why a pod waits to its status, if the time for it has come. g is the pod's group; nil: none. Each pod of a group
+// has the reason in its status, but only one gets an event if all wait for the same reason.
 func (s *statuses) wait(t *model.Task, g *group, cycle uint64, c *cause, now time.Time) {
 	w := s.waits[t.Key]
 	if w == nil || w.uid != t.UID {
@@ -100,7 +101,7 @@ func (s *statuses) wait(t *model.Task, g *group, cycle uint64, c *cause, now tim
 	s.writePod(t, say, first, now)
 }
 
-// stillMade leaves a pod as it is said to be until then, as its group is still being made.
+// stillMade keeps a pod's status unchanged until the given time, because its group is still being created.
 func (s *statuses) stillMade(t *model.Task, cycle uint64, until time.Time) {
 	s.notBefore(until)
 	if w := s.waits[t.Key]; w != nil && w.uid == t.UID {
@@ -108,7 +109,7 @@ func (s *statuses) stillMade(t *model.Task, cycle uint64, until time.Time) {
 	}
 }
 
-// news says whether a group, nil for none, has had no event that says the same; from then on it has.
+// news reports whether a group has had no event with this text, and records the text. Without a group (nil) it returns true.
 func (g *group) news(say saying) bool {
 	if g == nil {
 		return true
@@ -118,7 +119,7 @@ func (g *group) news(say saying) bool {
 	return was != say
 }
 
-// saidOf reads what a pod's status says already, from before a restart.
+// saidOf reads the report that a pod's status already contains from before a restart.
 func saidOf(p *corev1.Pod) saying {
 	say := saying{node: p.Status.NominatedNodeName}
 	for _, c := range p.Status.Conditions {
@@ -129,7 +130,7 @@ func saidOf(p *corev1.Pod) saying {
 	return say
 }
 
-// podCondition is a condition as a strategic merge patch has it: what is left out stays.
+// podCondition is a condition in a strategic merge patch: a missing field keeps its value.
 type podCondition struct {
 	Type               corev1.PodConditionType `json:"type"`
 	Status             corev1.ConditionStatus  `json:"status"`
@@ -140,11 +141,11 @@ type podCondition struct {
 
 type podBody struct {
 	Conditions        []podCondition `json:"conditions"`
-	NominatedNodeName *string        `json:"nominatedNodeName"` // null takes it away
+	NominatedNodeName *string        `json:"nominatedNodeName"` // null removes it
 }
 
-// writePod puts the patch of a pod's status into the outbox. It holds for the version of the pod that was
-// decided on only, so that it never says that a pod waits which was bound meanwhile.
+// writePod puts the patch of a pod's status into the outbox. The patch applies only to the pod version that the decision used. So it never
+// reports a pod as waiting that was bound meanwhile.
 func (s *statuses) writePod(t *model.Task, say saying, first bool, now time.Time) {
 	c := podCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: say.reason, Message: say.text}
 	if first {
@@ -170,7 +171,7 @@ func (s *statuses) writePod(t *model.Task, say saying, first bool, now time.Time
 
 func podKey(task string) string { return "pod/" + task }
 
-// podOutcome says that a pod's status could not be written.
+// podOutcome reports that a pod's status could not be written.
 type podOutcome struct {
 	key, uid string
 	err      error
@@ -178,14 +179,14 @@ type podOutcome struct {
 
 func (s *statuses) podNotWritten(out *podOutcome) {
 	if w := s.waits[out.key]; w != nil && w.uid == out.uid {
-		w.said.text, s.stale = "", true // so that it differs, and is written again
+		w.said.text, s.stale = "", true // so that the next comparison finds a difference and writes again
 	}
 	if !apierrors.IsConflict(out.err) {
 		s.log.V(1).Info("a pod's status could not be written; it is tried again", "pod", out.key, "error", out.err.Error())
 	}
 }
 
-// forgetWaits drops the pods that do not wait any more.
+// forgetWaits drops pods that no longer wait.
 func (s *statuses) forgetWaits(cycle uint64) {
 	for key, w := range s.waits {
 		if w.cycle != cycle {
@@ -265,7 +266,7 @@ func (l *loop) waitOf(key string, c cause, now time.Time) {
 	l.statuses.wait(t, g, l.cycle, &c, now)
 }
 
-// text says why a pod is in back-off.
+// text returns why a pod is in back-off.
 func (h *hold) text() string {
 	return fmt.Sprintf("its binding to node %s was refused: %s", h.node, h.why)
 }

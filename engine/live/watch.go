@@ -29,9 +29,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// newCache is a cache of what the scheduler looks at, each object stripped of what it does not look at. tell is told of each that cannot be
-// decoded; failed, where there is one, of lists and watches that fail.
-// It is the leader's own, so that what it holds was listed after the lease was taken.
+// newCache returns a cache of the objects that the scheduler reads, without the fields that it does not read. The function tell is called
+// for each object that cannot be decoded. The function failed, if set, is called for lists and watches that fail. Only the leader uses this
+// cache, so all its objects were listed after the lease was acquired.
 func (s *scheduler) newCache(transform toolscache.TransformFunc, tell func(o client.Object, why string),
 	failed toolscache.WatchErrorHandlerWithContext,
 ) (cache.Cache, error) {
@@ -64,13 +64,13 @@ func (s *scheduler) newCache(transform toolscache.TransformFunc, tell func(o cli
 	return c, nil
 }
 
-// newStripper takes away what is not looked at.
+// newStripper returns a stripper that removes the fields that the scheduler does not read.
 func newStripper() *strip.Stripper {
 	return strip.New(strip.Own{Manager: FieldManager, Annotation: WhyAnnotation})
 }
 
-// upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at
-// hand, which may be older than the last binding of who led before; where the server can stream its lists, they are up to date in any case.
+// upToDate makes lists return everything that was written before the request. Informers begin with the cached data of the API server, which
+// may be older than the last binding of the previous leader. If the server can stream its lists, they are up to date in any case.
 func upToDate(next http.RoundTripper) http.RoundTripper {
 	return scrape.Before{Next: next, Look: func(r *http.Request) *http.Request {
 		if q := r.URL.Query(); q.Get("resourceVersion") == "0" && !q.Has("watch") {
@@ -83,7 +83,7 @@ func upToDate(next http.RoundTripper) http.RoundTripper {
 	}}
 }
 
-// watched are the kinds that are looked at.
+// watched returns the types that the scheduler watches.
 func watched() []client.Object {
 	return []client.Object{
 		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{},
@@ -95,7 +95,7 @@ func watched() []client.Object {
 	}
 }
 
-// optional says whether a cluster may do without a kind: then nothing of it is there.
+// optional reports whether a cluster may lack a type. Then no object of this type exists.
 func optional(kind client.Object) bool {
 	switch kind.(type) {
 	case *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.CSIStorageCapacity, *storagev1.VolumeAttachment, *nodeinfov1alpha1.Numatopology:
@@ -104,7 +104,7 @@ func optional(kind client.Object) bool {
 	return false
 }
 
-// watchAll has the feed told of every change. synced waits until it has everything that there was at the start.
+// watchAll adds every change to the feed. synced waits until the feed has all objects that existed at the start.
 func watchAll(ctx context.Context, c cache.Cache, names []string, f *feed) (synced func(context.Context) bool, err error) {
 	var all []toolscache.InformerSynced
 	for _, kind := range watched() {
@@ -127,7 +127,7 @@ func watchAll(ctx context.Context, c cache.Cache, names []string, f *feed) (sync
 	return func(ctx context.Context) bool { return toolscache.WaitForCacheSync(ctx.Done(), all...) }, nil
 }
 
-// handler puts what an informer sees into the feed. The objects are the cache's, and never changed.
+// handler returns a handler that adds the changes of an informer to the feed. The objects belong to the cache and must not be changed.
 func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
@@ -152,12 +152,12 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	}
 }
 
-// canBePlaced says whether a pod that is new can be decided on: not another scheduler's, or bound, or before its group is known.
+// canBePlaced reports whether a new pod can be decided on. Such a pod is ours and not bound, and its group is known or it is bare.
 func canBePlaced(names []string, o *corev1.Pod) bool {
 	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && (model.GroupOf(o) != "" || alone(names, o))
 }
 
-// urgency is how soon a decision can depend on a change.
+// urgency is how soon a change can affect a decision.
 type urgency uint8
 
 const (
@@ -179,12 +179,12 @@ func matters(names []string, old, o any) urgency {
 		case was.ResourceVersion == o.ResourceVersion:
 			return notAtAll
 		case sameMeta(was, o) && equality.Semantic.DeepEqual(was.Spec, o.Spec):
-			return lazily // a status, most likely of our own writing
+			return lazily // only the status changed, most likely by our own write
 		}
 	case *v1beta1.Queue:
 		return queueMatters(old.(*v1beta1.Queue), o)
 	case *batchv1alpha1.Job:
-		if equality.Semantic.DeepEqual(old.(*batchv1alpha1.Job).Spec, o.Spec) { // of which the stripper left what matters
+		if equality.Semantic.DeepEqual(old.(*batchv1alpha1.Job).Spec, o.Spec) { // the stripper left only the relevant fields
 			return notAtAll
 		}
 	case *corev1.ResourceQuota:
@@ -202,7 +202,7 @@ func matters(names []string, old, o any) urgency {
 	return urgently
 }
 
-// storageMatters passes over what drivers and controllers report of volumes, and exporters of CPUs, again and again.
+// storageMatters ignores the frequent reports of drivers and controllers about volumes, and of exporters about CPUs.
 func storageMatters(old, o any) urgency {
 	same := false
 	switch o := o.(type) {
@@ -226,7 +226,7 @@ func storageMatters(old, o any) urgency {
 	return urgently
 }
 
-// quotaMatters: one that limits otherwise, or of which less is used, can let a job in.
+// quotaMatters returns urgently if a quota has other limits or less usage, because a job may then be admitted.
 func quotaMatters(old, o *corev1.ResourceQuota) urgency {
 	switch {
 	case old.ResourceVersion == o.ResourceVersion:
@@ -242,7 +242,7 @@ func quotaMatters(old, o *corev1.ResourceQuota) urgency {
 	return lazily
 }
 
-// budgetMatters: one that is about other pods, or lets more go, can make room.
+// budgetMatters returns urgently if a budget selects other pods or allows more disruptions, because victims may then free resources.
 func budgetMatters(old, o *policyv1.PodDisruptionBudget) urgency {
 	switch {
 	case old.ResourceVersion == o.ResourceVersion:
@@ -258,7 +258,7 @@ func queueMatters(old, o *v1beta1.Queue) urgency {
 	case old.ResourceVersion == o.ResourceVersion:
 		return notAtAll
 	case old.Generation == o.Generation && sameMeta(old, o) && old.Status.State == o.Status.State:
-		return lazily // counts, most likely
+		return lazily // most likely only counts changed
 	}
 	return urgently
 }
@@ -267,7 +267,7 @@ func sameMeta(a, b metav1.Object) bool {
 	return a.GetUID() == b.GetUID() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// podMatters: a pod that frees its place, or one of ours that waits and was changed, can make another decision possible.
+// podMatters returns urgently if a pod frees its resources, or if one of our waiting pods was changed.
 func podMatters(names []string, old, o *corev1.Pod) urgency {
 	finished := func(p *corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -286,7 +286,7 @@ func podMatters(names []string, old, o *corev1.Pod) urgency {
 	return urgently
 }
 
-// nodeMatters passes over what kubelets report again and again.
+// nodeMatters ignores the frequent reports of kubelets.
 func nodeMatters(old, o *corev1.Node) urgency {
 	if sameMeta(old, o) && standing(model.Upsert, old) == standing(model.Upsert, o) &&
 		equality.Semantic.DeepEqual(old.Spec, o.Spec) && equality.Semantic.DeepEqual(old.Status.Allocatable, o.Status.Allocatable) &&

@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// changed is an object in a later version.
+// changed returns a later version of an object.
 func changed[T client.Object](o T, change func(T)) T {
 	next := o.DeepCopyObject().(T)
 	next.SetResourceVersion("2")
@@ -104,7 +104,7 @@ func TestMatters(t *testing.T) {
 	}
 }
 
-// A new pod asks for a cycle only where it can be placed: not before its group is known, and not another's.
+// A new pod starts a cycle only if it can be placed: its group is known, and it is ours.
 func TestCanBePlaced(t *testing.T) {
 	pod := testPod("a", "g", "1")
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestCanBePlaced(t *testing.T) {
 	}
 }
 
-// A PodGroup that has no pods yet is for the scheduler that its Job names.
+// A PodGroup without pods belongs to the scheduler that its Job names.
 func TestServesByJob(t *testing.T) {
 	job := func(scheduler string) *batchv1alpha1.Job {
 		return &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "j"}, Spec: batchv1alpha1.JobSpec{

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// waits is what a group that waits says of why; "": it does not.
+// waits returns why a group waits, from its condition; "": it has none.
 func (f *fakeServer) waits(group string) string {
 	for _, c := range f.groups["default/"+group].Status.Conditions {
 		if c.Type == v1beta1.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
@@ -25,7 +25,7 @@ func (f *fakeServer) waits(group string) string {
 	return ""
 }
 
-// Conditions and events name the row that says why, in the words that a simulation has, and a binding's event says why there.
+// Conditions and events name the row of the reason, in the words of a simulation. The event of a binding contains the reason for the node.
 func TestWordsNameTheRow(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -58,7 +58,7 @@ func TestWordsNameTheRow(t *testing.T) {
 	})
 }
 
-// Each pod of a gang that waits says how it fared itself; an event tells of one for all that share the job's reason.
+// The status of each waiting pod of a gang contains its own result. One event represents all pods that share the job's reason.
 func TestEachPodOfAGangHasItsReason(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
@@ -87,9 +87,9 @@ func TestEachPodOfAGangHasItsReason(t *testing.T) {
 	})
 }
 
-// A policy that is paused, and one without actions, say so on everything that waits, pods or none.
+// A paused policy, and a policy without actions, are reported on everything that waits, with or without pods.
 func TestIdlePoliciesSaySo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it is not recorded, as no object is of these policies
+	synctest.Test(t, func(t *testing.T) { // this is not recorded, because no object contains these policies
 		r := newRig(t)
 		f, active := r.server, r.policy()
 		paused, empty := *active, *active
@@ -122,7 +122,7 @@ func TestIdlePoliciesSaySo(t *testing.T) {
 	})
 }
 
-// A job that was let in does not say any more why it was not; nor does one that waits for something else now.
+// An admitted job no longer reports why it was not admitted. A job that waits for another reason no longer reports the old one.
 func TestNoStaleReason(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server

@@ -13,29 +13,29 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Accounting is an accounting function: an algorithm over many objects that does not fit in an expression, written in an attribute in
-// place of one. Each stands in a file of its own, and in accountingFunctions.
+// Accounting is an accounting function: an algorithm over many objects that does not fit in an expression. An attribute names it instead of
+// an expression. Each accounting function has its own file, and is listed in AccountingFunctions.
 type Accounting struct {
 	Name string
-	// Doc says what it computes.
+	// Doc describes what it computes.
 	Doc  string
 	Args []AccountingArgument
-	// On is what an attribute with it may be on; where it is empty, check says so.
+	// On lists the owners that an attribute with this function may have. If it is empty, check reports invalid owners.
 	On []string
-	// Settles says when a value settles where the author does not; "" is with every step.
+	// Settles is the default of the attribute's key settle; "": the value settles with every step.
 	Settles string
-	// AllAtOnce says that what settles is found for all owners at once, and is kept as it was first found.
+	// AllAtOnce means that a value that settles is computed for all owners at once, and kept as it was first computed.
 	AllAtOnce bool
-	// OfMembers says that a value moves with nothing but what the arguments read of the members of its owner.
+	// OfMembers means that a value changes only with what the arguments read of the owner's members.
 	OfMembers bool
-	// Held says for how long a value holds that settles with every step, as `policy facts` has it; "": until what it reads changes.
+	// Held is how long a value is valid that settles with every step, as text for `policy facts`; "": until its inputs change.
 	Held string
-	// fields names the computed fields that an attribute gives, where that is not one of the attribute's name.
+	// fields returns the names of the computed fields of an attribute; nil: the only field has the attribute's name.
 	fields func(a *rules.Attribute) []string
-	// check reports what is wrong with an attribute before its arguments are compiled; false: something is.
+	// check reports mistakes of an attribute before its arguments are compiled; false: there is a mistake.
 	check func(s *TableScope, a *rules.Attribute) bool
-	// Compile fills in what an attribute computes: the account's fields, and what a session keeps for them. The arguments are compiled
-	// already. false: there was a mistake.
+	// Compile sets what an attribute computes: the account's fields, and the data that a session keeps for them. The arguments are already
+	// compiled. It returns false if there was a mistake.
 	Compile func(s *TableScope, a *rules.Attribute, x *Account) bool
 }
 
@@ -43,14 +43,13 @@ type Accounting struct {
 type AccountingArgument struct {
 	Name string
 	Doc  string
-	// Optional says that it may be left out.
+	// Optional means that the argument may be missing.
 	Optional bool
-	// Map says that it is a mapping from names to expressions, each of which is an argument by "argument.name".
+	// Map means that the argument maps names to expressions. Each expression is an argument with the name "argument.name".
 	Map bool
-	// Sees is the root that the expression is asked of, beside those that every row sees: "" is none, and member the word
-	// that the argument over gives.
+	// Sees is the root that the expression sees in addition to those that every row sees; "": none; member: the word in the argument over.
 	Sees string
-	// Want is what the expression gives. An argument without is a word, which compile reads.
+	// Want is the type of the expression. An argument without a type is a word, which Compile reads.
 	Want rules.Kind
 }
 
@@ -59,12 +58,12 @@ const (
 	member       = "member"
 )
 
-// AccountingFunctions lists them all.
+// AccountingFunctions returns all accounting functions.
 func AccountingFunctions() []*Accounting {
 	return []*Accounting{sumFunction(), waterFillFunction(), typicalTasksFunction(), quotaTreeFunction(), hdrfFunction(), answerFunction()}
 }
 
-// shape is what a table may hold of it.
+// shape returns the keys that a table may contain for the function.
 func (fn *Accounting) shape() rules.AttributeFunction {
 	out := rules.AttributeFunction{Name: fn.Name, Doc: fn.Doc}
 	for _, arg := range fn.Args {
@@ -75,7 +74,7 @@ func (fn *Accounting) shape() rules.AttributeFunction {
 
 // Account is a compiled attribute with an accounting function.
 type Account struct {
-	// Args are the compiled arguments by name, and those of a mapping by "argument.name".
+	// Args contains the compiled arguments by name; those of a mapping by "argument.name".
 	Args     map[string]*eval.Expr
 	Function *Accounting
 	Fields   []accountField
@@ -85,25 +84,25 @@ type Account struct {
 	Keep  func(s *Accounts) Kept
 }
 
-// accountField is a computed field that an account gives.
+// accountField is a computed field that an account computes.
 type accountField struct {
 	*Attribute
 	doc   string
 	reads *rules.Reads
-	then  func(m *rules.Member) // told what the field is read by; nil: nobody
+	then  func(m *rules.Member) // called with the member that reads the field; nil: not called
 }
 
-// Kept is what a session keeps of an Account.
+// Kept is the data that a session keeps for an Account.
 type Kept interface {
-	// Update brings it up to date with the cluster.
+	// Update brings the data up to date with the cluster.
 	Update()
-	// Value is that of one of the fields, for an owner.
+	// Value returns the value of one field for an owner.
 	Value(x *Attribute, owner ref.Val) ref.Val
-	// Erring says that something of it errs: each cycle is told of it.
+	// Erring reports whether a part of the data is an error. Each cycle reports such an error.
 	Erring() bool
 }
 
-// account compiles an attribute with an accounting function, and makes its fields visible.
+// account compiles an attribute with an accounting function, and makes its fields visible to rows.
 func (s *TableScope) account(fn *Accounting, a *rules.Attribute) {
 	typeName, names := objectName(a.On), []string{a.Name}
 	if fn.fields != nil {
@@ -126,7 +125,7 @@ func (s *TableScope) account(fn *Accounting, a *rules.Attribute) {
 	}
 }
 
-// compileAccount compiles the arguments, then the rest; nil: there was a mistake.
+// compileAccount compiles the arguments and then the rest; nil: there was a mistake.
 func (s *TableScope) compileAccount(fn *Accounting, a *rules.Attribute) *Account {
 	if len(fn.On) > 0 && !slices.Contains(fn.On, a.On) {
 		words := map[string]string{"cluster": "the cluster", "queue": "queues"}
@@ -147,7 +146,8 @@ func (s *TableScope) compileAccount(fn *Accounting, a *rules.Attribute) *Account
 	return x
 }
 
-// arguments compiles those that are written; false: there is a mistake, or one is missing, which is reported where.
+// arguments compiles the arguments that are set. It returns false if there is a mistake or if a required one is missing, which is reported
+// elsewhere.
 func (s *TableScope) arguments(x *Account, a *rules.Attribute) bool {
 	whole := true
 	for _, arg := range x.Function.Args {
@@ -172,7 +172,7 @@ func (s *TableScope) arguments(x *Account, a *rules.Attribute) bool {
 	return whole
 }
 
-// roots are what an argument's expression sees beside what every row sees.
+// roots returns the roots that an argument's expression sees, in addition to those that every row sees.
 func (arg *AccountingArgument) roots(a *rules.Attribute) []string {
 	switch arg.Sees {
 	case "":
@@ -183,7 +183,7 @@ func (arg *AccountingArgument) roots(a *rules.Attribute) []string {
 	return []string{arg.Sees}
 }
 
-// OneField is the attribute's own computed field, which reads all that the arguments read, of each of these members of an owner.
+// OneField returns the attribute's own computed field. It reads everything that the arguments read, of each member of the owner.
 func (s *TableScope) OneField(x *Account, a *rules.Attribute, owner string) *Attribute {
 	f := s.field(a, a.Name)
 	f.Args = x.Args
@@ -206,7 +206,7 @@ func (s *TableScope) OneField(x *Account, a *rules.Attribute, owner string) *Att
 	return f
 }
 
-// members turns what is read of each member into what is read through its owner.
+// members converts the reads of each member to reads through its owner.
 func members(reads, of *rules.Reads, member, owner string) {
 	for _, r := range of.All {
 		if r.Root == member {
@@ -217,13 +217,13 @@ func members(reads, of *rules.Reads, member, owner string) {
 	}
 }
 
-// amountArgument is an argument that gives Resources, and where these are put.
+// amountArgument is an argument with Resources as its value, and the place to store it.
 type amountArgument struct {
 	name string
 	into *model.Resources
 }
 
-// amountsInto evaluates arguments into the memory of earlier ones; one that is left out gives none. An error is a *types.Err.
+// amountsInto evaluates arguments into existing memory. A missing argument has no amounts. An error is a *types.Err.
 func amountsInto(args map[string]*eval.Expr, f *language.Frame, list []amountArgument) ref.Val {
 	for _, arg := range list {
 		*arg.into = (*arg.into)[:0]
@@ -241,27 +241,27 @@ func amountsInto(args map[string]*eval.Expr, f *language.Frame, list []amountArg
 	return nil
 }
 
-// Accounts are what a session keeps of its policy's accounts.
+// Accounts contains the data that a session keeps for its policy's accounts.
 type Accounts struct {
 	*language.World
 	c       *model.Cluster
 	Ask     Evaluator
-	states  []Kept // by Account.slot
-	rebuilt uint64 // how often one of them was made anew
-	filled  uint64 // how often a queue was found to get something else
+	states  []Kept // the kept data, by Account.slot
+	rebuilt uint64 // how often the data of an account was rebuilt
+	filled  uint64 // how often a queue's value changed
 }
 
-// Evaluator is what accounts need of who evaluates a policy.
+// Evaluator is the part of a policy's evaluation that accounts need.
 type Evaluator interface {
-	Frame() *language.Frame // lends one; it is given back with Done
+	Frame() *language.Frame // borrows a frame; Done returns it
 	Done()
 	FaultOf(x *Attribute, f *language.Frame, err ref.Val)
 	Errors() uint64
-	Until(moment time.Time) // notes that time alone may change a value from this moment on
+	Until(moment time.Time) // records that time alone may change a value at this moment
 	StampOf(byAction bool) language.Stamp
 }
 
-// NewAccounts begins with nothing kept.
+// NewAccounts returns Accounts without any data.
 func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
 	return &Accounts{World: w, c: w.Cluster(), Ask: ask, states: make([]Kept, len(p.Accounts))}
 }
@@ -278,7 +278,7 @@ func (s *Accounts) PassTime() (changes uint64) {
 	return changes
 }
 
-// Of is what is kept of an account, as it was when it was last brought up to date.
+// Of returns the data of an account as of its last update.
 func (s *Accounts) Of(x *Account) Kept {
 	if s.states[x.slot] == nil {
 		s.states[x.slot] = x.Keep(s)

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// pipeline compiles the actions that a policy names, its own first.
+// pipeline compiles the actions that a policy names. Its own definitions come before the built-in ones.
 func (c *compiler) pipeline(spec source.Value) {
 	own := c.definitions(spec.Get("actions"))
 	var shipped map[string]source.Value

@@ -10,14 +10,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Answer is what a site says, with the row that decided. Rule is nil where no row did.
+// Answer is the answer of a site, with the row that decided. Rule is nil if no row decided.
 type Answer struct {
 	Yes  bool
 	Rule *Rule
 	Text string
 }
 
-// Reason of the answer, for the plan.
+// Reason returns the reason of the answer for the plan.
 func (a Answer) Reason() model.Reason {
 	if a.Rule == nil {
 		return model.Reason{Text: a.Text}
@@ -25,7 +25,7 @@ func (a Answer) Reason() model.Reason {
 	return a.Rule.reason(a.Text)
 }
 
-// Denial is what a row of a site says that denies.
+// Denial returns the opinion of a row that denies at a site.
 func Denial(site *Site) language.Opinion {
 	if site.DenyIs {
 		return language.Yes
@@ -33,7 +33,7 @@ func Denial(site *Site) language.Opinion {
 	return language.No
 }
 
-// Words is the message, with what eval gives for its expressions.
+// Words returns the text of the message. eval evaluates its expressions.
 func (m *Message) Words(eval func(*eval.Expr) ref.Val) string {
 	var b strings.Builder
 	for _, p := range m.parts {
@@ -46,7 +46,7 @@ func (m *Message) Words(eval func(*eval.Expr) ref.Val) string {
 	return b.String()
 }
 
-// Expressions are those that the message has.
+// Expressions returns the expressions of the message.
 func (m *Message) Expressions() []*eval.Expr {
 	var out []*eval.Expr
 	for _, p := range m.parts {

@@ -19,10 +19,10 @@ import (
 // answerName is the name of the accounting function answer.
 const answerName = "answer"
 
-// asArgument is its word for the form of the question.
+// asArgument is its argument for the form of the question.
 const asArgument = "as"
 
-// answerFunction gives what an extender said.
+// answerFunction returns the accounting function for answers of extenders.
 func answerFunction() *Accounting {
 	text, duration := rules.String(), rules.Exactly(cel.DurationType, "a duration")
 	return &Accounting{
@@ -71,7 +71,7 @@ func compileAnswer(s *TableScope, a *rules.Attribute, x *Account) bool {
 	return true
 }
 
-// addressCanBe refuses an address that is known when the policy is loaded, and can be none. Where there is none nobody is asked.
+// addressCanBe refuses an invalid address that is known when the policy is loaded. An empty address is valid: then no extender is asked.
 func (s *TableScope) addressCanBe(a *rules.Attribute, x *Account) bool {
 	if !x.Args["url"].Constant() {
 		return true
@@ -82,14 +82,14 @@ func (s *TableScope) addressCanBe(a *rules.Attribute, x *Account) bool {
 		return true
 	}
 	issue := a.Args["url"].Issue(0, len(a.Args["url"].Value), wrong, "")
-	if s.entry.params.Exists() { // which make it, most likely
+	if s.entry.params.Exists() { // the address most likely comes from params
 		issue = s.entry.params.Issuef("", "table %s: %s", s.entry.table.Name, wrong)
 	}
 	s.report(issue)
 	return false
 }
 
-// answerKept keeps nothing: the cluster does.
+// answerKept keeps no data, because the cluster contains the answers.
 type answerKept struct{ s *Accounts }
 
 func (answerKept) Update() {}
@@ -103,7 +103,7 @@ func (k answerKept) Value(x *Attribute, owner ref.Val) ref.Val {
 	return AnswerOf(k.s.World, x, owner, x.Args["url"].Eval(f))
 }
 
-// AnswerOf is what was said at an address of what an attribute is on.
+// AnswerOf returns the answer of an address about the owner of an attribute.
 func AnswerOf(w *language.World, x *Attribute, owner, url ref.Val) ref.Val {
 	address, ok := url.(types.String)
 	if !ok {
@@ -118,8 +118,8 @@ func AnswerOf(w *language.World, x *Attribute, owner, url ref.Val) ref.Val {
 	return w.Answer(extender.OneSlash(string(address)), x.Over, owner)
 }
 
-// Asks is what extenders are to be asked for the next cycle, and when more of it has to be asked again; the zero time: never. frame makes
-// what guards are evaluated in.
+// Asks returns the questions for extenders before the next cycle, and the time of the next further question; zero: never. The function
+// frame returns the frame for evaluating guards.
 func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []extender.Ask, next time.Time) {
 	for _, account := range p.Accounts {
 		if p.Mode == "Paused" || account.Function.Name != answerName || len(account.Fields) == 0 {
@@ -135,7 +135,7 @@ func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []ext
 		timeout, okTimeout := x.Args["timeout"].Eval(f).(types.Duration)
 		refresh, okRefresh := x.Args["refresh"].Eval(f).(types.Duration)
 		if !okURL || !okTimeout || !okRefresh || extender.CheckAddress(string(url)) != "" {
-			continue // who reads it is told why
+			continue // rows that read it get the error
 		}
 		a.ask = extender.Ask{URL: extender.OneSlash(string(url)), As: x.Over, Timeout: timeout.Duration}
 		a.refresh = refresh.Duration
@@ -148,7 +148,7 @@ func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []ext
 	return out, next
 }
 
-// rowsRead says that some row reads a computed field: those of a table may be left out of a policy, section by section.
+// rowsRead reports whether any row reads a computed field. A policy may leave out sections of a table, and so all readers of its fields.
 func (p *Policy) rowsRead(x *Attribute) bool {
 	return slices.ContainsFunc(p.All, func(r *Rule) bool {
 		return slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
@@ -157,12 +157,12 @@ func (p *Policy) rowsRead(x *Attribute) bool {
 	})
 }
 
-// asking collects what is to be asked for one attribute.
+// asking collects the questions of one attribute.
 type asking struct {
 	w       *language.World
 	frame   func() *language.Frame
 	x       *Attribute
-	ask     extender.Ask // what all have in common
+	ask     extender.Ask // the common part of all questions
 	refresh time.Duration
 	seen    map[extender.Subject]bool
 	out     []extender.Ask
@@ -194,7 +194,7 @@ func (a *asking) tasks(j *model.Job) {
 	}
 }
 
-// about asks about one subject, where its attribute has a value.
+// about adds a question about one subject, if its attribute has a value.
 func (a *asking) about(of extender.Subject, f *language.Frame, t *model.Task) {
 	if a.seen[of] {
 		return
@@ -221,10 +221,10 @@ func (a *asking) about(of extender.Subject, f *language.Frame, t *model.Task) {
 	}
 }
 
-// nodes are those that are to be asked about: all, or those of which nothing was said as they are.
+// nodes returns the nodes to ask about: all nodes, or those without an answer for their current version.
 func (a *asking) nodes(known *extender.Known, all bool) (out []string) {
 	if !all && known.Error != "" {
-		return nil // it could not be asked about any
+		return nil // the last question failed for all nodes
 	}
 	c := a.w.Cluster()
 	for _, row := range c.Nodes.ByOrder() {
@@ -236,7 +236,7 @@ func (a *asking) nodes(known *extender.Known, all bool) (out []string) {
 	return out
 }
 
-// outdated says that nothing was said of a node, or something of an older version of it.
+// outdated reports whether there is no answer for a node, or only one for an older version of it.
 func outdated(said *extender.NodeAnswer, n *model.Node) bool {
 	return said == nil || said.Version != "" && said.Version != n.Object.ResourceVersion
 }

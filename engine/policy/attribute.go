@@ -18,42 +18,42 @@ import (
 type Attribute struct {
 	Table, Name, On string
 	Settle          string
-	Slot            int // in the memo of its owner's view, or in the session for the cluster
+	Slot            int // the index in the memo of its owner's view; for the cluster, in the session
 	Type            *cel.Type
 	When, Expr      *eval.Expr
 	Function        string
 	Args            map[string]*eval.Expr
-	Over            string // of sum: task, job, queue or node
+	Over            string // what a sum adds up over: task, job, queue or node
 	Pace
-	// Account is what the attribute with an accounting function compiled to, which may have other fields too; nil: it is an expression.
+	// Account is the compiled accounting function of the attribute, which may have other fields too; nil: the attribute is an expression.
 	Account *Account
-	// Tree is the quotaTree that the field is a part of; nil: it is of none.
+	// Tree is the quotaTree that the field belongs to; nil: none.
 	Tree *QuotaTree
 	part func(at *TreePlaces, i int) ref.Val
 	// Private states that only rows of its own table may read it.
 	Private bool
 }
 
-// Pace is when the value of a computed field may be another, by what it reads.
+// Pace describes when the value of a computed field may change, depending on what it reads.
 type Pace struct {
 	Changes rules.Changes
-	// ByAction says that the action is read, which changes within a cycle.
+	// ByAction means that it reads the action, which changes within a cycle.
 	ByAction bool
-	// ByTime says that the time is read.
+	// ByTime means that it reads the time.
 	ByTime bool
-	// Reach is how far from the owner lies what is read, of what moves with steps; Trees are those along which it does.
+	// Reach is how far from the owner the inputs lie that change with steps. Trees are the quotaTrees along which they lie.
 	Reach Reach
 	Trees []*QuotaTree
 }
 
-// objectName is the type behind an owner's word.
+// objectName returns the type of an owner.
 func objectName(on string) string {
 	return map[string]string{
 		"cluster": "Cluster", "queue": "Queue", "job": "Job", "task": "Task", "node": "Node", "namespace": "Namespace",
 	}[on]
 }
 
-// attribute compiles one, and makes it visible: to its own table if private, else to the later ones as well.
+// attribute compiles an attribute and makes it visible: a private one to its own table, any other also to later tables.
 func (s *TableScope) attribute(a *rules.Attribute) {
 	typeName := objectName(a.On)
 	if typeName == "" {
@@ -80,15 +80,15 @@ func (s *TableScope) attribute(a *rules.Attribute) {
 	s.publish(x, a, a.Description, reads)
 }
 
-// rootsOf are what the expressions of an attribute see of what it is on.
+// rootsOf returns the roots for its owner that the expressions of an attribute see.
 func rootsOf(a *rules.Attribute) []string {
 	if a.On == "cluster" || a.On == "namespace" {
-		return nil // CEL keeps the word namespace for itself
+		return nil // CEL reserves the word namespace
 	}
 	return []string{a.On}
 }
 
-// guardOf compiles an attribute's guard, nil if it has none; false: there was a mistake.
+// guardOf compiles an attribute's guard; nil: it has none; false: there was a mistake.
 func (s *TableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
 	if a.When.Value == "" {
 		return nil, true
@@ -97,12 +97,12 @@ func (s *TableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
 	return when, when != nil
 }
 
-// field is a computed field of an attribute, on what the attribute is on.
+// field returns a computed field of an attribute, with the attribute's owner.
 func (s *TableScope) field(a *rules.Attribute, name string) *Attribute {
 	return &Attribute{Table: s.entry.name, Name: name, On: a.On, Settle: a.Settle, Function: a.Function, Private: a.Private}
 }
 
-// publish gives an attribute its place, and lets rows read it; nil: its name is taken.
+// publish assigns a slot to an attribute and makes it readable for rows; nil: its name is already used.
 func (s *TableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
 	if s.clashes(x, a) {
 		return nil
@@ -116,11 +116,11 @@ func (s *TableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads
 	return s.declare(x, a.Private, doc, typeName, reads)
 }
 
-// clashes says whether another attribute, or a field, has the name already.
+// clashes reports whether another attribute or a field already has the name.
 func (s *TableScope) clashes(x *Attribute, a *rules.Attribute) bool {
 	key := x.On + "." + x.Name
 	if other, ok := s.owners[key]; ok {
-		if other != s.entry.name { // a name that stands twice in one table is reported as such
+		if other != s.entry.name { // a name that occurs twice in one table is reported elsewhere
 			s.clashing(other, a, key)
 		}
 		return true
@@ -135,13 +135,13 @@ func (s *TableScope) clashes(x *Attribute, a *rules.Attribute) bool {
 	return false
 }
 
-// TwoOwners is the hint of the issue that two tables of one policy compute the same field.
+// TwoOwners is the hint for two tables of one policy that compute the same field.
 const TwoOwners = "keep one of the two tables"
 
-// sameFields is the fields that a table computes although another one does so already.
+// sameFields contains the fields of a table that another table already computes.
 type sameFields struct {
 	with string
-	at   source.Value // of the first
+	at   source.Value // the place of the first field
 	keys []string
 }
 
@@ -154,14 +154,14 @@ func (s *TableScope) clashing(other string, a *rules.Attribute, key string) {
 	s.clashed[i].keys = append(s.clashed[i].keys, key)
 }
 
-// reportClashes reports, once for each other table, what both compute.
+// reportClashes reports the fields that two tables compute, once for each other table.
 func (s *TableScope) reportClashes() {
 	for _, c := range s.clashed {
 		s.report(c.at.Issuef(TwoOwners, "both tables %q and %q compute %s", c.with, s.entry.name, strings.Join(c.keys, ", ")))
 	}
 }
 
-// settleReads says how often the attribute changes: one that settles once a cycle does not move with steps.
+// settleReads sets how often the attribute changes. An attribute that settles once a cycle does not change with steps.
 func (s *TableScope) settleReads(x *Attribute, reads *rules.Reads) {
 	for i := range reads.All {
 		r := &reads.All[i]
@@ -178,7 +178,7 @@ func (s *TableScope) settleReads(x *Attribute, reads *rules.Reads) {
 
 func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "action") }
 
-// quiet says that a read is not of what an accounting function computes, which may tell of an error without being one.
+// quiet reports whether a read is not a value of an accounting function. Such a value may report an error without being one.
 func (p *Policy) quiet(r rules.Read) bool {
 	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
 		x := p.computed[step.Member]
@@ -186,7 +186,7 @@ func (p *Policy) quiet(r rules.Read) bool {
 	})
 }
 
-// TreesOf adds the trees that a read goes along.
+// TreesOf adds the quotaTrees that a read follows.
 func (p *Policy) TreesOf(trees []*QuotaTree, r rules.Read) []*QuotaTree {
 	for _, step := range r.Steps {
 		if t := p.Trees[step.Member]; t != nil && !t.Flat && !slices.Contains(trees, t) {
@@ -220,7 +220,7 @@ func (s *TableScope) declare(x *Attribute, private bool, doc, typeName string, r
 	return m
 }
 
-// ReadAttribute answers a read of a computed field.
+// ReadAttribute returns the value of a computed field.
 func ReadAttribute(x *Attribute, o any) ref.Val {
 	switch v := o.(type) {
 	case *language.QueueView:

@@ -22,13 +22,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// compiler turns tables into rules, attributes and variables of one Policy.
+// compiler compiles tables to rules, attributes and variables of one Policy.
 type compiler struct {
 	*loader
 	p *Policy
-	// objects with the attributes that are visible so far, by type name.
+	// objects contains the types with the attributes that are visible so far, by name.
 	objects map[string]*rules.Object
-	// owners of visible attributes: "queue.deserved" -> table.
+	// owners maps visible attributes to their table: "queue.deserved" -> table.
 	owners map[string]string
 }
 
@@ -42,7 +42,7 @@ func newCompiler(l *loader, p *Policy) *compiler {
 	return c
 }
 
-// TableScope is what the rows of one table see.
+// TableScope contains everything that the rows of one table see.
 type TableScope struct {
 	*compiler
 	entry   *entry
@@ -53,16 +53,16 @@ type TableScope struct {
 	// expressions contains the expressions that compiled without an issue.
 	expressions map[expression]*eval.Expr
 
-	probe   *language.Frame // resolves params, for constants
+	probe   *language.Frame // provides params for constants
 	cyclic  []string
 	filters bool // the expressions are conditions of an action's steps
-	// failed holds the variables and attributes with a mistake of their own: what reads them is not to blame.
+	// failed contains variables and attributes with their own mistake. Expressions that read them are not reported.
 	failed map[string]bool
-	// clashed is what other tables compute as well.
+	// clashed contains the fields that other tables compute as well.
 	clashed []*sameFields
 }
 
-// scopeOf is what the rows of an entry see before its attributes and variables.
+// scopeOf returns what the rows of an entry see before its attributes and variables.
 func (c *compiler) scopeOf(e *entry) *TableScope {
 	s := &TableScope{
 		compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{},
@@ -127,7 +127,7 @@ func (s *TableScope) paramObject() *rules.Object {
 	return o
 }
 
-// scope is the environment of an expression that sees these roots.
+// scope returns the scope of an expression that sees these roots.
 func (s *TableScope) scope(roots []string) *rules.Scope {
 	key := strings.Join(roots, " ")
 	if sc, ok := s.scopes[key]; ok {
@@ -151,7 +151,7 @@ func (s *TableScope) scope(roots []string) *rules.Scope {
 	return sc
 }
 
-// variableObject declares the variables so far that can be computed where these roots are known.
+// variableObject declares the variables so far that can be computed with these roots.
 func (s *TableScope) variableObject(roots []string) *rules.Object {
 	o := &rules.Object{Name: "Variables", Type: language.Object("Variables")}
 	for _, v := range s.vars {
@@ -164,7 +164,7 @@ func (s *TableScope) variableObject(roots []string) *rules.Object {
 						return types.NewErr("variable %q has no value here", v.Name)
 					}
 					if f.World == nil {
-						return v.Expr.Eval(f) // for constants
+						return v.Expr.Eval(f) // computes constants
 					}
 					return f.World.Values.(Values).Variable(v, f)
 				},
@@ -174,7 +174,7 @@ func (s *TableScope) variableObject(roots []string) *rules.Object {
 	return o
 }
 
-// compile compiles an expression that is asked only where the guards hold.
+// compile compiles an expression that is evaluated only if the guards are true.
 func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, guards ...*eval.Expr) *eval.Expr {
 	if !text.Written() {
 		return nil // reported where it is missing
@@ -192,14 +192,14 @@ func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, 
 	issues = append(issues, doubts...)
 	for _, i := range issues {
 		if s.sight != nil {
-			break // nobody is told
+			break // issues are not reported
 		}
 		if i, ok := s.better(i, roots); ok {
 			s.report(i)
 		}
 	}
 	if e != nil && !s.filters {
-		// A row that reads the outcome of its own section would evaluate itself without end.
+		// A row that reads the outcome of its own section would evaluate itself forever.
 		if i := slices.IndexFunc(e.Reads.All, OfAnswers); i >= 0 {
 			path := e.Reads.All[i].String()
 			field := path[strings.LastIndex(path, ".")+1:]
@@ -238,7 +238,7 @@ type expression struct {
 	kind, text string
 }
 
-// report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.
+// report reports an issue in the author's own file. An issue inside a built-in table is caused by the settings of its entry.
 func (s *TableScope) report(i source.Issue) {
 	if i.File != "" && i.File != s.entry.at.Document().File {
 		i = s.entry.at.Get("name").Issuef(i.Hint, "%s (%s:%d)", i.Message, i.File, i.Line)
@@ -246,8 +246,8 @@ func (s *TableScope) report(i source.Issue) {
 	s.compiler.report(i)
 }
 
-// better adds what only this package knows: which table computes a field, and why a variable is not known here. false: the
-// issue only follows from another one.
+// better adds information to an issue: which table computes a field, or why a variable is not available. It returns false if the issue is
+// only a consequence of another one.
 func (s *TableScope) better(i source.Issue, roots []string) (source.Issue, bool) {
 	m := regexp.MustCompile(`^(\w+) has no field "(\w+)"$`).FindStringSubmatch(i.Message)
 	if m == nil {
@@ -290,7 +290,7 @@ func (s *TableScope) better(i source.Issue, roots []string) (source.Issue, bool)
 	return i, true
 }
 
-// noVariable says why a variable is not known at a place.
+// noVariable reports why a variable is not available at a place.
 func (s *TableScope) noVariable(i source.Issue, name string, roots []string) source.Issue {
 	for _, v := range s.vars {
 		if v.Name == name {
@@ -311,7 +311,7 @@ func (s *TableScope) noVariable(i source.Issue, name string, roots []string) sou
 	return i
 }
 
-// checkCycles reports variables that need each other.
+// checkCycles reports variables that depend on each other.
 func (s *TableScope) checkCycles() {
 	at, path := s.entry.table.Cycle()
 	if path == nil {
@@ -352,7 +352,7 @@ func (s *TableScope) variable(v *rules.Variable) {
 	clear(s.scopes)
 }
 
-// row compiles one row, where policies of queues stand beside each other as often as it has a share.
+// row compiles one row. In a joined policy, it compiles the row once for each of its shares.
 func (s *TableScope) row(site *Site, row *rules.Row) {
 	if !s.joined {
 		s.rowWhere(site, row, nil)
@@ -364,7 +364,7 @@ func (s *TableScope) row(site *Site, row *rules.Row) {
 	}
 }
 
-// rowWhere compiles one row in its share, nil: it has all. A row whose guard is false for good is dropped.
+// rowWhere compiles one row for a share; nil: for all objects. It drops a row whose guard is always false.
 func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	r := &Rule{
 		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier,
@@ -396,8 +396,8 @@ func (s *TableScope) rowWhere(site *Site, row *rules.Row, share *parts.Share) {
 	}
 }
 
-// guard folds a constant guard and says whether it is false for good: by its params alone, whatever else it reads,
-// which is an error here, and an error makes nothing false.
+// guard evaluates a constant guard and reports whether it is always false. Only params may decide this: any other read is an error here,
+// and an error is not false.
 func (s *TableScope) guard(r *Rule) (never bool) {
 	if r.When == nil {
 		return false
@@ -414,10 +414,10 @@ func (s *TableScope) guard(r *Rule) (never bool) {
 	return !holds
 }
 
-// settings evaluates what a row may say in params.
+// settings evaluates the keys of a row that may read params.
 func (s *TableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Weight, rules.Number()); ok {
-		if r.Weight, _ = language.Number(v); !(math.Abs(r.Weight) <= mostWeight) { // a NaN is not
+		if r.Weight, _ = language.Number(v); !(math.Abs(r.Weight) <= mostWeight) { // also true for NaN
 			s.report(row.Weight.Issue(0, 1, fmt.Sprintf("the weight is %v, but a weight must be a number from %v to %v", r.Weight,
 				-mostWeight, mostWeight), ""))
 		}
@@ -441,7 +441,7 @@ func (s *TableScope) settings(r *Rule, row *rules.Row) {
 	r.Every = every
 }
 
-// constant evaluates an expression over params only.
+// constant evaluates an expression that reads only params.
 func (s *TableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool) {
 	if text.Value == "" {
 		return nil, false
@@ -462,7 +462,7 @@ func (s *TableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool)
 	return v, true
 }
 
-// message compiles the {{CEL}} parts of a text that is told after what guards it was asked.
+// message compiles the {{CEL}} parts of a text. guards are the expressions that were true before.
 func (s *TableScope) message(t source.Text, roots []string, guards ...*eval.Expr) *Message {
 	if t.Value == "" {
 		return nil
@@ -497,7 +497,7 @@ func (s *TableScope) message(t source.Text, roots []string, guards ...*eval.Expr
 	return m
 }
 
-// costAnew is what it costs to read a variable or an attribute that is computed each time that it is asked until when something holds.
+// costAnew returns the cost of reading a variable or an attribute that depends on time, because it is computed again at each read.
 func costAnew(byTime bool, e *eval.Expr) uint64 {
 	if !byTime || e == nil {
 		return 0

@@ -12,14 +12,15 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// condition is a when that stands before the rows of some tables: of one, or of all of a tier.
+// condition is a when that applies to all rows of some tables: of one table, or of all tables of a tier.
 type condition struct {
 	text   source.Text
 	before []*entry
-	expr   *eval.Expr // nil: none was written, or there is a mistake in it
+	expr   *eval.Expr // nil: it is missing or has a mistake
 }
 
-// conditions compiles the when of a table, and before the first table of a tier that of the tier, which sees no params or variables.
+// conditions compiles the when of a table. Before the first table of a tier it also compiles the when of the tier, which sees no params and
+// no variables.
 func (s *TableScope) conditions() {
 	if s.entry.conditions == nil {
 		return
@@ -31,7 +32,7 @@ func (s *TableScope) conditions() {
 	s.condition(own, tier.expr)
 }
 
-// condition compiles a when, which may read what all rows see before which it stands.
+// condition compiles a when. It may read only roots that all its rows see.
 func (s *TableScope) condition(c *condition, guards ...*eval.Expr) {
 	if c.text.Value == "" {
 		return
@@ -40,7 +41,7 @@ func (s *TableScope) condition(c *condition, guards ...*eval.Expr) {
 		c.inVain(s.loader)
 	}
 	var roots []string
-	blind := map[string]string{} // which rows do not see a root
+	blind := map[string]string{} // the rows that do not see a root
 	for _, root := range Roots() {
 		if blind[root.Name] = c.blind(root.Name); blind[root.Name] == "" && !root.Everywhere {
 			roots = append(roots, root.Name)
@@ -60,14 +61,14 @@ func (s *TableScope) condition(c *condition, guards ...*eval.Expr) {
 	}
 }
 
-// inVain warns of a condition without rows behind it.
+// inVain warns about a condition that applies to no rows.
 func (c *condition) inVain(l *loader) {
 	i := c.text.Issue(0, len([]rune(c.text.Value)), "this when stands before no rows, and decides nothing", "remove it")
 	i.Severity = source.Warning
 	l.report(i)
 }
 
-// blind names the rows behind a condition that do not see a root; "": all see it.
+// blind returns the names of the sites with rows after a condition that do not see a root; "": all see it.
 func (c *condition) blind(root string) string {
 	var out []string
 	for _, e := range c.before {
@@ -84,7 +85,7 @@ func (c *condition) blind(root string) string {
 	return strings.Join(out, ", and ")
 }
 
-// asked lists the sites at which the table has rows.
+// asked returns the sites for which the table has rows.
 func (e *entry) asked() []Site {
 	var out []Site
 	for _, s := range Sites() {
@@ -95,8 +96,7 @@ func (e *entry) asked() []Site {
 	return out
 }
 
-// when compiles the when of a row, after that of its share, and those of its tier and its table; nil: there is none. false: there is a
-// mistake in it.
+// when compiles the conditions of a row: those of its share, its tier, its table and its own; nil: none; false: there is a mistake.
 func (s *TableScope) when(row *rules.Row, roots []string, share *parts.Share) (when *eval.Expr, ok bool) {
 	var all []*eval.Expr
 	if share != nil && share.When != "" {
@@ -118,13 +118,13 @@ func (s *TableScope) when(row *rules.Row, roots []string, share *parts.Share) (w
 		return nil, true
 	}
 	if len(all) == 1 && !all[0].Text.Written() {
-		return all[0], true // it is nobody's but ours
+		return all[0], true // it is generated, so no author needs its text
 	}
 	when = s.compile(allOf(all), roots, rules.Bool())
 	return when, when != nil
 }
 
-// allOf is the text of a condition that holds where all of some do.
+// allOf returns the text of a condition that is true if all conditions are true.
 func allOf(all []*eval.Expr) source.Text {
 	if len(all) == 1 {
 		return source.Join(all[0].Text)
@@ -133,7 +133,7 @@ func allOf(all []*eval.Expr) source.Text {
 	for i, e := range all {
 		end := ")"
 		if strings.Contains(e.Text.Value, "//") {
-			end = "\n)" // where a comment ends
+			end = "\n)" // ends a comment
 		}
 		parts = append(parts, source.NewText([]string{"(", " && ("}[min(i, 1)]), e.Text, source.NewText(end))
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Nothing of what ships by default is expensive enough to be counted, but messages, which are written for few objects.
+// No expression of the default policy is expensive enough to have a budget, except messages, which are written for few objects.
 func TestTheDefaultPolicyIsNotCounted(t *testing.T) {
 	p, issues := Default()
 	if issues.Err() != nil {

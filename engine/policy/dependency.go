@@ -7,36 +7,36 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// This file derives dependencies from the declarations of what is read (origin.go). All code that decides what may be remembered asks here;
-// for what is remembered of queues, package facts decides. The code runs when a policy is compiled or a session begins.
+// This file derives dependencies from the declarations of what fields read (origin.go). All code that decides what may be cached uses it;
+// for caches of queues, package facts decides. The code runs when a policy is compiled or a session begins.
 
-// Dependency is what the value of a row, or of an expression, rests on.
+// Dependency describes the inputs of a row or an expression.
 type Dependency struct {
-	// Class is what is read of the task that is asked about, its job and its queue, and of the step: tasks that agree in it are of one class.
+	// Class lists the reads of the task, its job, its queue and the step. Tasks with equal values belong to one class.
 	Class []rules.Read
-	// Identity says that it tells every task from every other.
+	// Identity means that it reads something that is different for each task.
 	Identity bool
-	// Volumes says that the task's volumes are read.
+	// Volumes means that it reads the task's volumes.
 	Volumes bool
-	// Terms and images say that what other pods ask about the task is read, or which of its images some node has.
+	// Terms means that it reads the terms of other pods that match the task. Images means that it reads which nodes have the task's images.
 	Terms, Images bool
-	// Moving says that some of class moves within a cycle.
+	// Moving means that a part of Class changes within a cycle.
 	Moving bool
 
 	node bool // the node, or one of its devices, is read
-	// Static says that of the node nothing is read but what its object says.
+	// Static means that of the node it reads only data of the node object.
 	Static bool
-	// Amounts says that of the node nothing is read but amounts, and some that move: nodes of one number are the same to it.
+	// Amounts means that of the node it reads only amounts, some of which change: nodes with the same number are equal for it.
 	Amounts    bool
-	Peers      bool // who is in the node's topology domains, or has its images, is read
-	Candidates bool // so is which nodes are chosen from
-	Beyond     bool // so is what neither the node nor the peers of its task tell of
+	Peers      bool // it reads which pods are in the node's topology domains, or which nodes have its images
+	Candidates bool // it reads which nodes are candidates
+	Beyond     bool // it reads data that neither the node nor the peers of its task contain
 
-	Cluster bool // figures of the cluster are read
-	Clock   bool // so is the time
+	Cluster bool // it reads data of the whole cluster
+	Clock   bool // it reads the time
 }
 
-// DependencyOf derives it from what is read.
+// DependencyOf derives the dependency from reads.
 func DependencyOf(reads *rules.Reads) Dependency {
 	d := Dependency{Static: true, Amounts: true}
 	for _, read := range reads.All {
@@ -73,7 +73,7 @@ func (d *Dependency) addClass(read rules.Read) {
 	d.Beyond = d.Beyond || AnyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates) // they have no value of their own
 }
 
-// LastOf is the member that a read ends at; nil: it is of the root itself.
+// LastOf returns the member at the end of a read; nil: the read is of the root itself.
 func LastOf(read rules.Read) *rules.Member {
 	if len(read.Steps) == 0 {
 		return nil
@@ -81,24 +81,24 @@ func LastOf(read rules.Read) *rules.Member {
 	return read.Steps[len(read.Steps)-1].Member
 }
 
-// AnyOf says that some field on the way of a read is made of something.
+// AnyOf reports whether some field on the path of a read has one of these origins.
 func AnyOf(read rules.Read, origin rules.Origin) bool {
 	return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Member.Origin.Any(origin) })
 }
 
-// OfParts says that a read ends at the parts of an object, of which more is read apart.
+// OfParts reports whether a read ends at the parts of an object. Reads of their fields are listed separately.
 func OfParts(read rules.Read) bool {
 	m := LastOf(read)
 	return m != nil && m.Origin.Any(language.ToParts)
 }
 
-// OfMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
-// the attribute that the function computes is read as well.
+// OfMembers reports whether an accounting function does this read of its members. Rows cannot write such a path, and the function's
+// attribute is among the reads as well.
 func OfMembers(read rules.Read) bool {
 	return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Member.Get == nil })
 }
 
-// ofClass says that a read is part of what a class is. What is read on the way to a computed field is in that.
+// ofClass reports whether a read belongs to a class. A read on the path to a computed field is covered by that field.
 func ofClass(read rules.Read) bool {
 	switch read.Root {
 	case "task", "job", "queue":
@@ -109,20 +109,20 @@ func ofClass(read rules.Read) bool {
 	return false
 }
 
-// OfNodes says that a read is of the node that is tried, or of a device of it.
+// OfNodes reports whether a read is of the candidate node or of one of its devices.
 func OfNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
 
-// identifies says that a read tells every task from every other.
+// identifies reports whether a read is different for each task.
 func identifies(read rules.Read) bool {
 	return read.Root == "task" && len(read.Steps) == 1 && AnyOf(read, language.FromIdentity)
 }
 
-// OfVolumes says that a read is of the volumes of the task that is asked about.
+// OfVolumes reports whether a read is of the task's volumes.
 func OfVolumes(read rules.Read) bool {
 	return read.Root == "task" && AnyOf(read, language.FromVolumes)
 }
 
-// OfClock says that a read is of the time.
+// OfClock reports whether a read is of the time.
 func OfClock(read rules.Read) bool { return read.Root == "now" || AnyOf(read, language.FromClock) }
 
 // OfAnswers reports whether a read depends on the outcome of jobStarving or jobReady.
@@ -139,38 +139,38 @@ func answering(read rules.Read) string {
 	return ""
 }
 
-// aroundNode reports whether a read is of the surroundings of the node that is tried.
+// aroundNode reports whether a read is of the surroundings of the candidate node.
 func aroundNode(read rules.Read) bool {
 	return OfNodes(read) && AnyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates)
 }
 
-// InAmounts says that what is read of a node is told by its number.
+// InAmounts reports whether a read of a node depends only on the number of the node's amounts.
 func InAmounts(read rules.Read) bool {
 	return read.Root == "node" && len(read.Steps) > 0 && !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
 		return step.Member.Reads != nil || !step.Member.Origin.Any(language.FromAmounts)
 	})
 }
 
-// BeyondNode says that what is read through a node is not told by the node: what the jobs, queues or nodes of its tasks have and may
-// change, which of them these are, and all that is of no one object.
+// BeyondNode reports whether a read through a node depends on data outside of the node. Such data are changeable fields of the jobs, queues
+// or nodes of its tasks, and the identity of these objects. Data that belongs to no single object counts as well.
 func BeyondNode(read rules.Read) bool {
 	const around = language.FromPeers | language.FromImageNodes | language.FromCandidates
 	for i, step := range read.Steps {
 		m, last := step.Member, i == len(read.Steps)-1
 		switch {
-		case m.Reads != nil: // what it reads is among the reads as well, but not where it leads
+		case m.Reads != nil: // its own reads are listed as well, but not where the path continues
 			if !last && LastOf(read).Changes > rules.Static {
 				return true
 			}
 		case m.Origin.Any(language.ToQueue):
-			return true // a job is moved to another, and its tasks are where they were
+			return true // a job can move to another queue while its tasks stay
 		case m.Origin.Any(language.ToJob | language.ToNode | language.ToNamespace):
 			if last || LastOf(read).Changes > rules.Static {
 				return true
 			}
-		case i == 0 && m.Origin.Within(around): // followed by what its task asks about them
+		case i == 0 && m.Origin.Within(around): // the terms of its task follow these
 		case i > 0 && m.Origin.Any(language.FromTerms):
-			return true // others' terms are not followed
+			return true // terms of other pods are not followed
 		case !m.Origin.Within(language.FromOwn | language.ToTasks):
 			return true
 		}
@@ -178,17 +178,17 @@ func BeyondNode(read rules.Read) bool {
 	return false
 }
 
-// Reach is how far from an object something lies.
+// Reach is a distance from an object.
 type Reach uint8
 
-// How far, from near to far.
+// The distances, from near to far.
 const (
-	Within    Reach = iota // the object itself, and what it is touched with
-	AlongTree              // the queues above a queue, and what they sum up
+	Within    Reach = iota // the object itself, and the changes that are logged for it
+	AlongTree              // the queues above a queue, and their sums
 	BeyondIt
 )
 
-// Reach of a read, seen from an object of its kind.
+// Reach returns the distance of a read from its owner.
 func (p *Policy) Reach(read rules.Read, owner string) Reach {
 	if read.Root != owner {
 		return BeyondIt
@@ -200,7 +200,7 @@ func (p *Policy) Reach(read rules.Read, owner string) Reach {
 		case t != nil && t.Flat, t != nil && last:
 		case t != nil:
 			far = AlongTree
-		case m.Reads != nil && last: // what it reads is among the reads as well
+		case m.Reads != nil && last: // its own reads are listed as well
 		case m.Origin.Any(language.ToParts|language.ToMembers) && m.Origin.Within(language.FromOwn):
 		case last && m.Origin.Within(language.FromOwn|language.ToTasks|language.ToJob|language.ToQueue|language.ToNode):
 		default:
@@ -222,13 +222,14 @@ func (p *Policy) lasting(read rules.Read, owner string) bool {
 	})
 }
 
-// ofItsNode says that a read is of what a task's node has from its object: where the task is moves with the task.
+// ofItsNode reports whether a read is of the object of a task's node. The node of a task changes only with the task.
 func ofItsNode(read rules.Read) bool {
 	return read.Root == "task" && len(read.Steps) == 2 && read.Steps[0].Member.Origin == language.ToNode &&
 		read.Steps[1].Member.Origin.Within(language.FromOwn) && read.Steps[1].Member.Changes <= rules.ByObject
 }
 
-// memberOrigin says where the way from an owner to the members of an accounting function leads: queues and jobs are touched with theirs.
+// memberOrigin returns the origin of the path from an owner to the members of an accounting function. Changes of members are logged for
+// queues and jobs.
 func memberOrigin(owner string) rules.Origin {
 	if owner == "queue" || owner == "job" {
 		return language.ToMembers
@@ -236,14 +237,14 @@ func memberOrigin(owner string) rules.Origin {
 	return language.FromAll
 }
 
-// IsShared says that to read something may change what is not of one node alone, though it was read before.
+// IsShared reports whether a repeated read may change shared data, which does not belong to one node alone.
 func IsShared(read rules.Read) bool {
-	// A link is followed to views that are made when they are first asked for, and terms, images and volumes are kept for all tasks together.
+	// Links lead to views that are created at the first read. Terms, images and volumes are cached for all tasks together.
 	const kept = language.ToJob | language.ToQueue | language.ToNode | language.FromTerms | language.FromOthersTerms | language.FromImages |
 		language.FromVolumes | language.FromPeers | language.FromImageNodes | language.FromCandidates |
 		language.FromDomain | language.FromAnswers | language.FromAll | language.FromClock
 	if read.Through {
-		return false // on the way to what is read from its memo
+		return false // on the path to a value that is read from a memo
 	}
 	switch read.Root {
 	case "node":
@@ -251,7 +252,7 @@ func IsShared(read rules.Read) bool {
 	case "task", "job", "queue", "cluster":
 		return slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
 			moves := step.Member.Reads != nil && step.Member.Changes > rules.ByCycle
-			return moves || step.Member.Origin.Any(kept&^(language.ToJob|language.ToQueue)) // those of one task are prepared
+			return moves || step.Member.Origin.Any(kept&^(language.ToJob|language.ToQueue)) // views of one task are prepared
 		})
 	case "params", "action", "pipeline":
 		return false

@@ -2,36 +2,36 @@ package policy
 
 import "github.com/celsius-scheduler/celsius/engine/language"
 
-// Derived is what all values have in common that are made of many objects and kept: of sums, of what is shared out, of trees of quotas and
-// of shares. Such a value holds at one moment. It is brought to another one by what the logs name, where what it reads lets it, and is
-// made anew else.
+// Derived is the common part of cached values that depend on many objects: sums, shares of a total, quota trees and share trees. Such a
+// value is valid at one moment. It is updated from the change logs if its inputs allow this, and rebuilt otherwise.
 type Derived struct {
 	Accounts *Accounts
-	// What follows from what it reads: byAction says that the action is; follows, that within a cycle nothing moves of it but what
-	// the logs name; lasts, that it can be taken over from cycle to cycle, and past changes of objects.
+	// byAction means that it reads the action. Follows means that within a cycle it changes only with the entries of the logs. Lasts means
+	// that it can be carried over to the next cycle, and past changes of objects.
 	byAction, Follows, Lasts bool
-	// settles says that it stays for a cycle as it was first found in it.
+	// settles means that it keeps its first value of a cycle until the cycle ends.
 	settles bool
 
 	made    bool
-	at      language.Stamp // when it was last brought up to date, with the clock of the objects
-	clock   uint64         // of the cluster, then
-	Version uint64         // another where it was made anew
-	erred   bool           // something of it erred since it was made anew: each cycle is told of it
+	at      language.Stamp // the time of the last update, with the clock of the objects
+	clock   uint64         // the clock of the cluster at that time
+	Version uint64         // changes with each rebuild
+	erred   bool           // an error occurred since the last rebuild; each cycle reports it
 }
 
-// Deriver is a value with what is its own of that.
+// Deriver is a value with its own steps to carry, replay and rebuild.
 type Deriver interface {
-	// Carry reports whether the value, except for what the logs name, equals the value that Rebuild would compute at this moment of another
-	// cycle, or after a change of objects. The value still has its old moment then.
+	// Carry reports whether the value is still valid at a moment of another cycle, or after a change of objects. It ignores changes that the
+	// logs name, because Replay applies them. Apart from these changes, the value must equal the value that Rebuild would compute. The value
+	// still has its old moment.
 	Carry(to language.Stamp) bool
-	// Replay takes in what the logs name; false: it must be made anew.
+	// Replay applies the entries of the logs; false: the value must be rebuilt.
 	Replay(to language.Stamp) bool
-	// Rebuild makes it anew; false: there is no value.
+	// Rebuild computes the value from scratch; false: there is no value.
 	Rebuild() bool
 }
 
-// Bring brings a value to the present moment.
+// Bring updates a value to the present.
 func (d *Derived) Bring(x Deriver) {
 	s := d.Accounts
 	if d.made && d.settles && d.at.Cycle == s.Cycle {
@@ -58,7 +58,7 @@ func (d *Derived) Bring(x Deriver) {
 // Erring implements Kept.
 func (d *Derived) Erring() bool { return d.erred }
 
-// eachOnce does something for each entry of a log, however often it stands there.
+// eachOnce calls do for each different entry of a log.
 func eachOnce[T comparable](entries []T, do func(T)) {
 	seen := map[T]bool{}
 	for _, x := range entries {

@@ -1,5 +1,5 @@
-// Package policy is a SchedulingPolicy, compiled: the closed list of decision sites, and tables compiled into rules in the words of
-// engine/language.
+// Package policy compiles a SchedulingPolicy. It contains the closed list of decision sites, and compiles tables to rules over the fields
+// of engine/language.
 //
 //	SchedulingPolicy, rules/tables/*.yaml
 //	     | source.Parse
@@ -10,12 +10,12 @@
 //	  compiler: scopes by site, attributes and accounting functions, variables, rows, actions; every mistake at its place
 //	     |
 //	     v
-//	  Policy (immutable, safe to share) --> engine/session puts it to work on a cluster, engine/reference says what is meant
+//	  Policy (immutable, safe to share) --> engine/session evaluates it on a cluster, engine/reference defines what it means
 //
-//	  Facts, Show, Resolve: what people ask about a policy
+//	  Facts, Show, Resolve: questions of users about a policy
 //
-// What follows from the reads of a row, and so may be remembered, is said in dependency.go. An accounting function is a file of its own:
-// what it compiles to, and what a session keeps of it.
+// The file dependency.go derives from the reads of a row what may be cached. Each accounting function has its own file, with its compiled
+// form and the data that a session keeps for it.
 //
-// No type of CEL leaves the package but in the declarations (Vocabulary, Roots, Sites) that the reference of the language is written from.
+// Types of CEL leave the package only in the declarations (Vocabulary, Roots, Sites), from which the language reference is generated.
 package policy

@@ -8,13 +8,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// ReadsTime says whether anything in the policy reads the time, be it a row, what it computes, or an action's filter:
-// then another decision may come of nothing but waiting.
+// ReadsTime reports whether anything in the policy reads the time: a row, a computed field, or an action's filter. Then decisions may
+// change with time alone.
 func (p *Policy) ReadsTime() bool {
 	return slices.ContainsFunc(p.Expressions(), func(e *eval.Expr) bool { return e.Timely() || MovesUnseen(e.Reads) })
 }
 
-// ReadsMeasures says whether anything in the policy reads what is measured of nodes.
+// ReadsMeasures reports whether anything in the policy reads the measured load of nodes.
 func (p *Policy) ReadsMeasures() bool {
 	return slices.ContainsFunc(p.Expressions(), func(e *eval.Expr) bool { return slices.ContainsFunc(e.Reads.All, ofMeasures) })
 }
@@ -26,7 +26,7 @@ func (p *Policy) ReadsWaits() bool { return p.readsWaits }
 
 func ofWaits(read rules.Read) bool { return AnyOf(read, language.FromWaits) }
 
-// Expressions are all of the policy's.
+// Expressions returns all expressions of the policy.
 func (p *Policy) Expressions() []*eval.Expr {
 	var out []*eval.Expr
 	add := func(list ...*eval.Expr) {
@@ -49,7 +49,7 @@ func (p *Policy) Expressions() []*eval.Expr {
 	return append(out, p.Arguments()...)
 }
 
-// Arguments are the expressions that functions of attributes ask of their members.
+// Arguments returns the argument expressions of all accounting functions.
 func (p *Policy) Arguments() []*eval.Expr {
 	var out []*eval.Expr
 	for _, x := range p.Accounts {
@@ -58,15 +58,15 @@ func (p *Policy) Arguments() []*eval.Expr {
 	return out
 }
 
-// ReadsNow says that the time is read.
+// ReadsNow reports whether the time is read.
 func ReadsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, OfClock) }
 
-// MovesUnseen says that the time is read in another way than by its name, which is not followed.
+// MovesUnseen reports whether the time is read through a field other than now. Changes of such a read are not tracked.
 func MovesUnseen(reads *rules.Reads) bool {
 	return slices.ContainsFunc(reads.All, func(read rules.Read) bool { return read.Root != "now" && OfClock(read) })
 }
 
-// ArgumentsOf lists the arguments of an accounting function, in the order of their names.
+// ArgumentsOf returns the arguments of an accounting function, ordered by name.
 func ArgumentsOf(args map[string]*eval.Expr) []*eval.Expr {
 	var out []*eval.Expr
 	for _, name := range sortedKeys(args) {

@@ -14,14 +14,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
-// The kinds of reason for which a function may be there for one shipped table only.
+// Reasons for which a function may exist for a single built-in table.
 const (
 	accounting = "accounting"           // an amount or a sum that an expression cannot compute
 	kubernetes = "Kubernetes' own rule" // Kubernetes defines it, in Go
-	general    = "general"              // it is about its arguments alone; that one table uses it is chance
+	general    = "general"              // it depends only on its arguments; it is a coincidence that one table uses it
 )
 
-// oneTable lists the functions that only one shipped table uses, each with the kind of reason and the reason.
+// oneTable returns the functions that only one built-in table uses, each with the type of reason and the reason.
 func oneTable() map[string][2]string {
 	return map[string][2]string{
 		"waterFill":                   {accounting, "an iteration over all queues"},
@@ -80,7 +80,7 @@ func oneTable() map[string][2]string {
 	}
 }
 
-// vocabularyDocs documents the functions that are called by a name, and those of attributes, by name.
+// vocabularyDocs returns the documentation of named functions and of attribute functions, by name.
 func vocabularyDocs(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -98,7 +98,7 @@ func vocabularyDocs(t *testing.T) map[string]string {
 	return docs
 }
 
-// usersOf gives the shipped tables whose text calls each function. "actions" counts as one.
+// usersOf returns the built-in tables whose text calls each function. "actions" counts as one.
 func usersOf(t *testing.T) map[string][]string {
 	t.Helper()
 	users := map[string][]string{}
@@ -109,7 +109,7 @@ func usersOf(t *testing.T) map[string][]string {
 		}
 		text := regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(string(data), "")
 		for function := range vocabularyDocs(t) {
-			call := `\b` + function + `\(` // in an expression
+			call := `\b` + function + `\(` // a call in an expression
 			if slices.ContainsFunc(AccountingFunctions(), isCalled(function)) {
 				call = `\b` + function + `:` // a key of an attribute
 			}
@@ -125,8 +125,8 @@ func isCalled(name string) func(fn *Accounting) bool {
 	return func(fn *Accounting) bool { return fn.Name == name }
 }
 
-// TestFunctionsOfOneTable holds the list above together with the shipped tables: a function that is
-// there for one table's sake alone would be policy in Go.
+// TestFunctionsOfOneTable compares the list above with the built-in tables. A function that exists only for one table would be policy in
+// Go.
 func TestFunctionsOfOneTable(t *testing.T) {
 	var found, listed []string
 	for function, users := range usersOf(t) {
@@ -147,11 +147,11 @@ func TestFunctionsOfOneTable(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreDocumented holds every function to a sentence about its arguments.
+// TestFunctionsAreDocumented checks that every function is documented by a sentence.
 func TestFunctionsAreDocumented(t *testing.T) {
 	docs := vocabularyDocs(t)
 	for _, f := range Vocabulary().Functions {
-		docs[f.Name] = f.Doc // operators too
+		docs[f.Name] = f.Doc // operators need documentation, too
 	}
 	for name, doc := range docs {
 		if words := strings.Fields(doc); len(words) < 2 || !strings.HasSuffix(doc, ".") {
@@ -165,8 +165,7 @@ func TestFunctionsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestNoFunctionDecides fails for a function that takes a whole job or queue and gives a verdict:
-// that would be a plugin.
+// TestNoFunctionDecides fails for a function that takes a whole job or queue and returns a verdict, because that would be a plugin.
 func TestNoFunctionDecides(t *testing.T) {
 	for _, f := range Vocabulary().Functions {
 		for _, o := range f.Overloads {

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// hdrfFunction gives a tree of shares.
+// hdrfFunction returns the accounting function for a tree of shares.
 func hdrfFunction() *Accounting {
 	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(language.ResourcesType(), "Resources")
 	return &Accounting{
@@ -40,7 +40,7 @@ func hdrfFunction() *Accounting {
 	}
 }
 
-// shareState is the outcome of one hdrf, kept by delta.
+// shareState is the result of one hdrf. It is updated from change logs.
 type shareState struct {
 	Derived
 	x       *Attribute
@@ -50,11 +50,11 @@ type shareState struct {
 	total   model.Resources
 	paths   map[*model.Queue][]string
 	written map[*model.Queue]written
-	// err is why there is no tree; nil: there is one.
+	// err is the reason why there is no tree; nil: there is one.
 	err ref.Val
 }
 
-// written is what a queue says of its place.
+// written is the position and the weights that a queue states.
 type written struct{ path, weights string }
 
 func compileShares(s *TableScope, a *rules.Attribute, x *Account) bool {
@@ -85,12 +85,12 @@ func (st *shareState) Value(*Attribute, ref.Val) ref.Val {
 // Erring implements Kept.
 func (st *shareState) Erring() bool { return st.erred || st.err != nil }
 
-// Update implements Kept. It costs one evaluation and one look at the siblings on the way up for each job that changed, and
-// everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
-// its own queue or job.
+// Update implements Kept. For each changed job it costs one evaluation and a visit of the siblings on the path to the root. It rebuilds the
+// tree if the position of a queue or the total changed. It rebuilds it in each cycle if an argument fails, or reads more than its own queue
+// or job.
 func (st *shareState) Update() { st.Bring(st) }
 
-// Carry implements Deriver: it looks at what is said of queues, and of all.
+// Carry implements Deriver. It checks the positions of queues and the total.
 func (st *shareState) Carry(language.Stamp) bool {
 	s, x := st.Accounts, st.x
 	touched, known := st.queues.Peek(&s.c.QueueLog)
@@ -127,7 +127,7 @@ func (st *shareState) Replay(language.Stamp) bool {
 	return ok
 }
 
-// Rebuild implements Deriver: without a total there is no tree.
+// Rebuild implements Deriver. Without a total there is no tree.
 func (st *shareState) Rebuild() bool {
 	s, x := st.Accounts, st.x
 	f := s.Ask.Frame()
@@ -161,7 +161,7 @@ func (st *shareState) Rebuild() bool {
 	return true
 }
 
-// parts evaluates a text of parts with slashes between.
+// parts evaluates a text and splits it at slashes.
 func (s *Accounts) parts(x *Attribute, f *language.Frame, arg string) ([]string, bool) {
 	v := x.Args[arg].Eval(f)
 	text, ok := v.(types.String)
@@ -172,7 +172,7 @@ func (s *Accounts) parts(x *Attribute, f *language.Frame, arg string) ([]string,
 	return strings.Split(string(text), "/"), true
 }
 
-// weights reads numbers; what is none is an error of that queue, and counts as 1.
+// weights parses numbers. An invalid number is an error of that queue, and counts as 1.
 func (s *Accounts) weights(x *Attribute, f *language.Frame, parts []string) []float64 {
 	out := make([]float64, len(parts))
 	for i, part := range parts {
@@ -186,14 +186,14 @@ func (s *Accounts) weights(x *Attribute, f *language.Frame, parts []string) []fl
 	return out
 }
 
-// enter says what one job has and wants. One in no queue, or in one without a path, takes no part.
+// enter sets the usage and the demand of one job. A job without a queue, or in a queue without a path, takes no part.
 func (st *shareState) enter(j *model.Job) {
 	s, x := st.Accounts, st.x
 	if is := s.c.Jobs[j.Key]; is != j {
 		if is == nil {
 			st.tree.Drop(j.Key)
 		}
-		return // another of the same name is in the log as well
+		return // another job with this name is in the log as well
 	}
 	path, ok := st.paths[j.Queue]
 	if j.Orphan || j.Queue == nil || !ok {

@@ -15,10 +15,10 @@ import (
 // queues. A condition in front of its when ensures this: it reads a computed field of the queue that names the policy that serves it.
 // Therefore the code that decides does not know of policies of queues.
 
-// Queues is the condition for a queue to be served by this policy, where it stands beside that of all others; "": it names none.
+// Queues returns the condition for queues that this policy serves alongside the policy of all other queues; "": it names none.
 func (p *Policy) Queues() string { return p.Part().Queues() }
 
-// Generations names those that decide: default@3, or default@3+lab@1 where another serves queues of its own beside it.
+// Generations returns the names of the policies that decide: default@3, or default@3+lab@1 if another policy serves its own queues.
 func (p *Policy) Generations() string {
 	out := []string{fmt.Sprintf("%s@%d", p.Name, p.Generation)}
 	for _, part := range p.Joined() {
@@ -31,10 +31,10 @@ func (p *Policy) Generations() string {
 	return strings.Join(out, "+")
 }
 
-// Joined are the policies of queues that stand beside this one in it.
+// Joined returns the policies with their own queues that this policy contains.
 func (p *Policy) Joined() []Part { return new(loader).parts(p.written) }
 
-// The keys of a part that is not in force as a whole.
+// Keys of a part that is only partly in force.
 const (
 	predicatesOnly = "predicatesOnly"
 	ofAll          = "ofAll"
@@ -52,30 +52,30 @@ func (p Part) Any() any {
 	return out
 }
 
-// Part is a policy of queues as it stands beside another.
+// Part is a policy with its own queues, as a part of another policy.
 type Part struct {
 	Name       string
 	Generation int64
 	Spec       source.Value
-	// PredicatesOnly: only its rows that judge where pods may run are in force, and where such a row fails, it denies.
+	// PredicatesOnly means that only its rows that decide where pods may run are in force. If such a row fails, it denies.
 	PredicatesOnly bool
-	// OfAll: they judge the pods of all queues that have no policy of their own, in place of the predicates of the policy that serves these
-	// queues.
+	// OfAll means that these rows also apply to pods of all queues without their own policy. They replace the predicates of the policy that
+	// serves these queues.
 	OfAll bool
 }
 
-// Part is the policy as one.
+// Part returns the policy as a Part.
 func (p *Policy) Part() Part {
 	return Part{Name: p.Name, Generation: p.Generation, Spec: p.written.Get("spec")}
 }
 
-// Queues is the condition for a queue to be served by it.
+// Queues returns the condition that selects the queues that the part serves.
 func (p Part) Queues() string {
 	text, _ := p.Spec.Get("queues").Any().(string)
 	return text
 }
 
-// parts reads those that a document holds.
+// parts reads the parts of a document.
 func (l *loader) parts(root source.Value) (out []Part) {
 	for _, v := range l.items(root.Get(parts.Key)) {
 		p := Part{Name: l.name(v.Get("metadata")), Spec: v.Get("spec")}
@@ -96,14 +96,14 @@ func (l *loader) parts(root source.Value) (out []Part) {
 	return out
 }
 
-// queues compiles the condition for a queue to be served by the policy.
+// queues compiles the condition for the queues that the policy serves.
 func (c *compiler) queues(spec source.Value) {
 	if at := spec.Get("queues"); at.Exists() {
 		c.scopeOf(&entry{at: at, table: &rules.Table{}}).compile(at.Text(&c.issues), []string{"queue"}, rules.Bool())
 	}
 }
 
-// serving declares the field that tells who serves a queue.
+// serving declares the field that contains the policy of a queue.
 func (c *compiler) serving(root source.Value, all []Part) {
 	var members []parts.Member
 	for _, p := range all {
@@ -126,7 +126,8 @@ func (c *compiler) serving(root source.Value, all []Part) {
 	}
 }
 
-// join compiles the tables of a policy of queues, behind those that are there. visible is what the tables of the others do not add to.
+// join compiles the tables of a part after the existing ones. visible contains the fields that its tables see, without those of other
+// parts.
 func (c *compiler) join(p Part, visible *compiler) {
 	from := len(c.p.Tiers)
 	for _, tier := range c.tierNames(p.Spec.Get("tiers")) {
@@ -146,7 +147,7 @@ func (c *compiler) join(p Part, visible *compiler) {
 	}
 }
 
-// switchOff switches the sections of some sites off.
+// switchOff switches off the sections of some sites.
 func (e *entry) switchOff(some func(site string) bool) {
 	for _, site := range Sites() {
 		if some(site.Name) {
@@ -155,8 +156,8 @@ func (e *entry) switchOff(some func(site string) bool) {
 	}
 }
 
-// shared has a row be what its share makes of it; false: it has none after all, as a site that is asked in one tier only is asked in
-// another.
+// shared applies a share to a row. It returns false if the row has no share, because its site is used in one tier only and this is another
+// tier.
 func (s *TableScope) shared(r *Rule, share *parts.Share) bool {
 	r.Veto = share.Veto
 	if !parts.Single(r.Site.Name) {

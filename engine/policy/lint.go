@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// lint warns of what is legal and hardly meant.
+// lint warns about legal constructs that are most likely mistakes.
 func (c *compiler) lint(spec source.Value, entries []*entry) {
 	if len(c.p.rules[JobReady]) > 0 && len(c.p.rules[JobPipelined]) == 0 {
 		c.warn(spec.Get("tiers").Issuef("add a row of jobPipelined that says when a job may keep places it cannot use yet",
@@ -34,7 +34,8 @@ func (c *compiler) warn(i source.Issue) {
 	c.report(i)
 }
 
-// lintTaking warns of a row that lets pods go by what does not only go one way, so that two may take each other's place in turn.
+// lintTaking warns about a row that permits evictions by a value that can change in both directions. Then two pods may evict each other in
+// turns.
 func (c *compiler) lintTaking(r *Rule) {
 	at := func(said, instead string) {
 		c.warn(r.Expression.Text.Issue(0, len([]rune(r.Expression.Text.Value)), said, instead))
@@ -57,8 +58,8 @@ func (c *compiler) lintTaking(r *Rule) {
 	}
 }
 
-// lintDue warns about a table that states which queues may take by force, and which pods they evict, but no amount that each eviction
-// lowers. With such a table, queues may take resources from each other in turns.
+// lintDue warns about a table that states which queues may reclaim, and which pods they may evict, but no amount that each eviction lowers.
+// With such a table, queues may take resources from each other in turns.
 func (c *compiler) lintDue(entries []*entry) {
 	across := slices.ContainsFunc(c.p.Displacing(), func(s *Step) bool {
 		return s.Word(KeyScope) == ScopeOtherQueues && s.Gate(Preemptive)
@@ -82,8 +83,8 @@ func (c *compiler) lintDue(entries []*entry) {
 	}
 }
 
-// sameOfBoth is the field that a comparison compares of the victim with the same of the one for which it goes, and whether the victim's has
-// to be the smaller; "" where it is no such comparison.
+// sameOfBoth returns the field that a comparison compares between victim and preemptor, and whether the victim's value must be the smaller
+// one. It returns "" for any other comparison.
 func sameOfBoth(x eval.Comparison) (field string, smallerGoes bool) {
 	gives, takes := x.Less, x.More
 	smallerGoes = strings.HasPrefix(gives, "victim.")
@@ -97,15 +98,15 @@ func sameOfBoth(x eval.Comparison) (field string, smallerGoes bool) {
 	return field, smallerGoes
 }
 
-// changesByTaking says whether what a row reads of that field of a victim changes while tasks are placed and evicted.
+// changesByTaking reports whether a field of a victim that the row reads changes while tasks are placed and evicted.
 func changesByTaking(r *Rule, field string) bool {
 	return slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
 		return read.String() == "victim."+field && read.Changes >= rules.ByStep
 	})
 }
 
-// ordersJobs says whether a row puts jobs in order by that field, the larger or the smaller first. Of a row that does so by more than the
-// field itself, which of both cannot be told.
+// ordersJobs reports whether a row orders jobs by this field in this direction. For a row that orders by more than the field, the direction
+// is unknown, and ordersJobs returns true.
 func (c *compiler) ordersJobs(field string, largerFirst bool) bool {
 	return slices.ContainsFunc(c.p.rules[JobOrder], func(r *Rule) bool {
 		if strings.TrimSpace(r.Expression.Text.Value) == field {

@@ -20,20 +20,19 @@ const (
 	policyVersion = "scheduling.celsius.dev/v1alpha1"
 	policyKind    = "SchedulingPolicy"
 	tableVersion  = "rules.celsius.dev/v1alpha1"
-	// TableKind is the kind of a table that is a document of its own.
+	// TableKind is the kind of a table in a document of its own.
 	TableKind = "RuleTable"
 )
 
-// tableHead are the keys of such a document besides those of a table.
+// tableHead returns the keys of such a document in addition to those of a table.
 func tableHead() []string { return []string{"apiVersion", "kind", "metadata"} }
 
-// Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
-// severity Error there is no Policy.
+// Load compiles a SchedulingPolicy. It returns all mistakes at once, each with its place. If one has severity Error, the Policy is nil.
 func Load(doc *source.Document) (*Policy, source.Issues) {
 	return LoadIn(doc, Verbs(), Vocabulary(), AccountingFunctions())
 }
 
-// LoadIn is Load in a dialect. more are keys that a document may have which its author does not write.
+// LoadIn compiles a policy in a dialect. more are keys that a document may contain but that its author does not write.
 func LoadIn(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting, more ...string) (*Policy, source.Issues) {
 	d, err := NewDialect(verbs, v, functions)
 	if err != nil {
@@ -44,7 +43,7 @@ func LoadIn(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []
 	return l.whole(doc)
 }
 
-// Dialect is what a policy can be written with.
+// Dialect contains the verbs, fields and functions that a policy can use.
 type Dialect struct {
 	verbs     []Verb
 	functions []*Accounting
@@ -52,8 +51,8 @@ type Dialect struct {
 	lang      *rules.Language
 }
 
-// NewDialect has steps of these verbs, a language of these fields and functions, and attributes with these accounting functions. All
-// fields and functions must say what they read, as what is remembered follows from that.
+// NewDialect returns a dialect with these verbs, fields, functions and accounting functions. All fields and functions must declare what
+// they read, because caching depends on it.
 func NewDialect(verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Dialect, error) {
 	if what := language.Undeclared(v); what != nil {
 		return nil, fmt.Errorf("%s: it is not said what is read; it must be declared, as what is remembered follows from it",
@@ -71,7 +70,7 @@ func (d *Dialect) Load(doc *source.Document) (*Policy, source.Issues) {
 	return d.loading().whole(doc)
 }
 
-// whole is a policy without mistakes.
+// whole returns the policy, or nil if it has mistakes.
 func (l *loader) whole(doc *source.Document) (*Policy, source.Issues) {
 	p := l.policy(doc)
 	l.issues.Sort()
@@ -85,7 +84,7 @@ func (d *Dialect) loading() *loader {
 	return &loader{Dialect: d, shipped: map[string]*rules.Table{}, singles: map[string]int{}}
 }
 
-// Vocabulary is what the language has beyond Kubernetes' dialect.
+// Vocabulary returns what the language adds to Kubernetes' dialect of CEL.
 func Vocabulary() rules.Vocabulary {
 	return rules.Vocabulary{
 		Objects: language.Objects(), Functions: append(language.Functions(), language.VolumeFunctions()...),
@@ -93,7 +92,7 @@ func Vocabulary() rules.Vocabulary {
 	}
 }
 
-// Default is the embedded default policy.
+// Default returns the embedded default policy.
 func Default() (*Policy, source.Issues) {
 	doc, issues := Embedded("default")
 	if doc == nil {
@@ -102,15 +101,15 @@ func Default() (*Policy, source.Issues) {
 	return Load(doc)
 }
 
-// ShippedText is the text of a file of rules/tables, by its name without the ending.
+// ShippedText returns the text of a file in rules/tables. name has no extension.
 func ShippedText(name string) ([]byte, error) {
 	return fs.ReadFile(tables.FS, name+".yaml") //nolint:wrapcheck // it names the file
 }
 
-// ShippedFolder is how the files of what ships are called, before their names.
+// ShippedFolder is the prefix of the names of built-in files.
 const ShippedFolder = "rules/tables/"
 
-// Embedded gives one document of rules/tables by name, nil if there is none.
+// Embedded returns one document of rules/tables by name, or nil.
 func Embedded(name string) (*source.Document, source.Issues) {
 	file := name + ".yaml"
 	data, err := ShippedText(name)
@@ -124,7 +123,7 @@ func Embedded(name string) (*source.Document, source.Issues) {
 	return docs[0], issues
 }
 
-// ShippedNames lists the tables that ship, sorted.
+// ShippedNames returns the names of the built-in tables, sorted.
 func ShippedNames() []string {
 	var out []string
 	entries, _ := fs.ReadDir(tables.FS, ".")
@@ -137,19 +136,19 @@ func ShippedNames() []string {
 	return out
 }
 
-// loader is the work of one Load.
+// loader is the state of one Load.
 type loader struct {
 	*Dialect
 	shipped map[string]*rules.Table
 	issues  source.Issues
-	sight   *sight   // nil: all is loaded
-	more    []string // keys that a document may have which are not its author's
-	joined  bool     // policies of queues stand beside it
-	// singles are the tiers, by policy of queues, of what is asked in one tier only.
+	sight   *sight   // nil: everything is loaded
+	more    []string // keys that a document may contain but that its author does not write
+	joined  bool     // the policy contains other policies with their own queues
+	// singles contains, by part, the tier of each site that is used in one tier only.
 	singles map[string]int
 }
 
-// accounting finds an accounting function; nil: there is none of that name.
+// accounting returns the accounting function with this name; nil: none.
 func (l *loader) accounting(name string) *Accounting {
 	i := slices.IndexFunc(l.functions, func(fn *Accounting) bool { return fn.Name == name })
 	if i < 0 {
@@ -158,7 +157,7 @@ func (l *loader) accounting(name string) *Accounting {
 	return l.functions[i]
 }
 
-// report keeps what is told of a when once, though it is compiled with each row.
+// report adds an issue once, although a when is compiled with each row.
 func (l *loader) report(i source.Issue) {
 	if !slices.Contains(l.issues, i) {
 		l.issues = append(l.issues, i)
@@ -167,16 +166,16 @@ func (l *loader) report(i source.Issue) {
 
 // entry is one table of a tier, with its settings.
 type entry struct {
-	name   string // of the entry
+	name   string // the name of the entry
 	tier   int
 	table  *rules.Table
 	params source.Value
-	off    map[string]bool // sections switched off
+	off    map[string]bool // sections that are switched off
 	at     source.Value
 	inline bool
-	denies bool   // a row that fails denies, whatever its onError states
-	part   string // the policy of queues that it is of; "": it is of that of all others
-	// conditions stand before the rows: that of its tier, and its own.
+	denies bool   // a row that fails denies, regardless of its onError
+	part   string // the part that it belongs to; "": the policy of all other queues
+	// conditions apply to all rows: the when of its tier, and its own.
 	conditions []*condition
 }
 
@@ -259,7 +258,7 @@ func (l *loader) need(v source.Value, key string) source.Value {
 	return got
 }
 
-// name reads the name of a mapping, which must have one.
+// name reads the required name of a mapping.
 func (l *loader) name(v source.Value) string {
 	got := l.need(v, "name")
 	if got.Any() == "" {
@@ -369,7 +368,8 @@ func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	return t
 }
 
-// otherwise adds, in a tier behind all others, the shipped table of a site about which a policy has no rows, and no table of that name.
+// otherwise adds the built-in table of a site in a last tier. It does so if the policy has no rows for the site and no table with that
+// name.
 func (c *compiler) otherwise(site *Site, entries []*entry) {
 	named := slices.ContainsFunc(entries, func(e *entry) bool { return e.name == site.Otherwise })
 	if !named && len(c.p.rules[site.Name]) == 0 {
@@ -377,7 +377,7 @@ func (c *compiler) otherwise(site *Site, entries []*entry) {
 	}
 }
 
-// switches reads only and without.
+// switches reads the keys only and without.
 func (l *loader) switches(e *entry, v source.Value) {
 	var sections []string
 	for _, s := range l.shape.Sections {
@@ -409,12 +409,13 @@ func (l *loader) switches(e *entry, v source.Value) {
 	}
 }
 
-// LeftOn are the sections that only leaves on unless without names them: the others rest on them, and Volcano has no flag for them.
+// LeftOn returns the sections that the key "only" does not switch off. They are switched off only if the key "without" names them. The
+// other sections depend on them, and Volcano has no flag for them.
 func LeftOn() []string {
 	return []string{"attributes", JobValid, Evictable, VictimOrder, VictimCost, BeyondDue}
 }
 
-// items reads a list that may be absent.
+// items reads a list that may be missing.
 func (l *loader) items(v source.Value) []source.Value {
 	if !v.Exists() {
 		return nil
@@ -422,7 +423,7 @@ func (l *loader) items(v source.Value) []source.Value {
 	return v.Items(&l.issues)
 }
 
-// Shipped reads the tables that ship, by name.
+// Shipped returns the built-in tables by name.
 func Shipped() (map[string]*rules.Table, source.Issues) {
 	out := map[string]*rules.Table{}
 	var issues source.Issues
@@ -436,7 +437,7 @@ func Shipped() (map[string]*rules.Table, source.Issues) {
 	return out, issues
 }
 
-// ShippedActions names the actions that ship, in the order of their file.
+// ShippedActions returns the names of the built-in actions, in the order of their file.
 func ShippedActions() ([]string, source.Issues) {
 	doc, issues := Embedded("actions")
 	if doc == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 )
 
-// declaring are the files that declare the fields and functions of the language.
+// declaring lists the files that declare the fields and functions of the language.
 var declaring = []string{
 	"../language/fields.go", "../language/nodefields.go", "../language/namespaces.go", "../language/nearby.go",
 	"../language/images.go", "../language/volumes.go", "../language/members.go", "../language/functions.go",
@@ -22,19 +22,19 @@ var declaring = []string{
 	"../language/buckets.go", "../language/numa.go", "../language/answers.go",
 }
 
-// otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.
+// otherWords lists names of fields that also have other meanings: roots and owners, keys of a document, resources, and sites.
 var otherWords = []string{
 	"task", "job", "queue", "node", "namespace", "request", "name", "spec", "status", "cpu", "memory", "pods",
 	"allocatable", "preemptable", "reclaimable", "weight", "tasks", "mode",
 }
 
-// objectTypes give the types of objects, which fields lead to.
+// objectTypes lists the functions that return the types of objects, to which fields lead.
 var objectTypes = []string{
 	"TaskType", "JobType", "RoleType", "QueueType", "QueueSpecType", "NodeType", "TaintType", "GPUType", "ClusterType", "NamespaceType",
 	"QuotaType", "NodeGroupsType",
 }
 
-// reasoned are the other places where such a word stands, each with its reason.
+// reasoned lists the other places with such a word, each with the reason.
 var reasoned = map[string]string{
 	"../language/dictionary.go labels":  "the declaration of how labels are numbered, which names the field that it is of",
 	"typicaltasks.go workload":          "what the accounting function says that it reads",
@@ -53,8 +53,7 @@ var reasoned = map[string]string{
 	"../session/queues.go Member.Name":  "writes a path as an author does",
 }
 
-// What may be remembered follows from declarations: nothing beside them decides by the name of a field, or by which type of object it
-// leads to.
+// Declarations decide what may be cached. No other code decides by the name of a field, or by the type of object that it leads to.
 func TestNoFieldIsKnownByName(t *testing.T) {
 	names := map[string]bool{}
 	for _, o := range language.Objects() {
@@ -96,7 +95,7 @@ func TestNoFieldIsKnownByName(t *testing.T) {
 	}
 }
 
-// known is the word by which a node of a syntax tree knows a field, "" for none.
+// known returns the name of a field in a node of a syntax tree, or "".
 func known(n ast.Node, names map[string]bool) string {
 	switch x := n.(type) {
 	case *ast.BasicLit:

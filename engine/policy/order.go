@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Compare compares two keys of the row: who has none comes last, whichever way the row sorts.
+// Compare compares two keys of the row. An object without a key comes last in both sort directions.
 func (r *Rule) Compare(x, y *language.Key) int {
 	switch {
 	case x.None() && y.None():
@@ -23,13 +23,13 @@ func (r *Rule) Compare(x, y *language.Key) int {
 	return x.Compare(y)
 }
 
-// QueueAge is the final order of queues.
+// QueueAge is the last criterion in the order of queues.
 func QueueAge(a, b *model.Queue) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 }
 
-// NeededFirst is the order of tasks that comes before the rows of taskOrder: the tasks that the minimums of their roles need come first, so
-// that no other task takes their places while their gang cannot start.
+// NeededFirst is the order of tasks that comes before the rows of taskOrder. The tasks that the minimums of their roles need come first. So
+// no other task takes their nodes while their gang cannot start.
 func NeededFirst(a, b *model.Task) int {
 	x, y := neededByRole(a), neededByRole(b)
 	switch {
@@ -41,8 +41,8 @@ func NeededFirst(a, b *model.Task) int {
 	return 1
 }
 
-// TaskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must not
-// get other places each time.
+// TaskTie is the last criterion in the order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one
+// manifest must not get different placements each time.
 func TaskTie(a, b *model.Task) int {
 	if a.Index >= 0 && b.Index >= 0 && a.Index != b.Index {
 		return cmp.Compare(a.Index, b.Index)
@@ -57,10 +57,10 @@ func neededByRole(t *model.Task) bool {
 	return j != nil && len(j.RoleMin) > 0 && j.MinMember >= j.RoleMinTotal && t.Index >= 0 && t.Index < j.RoleMin[t.Role]
 }
 
-// JobTie is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.
+// JobTie is the last criterion between jobs. It compares the names that users know, because names of PodGroups may contain a UID.
 func JobTie(a, b *model.Job) int {
 	return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
 }
 
-// JobAge is the final order of jobs.
+// JobAge orders jobs by age, then by JobTie.
 func JobAge(a, b *model.Job) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), JobTie(a, b)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// manyRows is a policy with rows as users write them: a guard, a condition over labels and resources, a reason and a message.
+// manyRows returns a policy with n realistic rows: a guard, a condition over labels and resources, a reason and a message.
 func manyRows(n int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: pools}\nspec:\n" +
@@ -27,7 +27,8 @@ func manyRows(n int) []byte {
 	return []byte(b.String())
 }
 
-// TestOversized refuses policies that are too large within 2 seconds, at a place: as files, and as admission gets them.
+// TestOversized checks that policies that are too large are refused within 2 seconds, with a place: as files, and as admission receives
+// them.
 func TestOversized(t *testing.T) {
 	list := func(n int, item string) []string {
 		out := make([]string, n)
@@ -69,14 +70,14 @@ func TestOversized(t *testing.T) {
 			if p, issues = LoadStored(stored); p != nil || len(issues) != 1 || !strings.HasSuffix(issues[0].Path, test.want) {
 				t.Errorf("a stored object: %v", issues)
 			}
-			if took := time.Since(start); took > 4*time.Second { // 2 each; they take 0.1
+			if took := time.Since(start); took > 4*time.Second { // 2 seconds each; they take 0.1
 				t.Errorf("it took %v", took)
 			}
 		})
 	}
 }
 
-// TestLimitsOfAPI has the manifest of the API limit lists as the compiler does.
+// TestLimitsOfAPI checks that the manifest of the API has the same limits of lists as the compiler.
 func TestLimitsOfAPI(t *testing.T) {
 	data, err := os.ReadFile("../../crds/manifests/scheduling.celsius.dev_schedulingpolicies.yaml")
 	if err != nil {

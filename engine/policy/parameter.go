@@ -14,7 +14,7 @@ type Parameter struct {
 	Kind kinds.Kind
 }
 
-// The parameters that several verbs have.
+// Parameters that several verbs have.
 const (
 	KeyWhen = "when"
 	KeyJobs = "jobs"

@@ -17,14 +17,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Policy is a compiled SchedulingPolicy: immutable, safe to share. A Session holds it beside a cluster.
+// Policy is a compiled SchedulingPolicy. It is immutable and safe to share. A Session evaluates it on a cluster.
 type Policy struct {
 	Name       string
 	Generation int64
 	Mode       string // Active, Paused or Shadow
 	Tiers      []string
 	Pipeline   []string
-	// Actions are the definitions of the pipeline's actions, in its order.
+	// Actions are the definitions of the pipeline's actions, in order.
 	Actions []*Action
 
 	rules      map[string][]*Rule // by site, in tier order
@@ -39,16 +39,16 @@ type Policy struct {
 	written    source.Value
 }
 
-// Object is the SchedulingPolicy that a policy was made of, in JSON.
+// Object returns the SchedulingPolicy that the policy was compiled from, in JSON.
 func (p *Policy) Object() ([]byte, error) { return json.Marshal(p.written.Any()) }
 
-// Rollback is when the policy is to be taken back, by its own word; nil: it says nothing.
+// Rollback returns the policy's own conditions for its rollback; nil: it has none.
 func (p *Policy) Rollback() *rollback.Conditions {
 	return rollback.Read(p.written.Get("spec").Get("rollback"), new(source.Issues))
 }
 
-// Fallback states what is in force in place of the policy after it was found faulty or was rolled back: KeepPredicates, Stop, or "" where
-// the policy states nothing.
+// Fallback returns what is in force after the policy was found faulty or was rolled back. It is KeepPredicates, Stop, or "" if the policy
+// does not state it.
 func (p *Policy) Fallback() string {
 	text, _ := p.written.Get("spec").Get("fallback").Any().(string)
 	return text
@@ -62,24 +62,24 @@ func (p *Policy) MayName(on, other string) bool {
 	return on == other || p.written.Get("spec").Get("messages").Any() == any(allNamespaces)
 }
 
-// Values computes what a policy adds to the fields of the language. An error is a *types.Err.
+// Values computes the fields that a policy adds to the language. An error is a *types.Err.
 type Values interface {
 	language.Values
-	// Attribute is a computed field of the object that a view is of.
+	// Attribute returns a computed field of the object of a view.
 	Attribute(x *Attribute, of ref.Val) ref.Val
-	// Variable is a variable of a table, for what a frame is about.
+	// Variable returns a variable of a table for the objects in a frame.
 	Variable(v *Variable, f *language.Frame) ref.Val
 }
 
-// NewWorld begins to see a cluster by a policy.
+// NewWorld returns a view of a cluster with the fields of a policy.
 func NewWorld(c *model.Cluster, p *Policy, values Values) *language.World {
 	return language.NewWorld(c, p.Layout, values)
 }
 
-// Rules lists the rows of one site, in tier order.
+// Rules returns the rows of one site, in tier order.
 func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
 
-// beyondShare has, among the rules by site, those of a site that do not protect the share of a queue.
+// beyondShare returns the key in the map of rules for the rows of a site that do not protect the share of a queue.
 func beyondShare(site string) string { return site + " beyond the share" }
 
 // RulesIn returns the rows of a site that a step asks; nil: all. A step that lets jobs exceed the share of their queue asks only those that
@@ -91,8 +91,8 @@ func (p *Policy) RulesIn(step *Step, site string) []*Rule {
 	return p.rules[site]
 }
 
-// LacksRoom reports whether a row, or the scheduler itself, refuses something that it permits when other pods leave: a node has too little
-// room, or a queue has its share.
+// LacksRoom reports whether evictions could change a refusal by a row or by the scheduler itself. Examples are a node with too few free
+// resources, or a queue that has used its share.
 func (p *Policy) LacksRoom(why model.Reason) bool {
 	if why.Table == "builtin" {
 		return why.Rule == "fit" || why.Rule == "devices" || why.Rule == "await-pods"
@@ -109,19 +109,19 @@ func (p *Policy) LacksRoom(why model.Reason) bool {
 	return r.Site.Name == DevicePredicates || r.Site.Name == BeyondShare || r.Site.Name == Bindable || r.Share
 }
 
-// RefusesShare reports whether a reason is of a row that protects the shares of queues.
+// RefusesShare reports whether a reason comes from a row that protects the shares of queues.
 func (p *Policy) RefusesShare(why model.Reason) bool {
 	r := p.Row(why)
 	return r != nil && r.Share
 }
 
-// Attributes lists the computed fields, in tier order.
+// Attributes returns the computed fields, in tier order.
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 
-// Computed is the computed field that a member of the language is; nil: it is none.
+// Computed returns the computed field for a member of the language; nil: it is not one.
 func (p *Policy) Computed(m *rules.Member) *Attribute { return p.computed[m] }
 
-// PlacingAfter lists the steps of a pipeline that come after one and place tasks.
+// PlacingAfter returns the steps of a pipeline that come after a step and place tasks.
 func (p *Policy) PlacingAfter(step *Step) (out []*Step) {
 	after := false
 	for _, a := range p.Actions {
@@ -135,7 +135,7 @@ func (p *Policy) PlacingAfter(step *Step) (out []*Step) {
 	return out
 }
 
-// Displacing lists the steps of a pipeline that displace.
+// Displacing returns the steps of a pipeline that displace.
 func (p *Policy) Displacing() (out []*Step) {
 	for _, a := range p.Actions {
 		for _, s := range a.Steps {
@@ -147,7 +147,7 @@ func (p *Policy) Displacing() (out []*Step) {
 	return out
 }
 
-// Row is the row that was the reason of something; nil: it was none.
+// Row returns the row that a reason names; nil: none.
 func (p *Policy) Row(why model.Reason) *Rule {
 	for _, r := range p.All {
 		if r.Table == why.Table && r.Name == why.Rule && (r.Site.Name == why.Site || why.Site == Predicates && r.Site.Name == DevicePredicates) {
@@ -157,12 +157,12 @@ func (p *Policy) Row(why model.Reason) *Rule {
 	return nil
 }
 
-// ReadsOpen reports whether a row depends on whether the queue is open; no row does not.
+// ReadsOpen reports whether a row depends on whether the queue is open. It returns false for nil.
 func (r *Rule) ReadsOpen() bool {
 	return r != nil && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.String() == "queue.open" })
 }
 
-// RuleCount is how many rows there are.
+// RuleCount returns the number of rows.
 func (p *Policy) RuleCount() int { return len(p.All) }
 
 // Rule is a compiled row.
@@ -172,7 +172,7 @@ type Rule struct {
 	Name   string
 	Reason string
 	Tier   int
-	// Number of the rule in its policy, from 1; verdict columns hold it.
+	// Number is the number of the rule in its policy, from 1. Verdict columns contain it.
 	Number int
 
 	When       *eval.Expr // nil: always
@@ -180,7 +180,7 @@ type Rule struct {
 	Message    *Message // nil: none
 	Scaling
 	Veto       bool
-	Every      time.Duration // how long it rests after it was asked
+	Every      time.Duration // its rest time after an evaluation
 	Curable    bool
 	Share      bool // a step that lets jobs exceed the share of their queue does not ask the row
 	Descending bool
@@ -188,13 +188,13 @@ type Rule struct {
 	Reading
 }
 
-// How the values of a row of victimCost become one.
+// How values of a row of victimCost are combined.
 const (
 	FoldSum = rules.FoldSum
 	ThenMax = rules.ThenMax
 )
 
-// Scaling is what becomes of the value of a row of scores, or, by Fold, of the values of one of victimCost.
+// Scaling is applied to the value of a row of scores. Fold combines the values of a row of victimCost.
 type Scaling struct {
 	Weight    float64
 	Normalize string
@@ -209,7 +209,7 @@ type Reading struct {
 	Rests Dependency
 }
 
-// Names are the rule's table and its name; of none they are empty.
+// Names returns the rule's table and name; "" for nil.
 func (r *Rule) Names() (table, name string) {
 	if r == nil {
 		return "", ""
@@ -217,7 +217,7 @@ func (r *Rule) Names() (table, name string) {
 	return r.Table, r.Name
 }
 
-// reason names the rule, with a text.
+// reason returns a reason that names the rule, with a text.
 func (r *Rule) reason(text string) model.Reason {
 	return model.Reason{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Reason: r.Reason, Text: text}
 }
@@ -225,8 +225,8 @@ func (r *Rule) reason(text string) model.Reason {
 // ReasonDenied is the reason of a row of predicates that refuses every node alike, if the row has no reason of its own.
 const ReasonDenied = "PolicyDenied"
 
-// Everywhere returns the reason of a row of predicates whose refusal holds on every node, also on one that is added. It returns "" where
-// another node could help.
+// Everywhere returns the reason of a row of predicates whose refusal applies to every node, also to nodes that are added later. It returns
+// "" if another node could help.
 func (r *Rule) Everywhere() string {
 	if r.Site.Name != Predicates || r.Rests.node || r.Rests.Cluster || r.Rests.Beyond || r.Rests.Volumes {
 		return ""
@@ -234,9 +234,9 @@ func (r *Rule) Everywhere() string {
 	return cmp.Or(r.Reason, ReasonDenied)
 }
 
-// Filters reports whether the policy refuses each node for which a function of the pod and the node is false. implied are fields that are
-// true of each pod of which the caller asks: the guard of the row may read them. It is false of a row with any other guard, because such a
-// row may permit later what it refuses now.
+// Filters reports whether the policy refuses each node for which a function of the pod and the node is false. The fields in implied are
+// true for each pod of the caller's question; the guard of the row may read them. The result is false for a row with any other guard,
+// because such a row may permit later what it refuses now.
 func (p *Policy) Filters(function string, implied ...string) bool {
 	return slices.ContainsFunc(p.Rules(Predicates), func(r *Rule) bool {
 		name, paths, ok := r.Expression.Call()
@@ -257,7 +257,7 @@ func (p *Policy) Filters(function string, implied ...string) bool {
 // Message is a text with {{CEL}} parts.
 type Message struct {
 	parts []part
-	// ofNode says that the text tells of the node, so that a row's words about one node are not those about another.
+	// OfNode means that the text depends on the node, so each node needs its own text.
 	OfNode bool
 }
 
@@ -273,9 +273,9 @@ type Variable struct {
 	On    string
 	Slot  int
 	Expr  *eval.Expr
-	// ByAction says that the action is read, which changes within a cycle.
+	// ByAction means that it reads the action, which changes within a cycle.
 	ByAction bool
-	// ByTime says that the time is read.
+	// ByTime means that it reads the time.
 	ByTime bool
 }
 
@@ -285,7 +285,7 @@ type Action struct {
 	Steps []*Step
 }
 
-// Asked are the expressions of a row.
+// Asked returns the expressions of a row.
 func (r *Rule) Asked() []*eval.Expr {
 	out := []*eval.Expr{r.When, r.Expression}
 	if r.Message != nil {
@@ -294,8 +294,9 @@ func (r *Rule) Asked() []*eval.Expr {
 	return slices.DeleteFunc(out, func(e *eval.Expr) bool { return e == nil })
 }
 
-// Predicates lists the rows of predicates in the order in which a node is asked them: first those that read nothing of it but its
-// object, then the others, then those that read who is in its topology domains, then those that read volumes; of each kind in tier order.
+// Predicates returns the rows of predicates in the order of their evaluation for a node. Rows come first that read only the node object.
+// Then come the others, then rows that read which pods are in the node's topology domains, then rows that read volumes. Each group is in
+// tier order.
 func (p *Policy) Predicates() []*Rule {
 	kind := func(r *Rule) int {
 		switch d := &r.Rests; {

@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// quotaTreeFunction gives several computed fields at once.
+// quotaTreeFunction returns the accounting function for several computed fields of a tree of queues.
 func quotaTreeFunction() *Accounting {
 	var parts []string
 	for _, part := range treeParts() {
@@ -58,34 +58,34 @@ func quotaTreeFunction() *Accounting {
 	}
 }
 
-// rollUpArgument names what is added up along the tree.
+// rollUpArgument names the amounts that are added up along the tree.
 const rollUpArgument = "rollUp"
 
-// QuotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
+// QuotaTree is a compiled quotaTree. It contains the common data of its computed fields.
 type QuotaTree struct {
 	*Account
-	Attribute *Attribute // for reports of its errors
+	Attribute *Attribute // used to report its errors
 	RollUps   []RollUp
-	// Flat is true where there is no tree for good: a queue's path is the queue itself.
+	// Flat is true if there is never a tree: a queue's path is the queue itself.
 	Flat bool
-	// Moving says that who stands where, or what a queue may hold, moves with steps.
+	// Moving means that positions or limits of queues can change within a cycle.
 	Moving   bool
 	byAction bool
-	// kept says that queues say where they stand, and what is added up, by nothing but what they are touched with, so that a tree holds from
-	// cycle to cycle; sums are what they add up for that.
+	// kept means that positions and sums depend only on changes that are logged for queues. So a tree can be kept over cycles. The accounts in
+	// sums compute the values that are added up.
 	kept bool
 	sums []*Account
 }
 
-// RollUp is one figure that is added up.
+// RollUp is one amount that is added up.
 type RollUp struct {
 	name string
 	Expr *eval.Expr
-	// own says that a queue's term reads only what the queue is touched with, of all that moves with steps.
+	// own means that, of everything that changes with steps, a queue's amount depends only on changes that are logged for the queue.
 	own bool
 }
 
-// treeFields names the fields of a quotaTree.
+// treeFields returns the names of the fields of a quotaTree.
 func treeFields(a *rules.Attribute) []string {
 	var out []string
 	for _, part := range treeParts() {
@@ -122,7 +122,7 @@ func compileTree(s *TableScope, a *rules.Attribute, x *Account) bool {
 				s.p.Trees[m] = t
 			}
 		case limitedBy:
-			field.then = func(m *rules.Member) { m.Bound = mostLevels + 1 } // the root, too, which is on no path but its own
+			field.then = func(m *rules.Member) { m.Bound = mostLevels + 1 } // including the root, which is only on its own path
 		}
 		x.Fields = append(x.Fields, field)
 	}
@@ -132,7 +132,7 @@ func compileTree(s *TableScope, a *rules.Attribute, x *Account) bool {
 	return true
 }
 
-// treeField makes one computed field of a tree, that depends on some arguments.
+// treeField returns one computed field of a tree that depends on some arguments.
 func (s *TableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*eval.Expr, part treePart) accountField {
 	x := s.field(a, part.name)
 	x.Type, x.Args, x.Tree, x.part = part.typ, args, t, part.get
@@ -147,9 +147,9 @@ func (s *TableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string
 	return accountField{Attribute: x, doc: doc, reads: reads}
 }
 
-// rollUpField makes the computed field of what is added up: it reads who stands where, and the queues below.
+// rollUpField returns the computed field for an amount that is added up. It reads the positions of queues, and the queues below.
 func (s *TableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r RollUp) accountField {
-	// The way from a queue to all that its sums are made of.
+	// The path from a queue to everything that its sums contain.
 	below := &rules.Member{Name: "below", Origin: language.ToMembers, Changes: rules.ByObject}
 	s.p.Trees[below] = t
 	f := s.treeField(t, a, nil, treePart{
@@ -175,10 +175,10 @@ func (s *TableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r Roll
 // mostLevels bounds the depth of a tree, for the cost estimate.
 const mostLevels = 16
 
-// structureArguments decide who is above whom.
+// structureArguments are the arguments that decide the positions of queues.
 func structureArguments() []string { return []string{"parent", "root", "flat"} }
 
-// treeReads finds out how a tree with such arguments is kept; false: the name of a roll-up is none.
+// treeReads determines how a tree with these arguments is cached; false: the name of a roll-up is invalid.
 func (s *TableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 	whole := true
 	for _, arg := range t.Function.Args {
@@ -205,7 +205,7 @@ func (s *TableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 	return whole
 }
 
-// keepReads finds out whether a tree that asks this of its queues can be kept.
+// keepReads determines whether a tree with this argument can be kept over cycles.
 func (p *Policy) keepReads(t *QuotaTree, e *eval.Expr) {
 	for _, r := range e.Reads.All {
 		if r.Root == "now" && len(e.NowParts) == 0 {
@@ -238,7 +238,7 @@ func rollUpNames(a *rules.Attribute) []string {
 	return out
 }
 
-// checkRollUps reports the names that are none for a field. The arguments are compiled all the same, so that all mistakes come at once.
+// checkRollUps reports invalid field names. It does not stop the compilation of the arguments, so that all mistakes are reported at once.
 func checkRollUps(s *TableScope, a *rules.Attribute) bool {
 	for _, name := range rollUpNames(a) {
 		if message, hint := misnamed(name); message != "" {
@@ -249,7 +249,7 @@ func checkRollUps(s *TableScope, a *rules.Attribute) bool {
 	return true
 }
 
-// misnamed says why the name of a roll-up is none for a field, "" if it is.
+// misnamed returns why the name of a roll-up is not a valid field name, or "".
 func misnamed(name string) (message, hint string) {
 	switch {
 	case !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(name):
@@ -260,7 +260,7 @@ func misnamed(name string) (message, hint string) {
 	return "", ""
 }
 
-// rollUp is one figure that is added up; nil: its name is none for a field.
+// rollUp returns one amount that is added up; nil: its name is invalid.
 func (s *TableScope) rollUp(name string, e *eval.Expr) *RollUp {
 	if message, _ := misnamed(name); message != "" {
 		return nil
@@ -272,25 +272,25 @@ func (s *TableScope) rollUp(name string, e *eval.Expr) *RollUp {
 	return r
 }
 
-// TreeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
+// TreeState is a quotaTree for the current cluster: the positions of queues and their sums. It is updated from change logs.
 type TreeState struct {
 	Derived
 	t *QuotaTree
 
 	*TreePlaces
-	dims   int // how many resources were known
+	dims   int // the number of known resources
 	passed int // how often time had changed the sums at the last update
 	cursor follow.Cursor[*model.Queue]
-	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
+	// The inputs of the tree: the data of each queue, the queues' views, and the data for all queues.
 	parties []quota.Party
 	views   []ref.Val
 	shared  []byte
-	// changed is when a queue's sums were last found to differ; moved lists whose did.
+	// changed is when a change of a queue's sums was last found. Moved lists the queues with such changes.
 	changed []uint64
 	Moved   follow.Log[*model.Queue]
 }
 
-// TreeOf is a tree as the cluster is now.
+// TreeOf returns the current state of a tree.
 func (s *Accounts) TreeOf(t *QuotaTree) *TreeState {
 	st, _ := s.Of(t.Account).(*TreeState)
 	st.Update()
@@ -310,12 +310,12 @@ func (st *TreeState) Value(x *Attribute, owner ref.Val) ref.Val {
 	return st.Read(x, q.Of)
 }
 
-// Update implements Kept. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
-// queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or
-// reads more than its own queue.
+// Update implements Kept. Without changes it costs one check of the log. For each changed queue it costs one evaluation, and one addition
+// per level. It rebuilds the tree if a position or a limit of a queue changed. It rebuilds it in each cycle if an argument fails, or reads
+// more than its own queue.
 func (st *TreeState) Update() { st.Bring(st) }
 
-// Carry implements Deriver: it looks at what the sums are added up along.
+// Carry implements Deriver. It checks the structure along which the sums are added up.
 func (st *TreeState) Carry(language.Stamp) bool {
 	s := st.Accounts
 	touched, known := st.cursor.Peek(&s.c.QueueLog)
@@ -343,13 +343,13 @@ func (st *TreeState) Carry(language.Stamp) bool {
 	return true
 }
 
-// sameParty says that a queue brings what it brought.
+// sameParty reports whether a queue's data is unchanged.
 func sameParty(a, b *quota.Party) bool {
 	return a.Parent == b.Parent && identical(a.Guarantee, b.Guarantee) && identical(a.Capability, b.Capability) &&
 		identical(a.Deserved, b.Deserved)
 }
 
-// sharedNow is a text of what is said of all queues.
+// sharedNow returns an encoding of the data for all queues.
 func (st *TreeState) sharedNow() []byte {
 	f := st.Accounts.Ask.Frame()
 	defer st.Accounts.Ask.Done()
@@ -380,7 +380,7 @@ func (st *TreeState) passedNow() (n int) {
 	return n
 }
 
-// Replay implements Deriver: it adds up what changed.
+// Replay implements Deriver. It adds up the changes.
 func (st *TreeState) Replay(language.Stamp) bool {
 	entries, ok := st.cursor.Read(&st.Accounts.c.QueueLog)
 	if ok {
@@ -393,7 +393,7 @@ func (st *TreeState) Replay(language.Stamp) bool {
 	return ok
 }
 
-// enter adds up what one queue has now.
+// enter adds up the current amounts of one queue.
 func (st *TreeState) enter(i int) {
 	s, t := st.Accounts, st.t
 	f := s.Ask.Frame()
@@ -442,7 +442,7 @@ func (st *TreeState) Rebuild() bool {
 	return true
 }
 
-// party evaluates what one queue brings. An error is of that queue alone.
+// party evaluates the data of one queue. An error affects only that queue.
 func (st *TreeState) party(q *model.Queue) (quota.Party, ref.Val) {
 	s, t := st.Accounts, st.t
 	f := s.Ask.Frame()
@@ -464,7 +464,7 @@ func (st *TreeState) party(q *model.Queue) (quota.Party, ref.Val) {
 	return p, nil
 }
 
-// settings evaluates what is said of the whole tree.
+// settings evaluates the data for the whole tree.
 func (st *TreeState) settings() (total model.Resources, flat bool, root string) {
 	s, t := st.Accounts, st.t
 	f := s.Ask.Frame()
@@ -486,7 +486,7 @@ func (st *TreeState) settings() (total model.Resources, flat bool, root string) 
 	return total, false, string(name)
 }
 
-// Path lists the queues from the root's child down to a queue; false: there is no way to it.
+// Path returns the queues from the root's child down to a queue; false: no path leads to it.
 func (st *TreeState) Path(q *model.Queue) ([]*model.Queue, bool) {
 	i, ok := st.index[q]
 	if !ok {
@@ -499,8 +499,8 @@ func (st *TreeState) Path(q *model.Queue) ([]*model.Queue, bool) {
 	return path, true
 }
 
-// PathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
-// every sum moves with every step, is on no path but its own.
+// PathVersion returns when a change of the sums was last found for any queue on a queue's path. The root, whose sums change with every
+// step, is only on its own path.
 func (s *Accounts) PathVersion(t *QuotaTree, q *model.Queue) uint64 {
 	st := s.TreeOf(t)
 	at, ok := st.index[q]
@@ -514,7 +514,7 @@ func (s *Accounts) PathVersion(t *QuotaTree, q *model.Queue) uint64 {
 	return last
 }
 
-// TreeVersion sums up the versions of the trees that a queue's value goes along.
+// TreeVersion returns the sum of the versions of the trees along which a queue's value is computed.
 func (s *Accounts) TreeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
 	q, ok := owner.(*language.QueueView)
 	if !ok {

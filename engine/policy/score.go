@@ -30,13 +30,13 @@ func Score(x float64) (float64, ref.Val) {
 	return math.NaN(), types.NewErr("the score is %v, but %s", x, scoreBounds)
 }
 
-// IsScore reports that Score returns x itself.
+// IsScore reports whether Score returns x itself.
 func IsScore(x float64) bool {
 	size := math.Abs(x)
 	return size >= leastScore && size <= mostScore || x == 0
 }
 
-// Weighted rounds and weighs a value that is normalised already.
+// Weighted rounds and weights a normalised value.
 func (r *Rule) Weighted(v float64) float64 {
 	if v != v {
 		return 0
@@ -54,7 +54,7 @@ func (r *Rule) Weighted(v float64) float64 {
 	return v * r.Weight
 }
 
-// Span is the range of a column over the group that is chosen from.
+// Span is the range of a column over the candidate nodes.
 type Span struct{ Min, Max float64 }
 
 // Normalised maps a raw value to 0..100 (docs/rule-language.md, Scores).
@@ -77,7 +77,7 @@ func (r *Rule) Normalised(v float64, g Span) float64 {
 		if g.Max == g.Min {
 			return 0
 		}
-		return 100 * ((v - g.Min) / (g.Max - g.Min)) // in the order of kube-scheduler, for what is truncated afterwards
+		return 100 * ((v - g.Min) / (g.Max - g.Min)) // in the order of kube-scheduler, because of later truncation
 	case "inverseSum":
 		if g.Max == 0 {
 			return 100
@@ -87,5 +87,5 @@ func (r *Rule) Normalised(v float64, g Span) float64 {
 	return v
 }
 
-// Normalises says whether the row's value depends on the group that is chosen from.
+// Normalises reports whether the row's value depends on all candidate nodes.
 func (r *Rule) Normalises() bool { return r.Normalize != "" && r.Normalize != "none" }

@@ -7,15 +7,15 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Seen is an expression, or a message with expressions in it, and what it sees.
+// Seen is an expression, or a message with expressions, and the scope that it sees.
 type Seen struct {
 	Text  source.Text
 	Scope *rules.Scope
 }
 
-// See gives the expressions at or below a path of a document, a policy or a table, with what each sees, and the policy as far as it is
-// compiled for that: of its rows only those at or below the path. It is for whoever helps the author along, so mistakes do no harm,
-// neither there nor elsewhere: what they are about is not known, and the rest is.
+// See returns the expressions at or below a path of a document (a policy or a table), with their scopes. It also returns the policy as far
+// as it was compiled for that: of its rows, only those at or below the path. It is for tools that help authors, so mistakes do no harm: the
+// parts with mistakes are unknown, and the rest is returned.
 func (d *Dialect) See(doc *source.Document, path string) ([]Seen, *Policy) {
 	l := d.loading()
 	l.sight = &sight{path: path}
@@ -27,8 +27,7 @@ func (d *Dialect) See(doc *source.Document, path string) ([]Seen, *Policy) {
 	return l.sight.seen, p
 }
 
-// LoadTable compiles a table that is a document of its own, as it ships, with nothing before it. All mistakes come back at once, each at
-// its place.
+// LoadTable compiles a table in a document of its own, with no tables before it. It returns all mistakes at once, each with its place.
 func (d *Dialect) LoadTable(doc *source.Document) source.Issues {
 	l := d.loading()
 	l.tableAlone(doc)
@@ -36,10 +35,10 @@ func (d *Dialect) LoadTable(doc *source.Document) source.Issues {
 	return l.issues
 }
 
-// IsTable says whether a document says of itself that it is a table.
+// IsTable reports whether the kind of a document is that of a table.
 func IsTable(doc *source.Document) bool { return doc.Root.Get("kind").Any() == TableKind }
 
-// tableAlone compiles a table as the only one of a policy.
+// tableAlone compiles a table as the only table of a policy.
 func (l *loader) tableAlone(doc *source.Document) *Policy {
 	l.header(doc.Root, tableVersion, TableKind)
 	metadata := l.need(doc.Root, "metadata")
@@ -51,34 +50,34 @@ func (l *loader) tableAlone(doc *source.Document) *Policy {
 	return p
 }
 
-// sight is what a loader that only looks at a place has seen there.
+// sight collects the expressions that a loader sees at one path.
 type sight struct {
 	path string
 	seen []Seen
 }
 
-// misses says that a value is not on the way to what is looked at, which it never does where all is loaded.
+// misses reports whether a value is not on the way to the path. It returns false if everything is loaded.
 func (s *sight) misses(v source.Value) bool { return s != nil && !onPath(s.path, v.Path()) }
 
-// sees keeps an expression at the place, or below it.
+// sees adds an expression that is at or below the path.
 func (s *sight) sees(text source.Text, scope *rules.Scope) {
 	if s != nil && scope != nil && text.Written() && onPath(text.Path(), s.path) {
 		s.seen = append(s.seen, Seen{text, scope})
 	}
 }
 
-// onPath says whether a path begins with all steps of another.
+// onPath reports whether a path begins with all steps of another path.
 func onPath(path, begin string) bool {
 	rest, ok := strings.CutPrefix(path, begin)
 	return ok && (rest == "" || begin == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// look compiles what the sight is about, and what that rests on.
+// look compiles the part of the policy at the path, and everything that this part depends on.
 func (c *compiler) look(spec source.Value, entries []*entry) {
 	for _, e := range entries {
 		c.table(e)
 		if !c.sight.misses(e.at) {
-			return // what comes after it, it does not see
+			return // later tables are not visible to it
 		}
 	}
 	own := c.definitions(spec.Get("actions"))

@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// TestSee looks at an expression of a policy full of mistakes: it sees what is right before it, and no other row is compiled.
+// TestSee calls See for an expression in a policy with many mistakes. It sees the correct parts before it, and compiles no other row.
 func TestSee(t *testing.T) {
 	docs, _ := source.Parse("p.yaml", []byte(`
 apiVersion: scheduling.celsius.dev/v1alpha1

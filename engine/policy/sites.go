@@ -10,24 +10,24 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Site is one kind of decision that rows of a section make: the closed list of them is Sites.
+// Site is one type of decision that rows of a section make. Sites returns the closed list.
 type Site struct {
 	rules.Section
-	// Roots are the variables that a row sees, besides cluster, now, params, variables, action and pipeline.
+	// Roots are the variables that a row sees, in addition to cluster, now, params, variables, action and pipeline.
 	Roots []string
-	// Want is what a row's expression must give.
+	// Want is the type of a row's expression.
 	Want rules.Kind
-	// OnError is what a row that errs says, unless the row has an onError of its own.
+	// OnError is the default for a row's onError: the answer of a row that fails.
 	OnError string
-	// Doc says what is asked, and how the rows' answers combine.
+	// Doc describes the question, and how the answers of rows are combined.
 	Doc string
-	// DenyIs is the answer that a denial stands for: true where a row names what is to be skipped.
+	// DenyIs is the answer that denies. It is true for sites whose rows name objects to skip.
 	DenyIs bool
-	// Otherwise is the shipped table whose rows are asked where a policy that asks has none of its own; "": none.
+	// Otherwise is the built-in table whose rows are used if a policy uses the site but has no rows for it; "": none.
 	Otherwise string
 }
 
-// The names of the sites.
+// Names of the sites.
 const (
 	QueueOrder       = "queueOrder"
 	JobOrder         = "jobOrder"
@@ -56,7 +56,7 @@ const (
 	BeyondDue        = "beyondDue"
 )
 
-// Sites lists every site, in the order of docs/rule-language.md, Sections.
+// Sites returns every site, in the order of docs/rule-language.md, Sections.
 func Sites() []Site {
 	order := func(name, doc string, roots ...string) Site {
 		return Site{rules.Section{Name: name, Expression: "by", Keys: []string{"descending"}}, roots, rules.SortKey(), "skip", doc, false, ""}
@@ -135,7 +135,7 @@ func Sites() []Site {
 	}
 }
 
-// SiteNamed finds a site.
+// SiteNamed returns the site with this name, or nil.
 func SiteNamed(name string) *Site {
 	all := Sites()
 	i := slices.IndexFunc(all, func(s Site) bool { return s.Name == name })
@@ -150,11 +150,11 @@ type Root struct {
 	Name string
 	Type *cel.Type
 	Doc  string
-	// Everywhere is true of those that every row sees; the others are Site.Roots.
+	// Everywhere is true for variables that every row sees. The others are listed in Site.Roots.
 	Everywhere bool
 }
 
-// Roots lists every root except params and variables, because each table defines the fields of those two.
+// Roots returns every root except params and variables, because each table defines the fields of those two.
 func Roots() []Root {
 	str := cel.StringType
 	return []Root{
@@ -174,7 +174,7 @@ func Roots() []Root {
 	}
 }
 
-// RootTypes gives the type of every root.
+// RootTypes returns the type of every root, by name.
 func RootTypes() map[string]*cel.Type {
 	out := map[string]*cel.Type{}
 	for _, r := range Roots() {
@@ -183,7 +183,7 @@ func RootTypes() map[string]*cel.Type {
 	return out
 }
 
-// everywhere are the roots that every row sees.
+// everywhere returns the roots that every row sees.
 func everywhere() []string {
 	var out []string
 	for _, r := range Roots() {
@@ -194,10 +194,10 @@ func everywhere() []string {
 	return out
 }
 
-// Shape is what a table may hold.
+// Shape returns the keys that a table may contain.
 func Shape() rules.Shape { return shapeWith(AccountingFunctions()) }
 
-// shapeWith is the shape of tables with these accounting functions.
+// shapeWith returns the shape of tables with these accounting functions.
 func shapeWith(functions []*Accounting) rules.Shape {
 	s := rules.Shape{
 		Owners:     []string{"cluster", "queue", "job", "task", "node", "namespace", "victim"},

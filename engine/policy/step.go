@@ -11,43 +11,43 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Step is a verb with its parameters. What is asked for a parameter that its verb does not have is as if there were none.
+// Step is a verb with its parameters. A parameter that the verb does not have reads as its zero value.
 type Step struct {
 	Verb   *Verb
-	number int          // of the step in its action, from 0
-	values []any        // of the verb's parameters, in their order
-	reads  []*eval.Expr // what the verb itself reads
+	number int          // the number of the step in its action, from 0
+	values []any        // the values of the verb's parameters, in their order
+	reads  []*eval.Expr // expressions that the verb itself reads
 }
 
-// Condition is a parameter that is an expression; nil: it always holds.
+// Condition returns a parameter that is an expression; nil: it is always true.
 func (s *Step) Condition(key string) *eval.Expr { return valueOf[*eval.Expr](s, key) }
 
-// Moves says whether the answer of a condition can change while the step runs.
+// Moves reports whether the value of a condition can change while the step runs.
 func (s *Step) Moves(key string) bool {
 	e := s.Condition(key)
 	return e != nil && slices.ContainsFunc(e.Reads.All, func(r rules.Read) bool { return r.Changes > rules.ByAdmit })
 }
 
-// Flag is a parameter that is true or false.
+// Flag returns a parameter that is true or false.
 func (s *Step) Flag(key string) bool { return valueOf[bool](s, key) }
 
-// Word is a parameter that is one of several words.
+// Word returns a parameter that is one of several words.
 func (s *Step) Word(key string) string { return valueOf[string](s, key) }
 
-// Period is a parameter that is a time.
+// Period returns a parameter that is a duration.
 func (s *Step) Period(key string) time.Duration { return valueOf[time.Duration](s, key) }
 
-// Name returns the verb with what distinguishes the step from other steps of its action. What is remembered of the step has this name.
+// Name returns the verb with what distinguishes the step from other steps of its action. Cached data of the step has this name.
 func (s *Step) Name(action string) string {
 	return action + "/" + s.Verb.Name + "/" + strconv.Itoa(s.number)
 }
 
-// Gate says whether the step heeds a gate.
+// Gate reports whether the step respects a gate.
 func (s *Step) Gate(name string) bool {
 	return slices.Contains(valueOf[[]string](s, KeyGates), name)
 }
 
-// Heeds says whether the step asks a site, which it does not where that is a gate that it passes by.
+// Heeds reports whether the step evaluates a site. It skips a site that is a gate unless the step respects the gate.
 func (s *Step) Heeds(site string) bool {
 	if site == Allocatable && s.Gate(BeyondShare) {
 		return true
@@ -65,7 +65,7 @@ func valueOf[T any](s *Step, key string) (value T) {
 	return value
 }
 
-// Conditions are all expressions among the parameters.
+// Conditions returns all expressions among the parameters.
 func (s *Step) Conditions() []*eval.Expr {
 	var out []*eval.Expr
 	for _, v := range s.values {
@@ -76,7 +76,7 @@ func (s *Step) Conditions() []*eval.Expr {
 	return out
 }
 
-// step compiles a step by what its verb declares.
+// step compiles a step by the declaration of its verb.
 func (s *TableScope) step(v source.Value) *Step {
 	verb := s.need(v, "verb")
 	name := verb.String(&s.issues)
@@ -121,12 +121,13 @@ func (s *TableScope) declared(text string, roots []string, want rules.Kind) *eva
 	return e
 }
 
-// Asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
+// Asks returns all expressions that a step evaluates for jobs and their tasks: its own and those of rows. The orders of queues and jobs are
+// not included.
 func (step *Step) Asks(p *Policy) []*eval.Expr {
 	return step.AsksOf(p, func(string) bool { return true })
 }
 
-// AsksOf is Asks, but of some of the sites only.
+// AsksOf is Asks for some of the sites only.
 func (step *Step) AsksOf(p *Policy, of func(site string) bool) []*eval.Expr {
 	out := append(step.Conditions(), step.reads...)
 	for _, site := range step.Verb.Sites {

@@ -7,10 +7,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// LoadStored compiles a SchedulingPolicy as an API server gives it, in JSON. The issues are those of
-// Load, with their places inside each field's text, since the author's file is not known. Whatever
-// the data holds, it answers: a panic of the compiler is an issue too, for what calls this must not
-// fall with one policy.
+// LoadStored compiles a SchedulingPolicy in JSON, as an API server stores it. It returns the issues of Load, with places relative to each
+// field's text, because the author's file is unknown. A panic of the compiler becomes an issue, because one policy must not end the
+// caller's process.
 func LoadStored(data []byte) (p *Policy, issues source.Issues) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -44,8 +44,7 @@ func TestLoadStored(t *testing.T) {
 	}
 }
 
-// FuzzLoadStored holds that no object brings down what compiles it, and that places are inside the
-// text that they are about.
+// FuzzLoadStored checks that no object makes the compiler panic, and that places of issues are inside their text.
 func FuzzLoadStored(f *testing.F) {
 	f.Add(`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"p"},` +
 		`"spec":{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[` +

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// sumFunction adds up over the members of an owner.
+// sumFunction returns the accounting function that adds up over the members of an owner.
 func sumFunction() *Accounting {
 	return &Accounting{
 		Name: "sum",
@@ -86,46 +86,45 @@ func compileSum(s *TableScope, a *rules.Attribute, x *Account) bool {
 	return true
 }
 
-// sumState keeps a sum by delta: a member that changed is taken out with its old value and put in with the new.
+// sumState is a sum that is updated from change logs: the old value of a changed member is subtracted, and the new value is added.
 type sumState struct {
 	Derived
 	x *Attribute
-	// How far the log of its members was read: the one of these that they are in.
+	// The read position in the log of its members. Only the cursor for the members' type is used.
 	tasks  follow.Cursor[*model.Task]
 	jobs   follow.Cursor[*model.Job]
 	queues follow.Cursor[*model.Queue]
 	nodes  follow.Cursor[int32]
 
 	members map[any]sumMember
-	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
+	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by the value of `by`; "" without it.
 	totals map[any]map[string]*Total
-	// without are the members that have no value, as an argument erred: each cycle is told of them.
+	// without contains members without a value, because an argument failed. Each cycle reports them.
 	without map[any]bool
-	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
-	// that the sum is made anew instead.
+	// broken means that some value had a fraction. Subtracting it would leave rounding errors, so the sum is rebuilt instead.
 	broken bool
 	timed  timed
 }
 
-// sumMember is what one member has brought.
+// sumMember is the contribution of one member.
 type sumMember struct {
 	owner any
 	by    string
 	value ref.Val
 }
 
-// Total is a sum of Resources, with how many members have each dimension, or of numbers.
+// Total is a sum of Resources, with the number of members that have each dimension, or a sum of numbers.
 type Total struct {
 	members int
 	amounts model.Resources
 	having  []int
 	number  float64
-	// What they lack of the exact sums.
+	// The difference to the exact sums.
 	amountsRest model.Resources
 	numberRest  float64
 }
 
-// Add counts a value of one more member in, or with sign -1 out.
+// Add adds the value of one more member, or subtracts it if sign is -1.
 func (t *Total) Add(v ref.Val, sign int) {
 	t.members += sign
 	a, ok := v.(*language.Amounts)
@@ -149,7 +148,7 @@ func (t *Total) Add(v ref.Val, sign int) {
 	}
 }
 
-// whole says that a value has no fraction.
+// whole reports whether a value has no fraction.
 func whole(v ref.Val) bool {
 	if a, ok := v.(*language.Amounts); ok {
 		return !slices.ContainsFunc(a.Resources, func(x float64) bool { return x == x && x != math.Trunc(x) })
@@ -158,7 +157,7 @@ func whole(v ref.Val) bool {
 	return x == math.Trunc(x)
 }
 
-// Value implements Kept. It costs what has changed since it was last asked for, or a look at every member.
+// Value implements Kept. Its cost is that of the changes since the last call, or a visit of every member.
 func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
 	st.Update()
 	st.tellNext()
@@ -181,7 +180,7 @@ func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
 
-// tellNext notes when time changes the sum next.
+// tellNext records when time next changes the sum.
 func (st *sumState) tellNext() {
 	if next, ok := st.timed.next(); ok {
 		st.Accounts.Ask.Until(next)
@@ -191,7 +190,7 @@ func (st *sumState) tellNext() {
 // Erring implements Kept.
 func (st *sumState) Erring() bool { return len(st.without) > 0 }
 
-// Sum is a total as a value of a type; nil is nothing.
+// Sum returns a total as a value of a type. A nil total is zero.
 func Sum(w *language.World, typ *cel.Type, t *Total) ref.Val {
 	if t == nil {
 		t = &Total{}
@@ -209,7 +208,7 @@ func Sum(w *language.World, typ *cel.Type, t *Total) ref.Val {
 // Update implements Kept.
 func (st *sumState) Update() { st.Bring(st) }
 
-// Rebuild implements Deriver, with a look at every member.
+// Rebuild implements Deriver. It visits every member.
 func (st *sumState) Rebuild() bool {
 	c := st.Accounts.c
 	st.members, st.totals, st.without, st.broken = map[any]sumMember{}, map[any]map[string]*Total{}, map[any]bool{}, false
@@ -227,7 +226,7 @@ func (st *sumState) Rebuild() bool {
 		}
 	case "task":
 		st.tasks.Skip(&c.TaskLog)
-		for _, j := range c.JobsByKey() { // by job, as there are fewer of them to be sorted
+		for _, j := range c.JobsByKey() { // by job, because sorting jobs is faster than sorting tasks
 			for _, t := range j.Tasks {
 				st.member(t)
 			}
@@ -241,7 +240,7 @@ func (st *sumState) Rebuild() bool {
 	return true
 }
 
-// Carry implements Deriver: members that are gone are in the log. What erred is asked again, as a fault is one of a cycle.
+// Carry implements Deriver. Deleted members are in the log. Members with errors are evaluated again, because each cycle reports its errors.
 func (st *sumState) Carry(to language.Stamp) bool {
 	if !st.Replay(to) {
 		return false
@@ -254,8 +253,7 @@ func (st *sumState) Carry(to language.Stamp) bool {
 	return true
 }
 
-// erringInOrder lists the members without a value by their keys, nodes in their order, for the first fault of a cycle to be the same each
-// time.
+// erringInOrder returns the members without a value, by key or by the order of nodes. So the first error of a cycle is the same each time.
 func (st *sumState) erringInOrder() []any {
 	byName := map[string]any{}
 	for of := range st.without {
@@ -299,7 +297,7 @@ func (st *sumState) Replay(language.Stamp) bool {
 	return known && !st.broken
 }
 
-// replayed puts in the present values of the members that changed; false: it is not known which did.
+// replayed applies the current values of the members that changed; false: the log does not show which changed.
 func replayed[T any](st *sumState, cursor *follow.Cursor[T], log *follow.Log[T]) bool {
 	entries, ok := cursor.Read(log)
 	for _, m := range entries {
@@ -308,7 +306,7 @@ func replayed[T any](st *sumState, cursor *follow.Cursor[T], log *follow.Log[T])
 	return ok
 }
 
-// member puts the present value of one member in place of its old one.
+// member replaces the value of one member.
 func (st *sumState) member(of any) {
 	st.timed.begin()
 	st.replace(of)
@@ -362,13 +360,13 @@ func (st *sumState) replace(of any) {
 	st.members[of] = is
 }
 
-// member makes a member of a sum what the frame is about, and gives its owner; false: it has none.
+// member sets the frame to a member of a sum, and returns the member's owner; false: it has none.
 func (s *Accounts) member(f *language.Frame, x *Attribute, of any) (owner any, ok bool) {
 	var job *model.Job
 	switch m := of.(type) {
 	case *model.Queue:
 		if s.c.Queues[m.Name] != m {
-			return nil, false // it is gone
+			return nil, false // it was deleted
 		}
 		f.Queue = s.QueueView(m)
 		return nil, true
@@ -415,7 +413,7 @@ func (st *sumState) put(m sumMember) {
 	st.broken = st.broken || !whole(m.value)
 }
 
-// faultIn counts an error of a member, where v is one.
+// faultIn records an error of a member if v is an error.
 func (st *sumState) faultIn(of any, f *language.Frame, v ref.Val) {
 	if types.IsError(v) {
 		st.without[of] = true

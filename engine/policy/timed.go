@@ -70,7 +70,7 @@ func (t *timed) end(of any) {
 	t.shrink()
 }
 
-// shrink removes what is not due any more, so that the queue stays in proportion to the members, and keeps none that is gone.
+// shrink removes outdated moments, so that the queue's length stays proportional to the number of members.
 func (t *timed) shrink() {
 	const few = 64
 	if len(t.queue) <= few+2*len(t.due) {

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// TestTimedQueueStaysSmall has members come, change and go for a long time: the queue stays in proportion to those that are there, and
-// each is asked at its moment.
+// TestTimedQueueStaysSmall adds, changes and removes members for a long time. The queue's length stays proportional to the number of
+// members, and each member is evaluated at its moment.
 func TestTimedQueueStaysSmall(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
 	x := timed{on: true}
 	x.restart(start)
 	random := rand.New(rand.NewPCG(1, 2))
-	due := map[int]time.Time{} // of each member that is there
+	due := map[int]time.Time{} // the due time of each existing member
 	now := start
 	for step := range 20_000 {
 		of := random.IntN(50)

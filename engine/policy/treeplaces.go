@@ -13,15 +13,15 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-// treePart is a computed field that a quotaTree gives.
+// treePart is a computed field of a quotaTree.
 type treePart struct {
 	name, doc string
 	typ       *cel.Type
-	args      []string // what it depends on
+	args      []string // the arguments that it depends on
 	get       func(at *TreePlaces, i int) ref.Val
 }
 
-// treeParts lists the fields that every quotaTree gives.
+// treeParts returns the fields that every quotaTree has.
 func treeParts() []treePart {
 	structure := structureArguments()
 	limits := append([]string{"total", "guarantee", "capability"}, structure...)
@@ -63,10 +63,10 @@ func treeParts() []treePart {
 	}
 }
 
-// limitedBy is the part that goes up a tree as path does, without the queues that may hold everything.
+// limitedBy is the field that lists the queues of path that have a limit.
 const limitedBy = "limitedBy"
 
-// limitsOf lists the queues on the way up from a queue that have a limit.
+// limitsOf returns the queues on the path to the root that have a limit.
 func (at *TreePlaces) limitsOf(i int) ref.Val {
 	var out []ref.Val
 	add := func(on int) {
@@ -84,7 +84,7 @@ func (at *TreePlaces) limitsOf(i int) ref.Val {
 	return language.List(out)
 }
 
-// limited says that there is a resource of which a queue may not hold whatever is asked for.
+// limited reports whether a queue has a limit for any resource.
 func (at *TreePlaces) limited(i int) bool {
 	for dim := range at.w.Cluster().Dims.Len() {
 		if !math.IsInf(at.places[i].Real.Get(dim), 1) {
@@ -94,18 +94,18 @@ func (at *TreePlaces) limited(i int) bool {
 	return false
 }
 
-// TreePlaces is where queues stand in a tree, with what is added up along it: what the tree's computed fields are read from.
+// TreePlaces contains the positions of queues in a tree and the sums along it. The tree's computed fields are read from it.
 type TreePlaces struct {
 	w      *language.World
 	queues []*model.Queue
 	index  map[*model.Queue]int
 	places []quota.Place
 	paths  []ref.Val
-	sums   []*quota.Sums // by roll-up
+	sums   []*quota.Sums // the sums, by roll-up
 }
 
-// PlaceQueues finds where queues stand that bring what parties say, in the same order. In a tree a limit that is not there is written
-// out as infinite, since a missing amount reads 0. Nothing is added up yet.
+// PlaceQueues computes the positions of queues. parties contains their data in the same order. In a tree, a missing limit becomes infinite,
+// because a missing amount reads as 0. It adds up nothing yet.
 func PlaceQueues(
 	w *language.World, t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources,
 ) *TreePlaces {
@@ -137,7 +137,7 @@ func PlaceQueues(
 	return at
 }
 
-// Fail says why a queue's parents do not lead to the root, beside what the tree itself finds: it may hold nothing.
+// Fail records why a queue's parents do not lead to the root, in addition to the tree's own findings. The queue may then use nothing.
 func (at *TreePlaces) Fail(i int, problem string) {
 	if problem != "" {
 		at.places[i].Problem = problem
@@ -147,10 +147,10 @@ func (at *TreePlaces) Fail(i int, problem string) {
 	}
 }
 
-// Add says what a queue has of a roll-up, and whether that is another amount than it was.
+// Add sets the amount of a queue for a roll-up, and reports whether it changed.
 func (at *TreePlaces) Add(rollUp, i int, r model.Resources) bool { return at.sums[rollUp].Set(i, r) }
 
-// Read gives a computed field of the tree for a queue.
+// Read returns a computed field of the tree for a queue.
 func (at *TreePlaces) Read(x *Attribute, q *model.Queue) ref.Val {
 	i, ok := at.index[q]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// typicalTasksFunction counts the most frequent shapes of task.
+// typicalTasksFunction returns the accounting function for the most frequent shapes of tasks.
 func typicalTasksFunction() *Accounting {
 	return &Accounting{
 		Name: "typicalTasks",
@@ -24,7 +24,7 @@ func typicalTasksFunction() *Accounting {
 	}
 }
 
-// compileTypicalTasks adds to what is read the cluster's workload, or its tasks, and its nodes.
+// compileTypicalTasks adds the cluster's workload or tasks, and its nodes, to the reads.
 func compileTypicalTasks(s *TableScope, a *rules.Attribute, x *Account) bool {
 	f := s.OneField(x, a, "cluster")
 	f.Type = language.TypicalType()
@@ -41,7 +41,7 @@ func compileTypicalTasks(s *TableScope, a *rules.Attribute, x *Account) bool {
 	return true
 }
 
-// typicalCount keeps nothing: the shapes are counted where the memo of the field does not hold.
+// typicalCount keeps no data: the shapes are counted when the memo of the field is not valid.
 type typicalCount struct{ s *Accounts }
 
 func (typicalCount) Update() {}

@@ -2,7 +2,7 @@ package policy
 
 import "github.com/celsius-scheduler/celsius/engine/policy/kinds"
 
-// Admit is the verb that lets jobs in.
+// Admit is the verb that admits jobs.
 const Admit = "admit"
 
 // KeyVote is a parameter of admit.

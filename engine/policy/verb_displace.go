@@ -6,10 +6,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Displace is the verb that makes room by evicting others.
+// Displace is the verb that frees resources by evicting pods.
 const Displace = "displace"
 
-// The parameters of displace that place has not.
+// Parameters of displace that place does not have.
 const (
 	KeyScope      = "scope"
 	KeyCandidates = "candidates"
@@ -20,28 +20,29 @@ const (
 	KeyWhole      = "wholeBundles"
 )
 
-// The units in which displace makes room, and evicts.
+// Units in which displace frees resources and evicts.
 const (
 	UnitTask = "task"
 	UnitGang = "gang"
 )
 
-// The scopes of displace.
+// Scopes of displace.
 const (
 	ScopeQueue       = "queue"
 	ScopeJob         = "job"
 	ScopeOtherQueues = "otherQueues"
 )
 
-// The orders in which displace tries nodes.
+// Orders in which displace tries nodes.
 const (
 	ByScore = "byScore"
 	ByOrder = "byOrder"
 	ByCost  = "byCost"
 )
 
-// How many nodes are compared by cost, how many other ways are tried for a turn in which some of a job's tasks found no room, how many
-// turns of a job are held against those before, and how often one is tried without those who would take the room back.
+// MostCosts is the number of nodes that are compared by cost. MostDetours is how often a turn is repeated if some of a job's tasks found no
+// node; each repetition protects another victim. MostMates is the number of a job's turns that are checked together with its earlier turns.
+// MostUnstable is how often a turn is repeated without victims that would take the resources back.
 const (
 	MostCosts    = 100
 	MostDetours  = 8
@@ -49,13 +50,13 @@ const (
 	MostUnstable = 32
 )
 
-// The ways in which displace evicts.
+// Ways in which displace evicts.
 const (
 	ViaEvict  = "evict"
 	ViaDelete = model.ViaDelete
 )
 
-// Via is how those go whom the step evicts, as a plan has it.
+// Via returns how the step evicts, as a plan contains it.
 func (s *Step) Via() string {
 	if via := s.Word(KeyVia); via != ViaEvict {
 		return via
@@ -166,10 +167,10 @@ func displaceVerb() Verb {
 	}
 }
 
-// byCost says whether it is compared who would go.
+// byCost reports whether nodes are compared by the cost of their victims.
 func (s *Step) byCost() bool { return s.Word(KeyNodes) == ByCost }
 
-// checkUnit says what does not go together with room for gangs.
+// checkUnit reports keys that contradict the unit gang.
 func (s *TableScope) checkUnit(v source.Value, step *Step) {
 	gang := step.Word(KeyUnit) == UnitGang
 	if whole := v.Get(KeyWhole); whole.Exists() && !gang {

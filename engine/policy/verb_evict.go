@@ -6,10 +6,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 )
 
-// Evict is the verb that evicts whom rows name.
+// Evict is the verb that evicts the pods that rows select.
 const Evict = "evict"
 
-// The parameters of evict that displace has not.
+// Parameters of evict that displace does not have.
 const (
 	KeyBudget = "budget"
 	KeyEvery  = "every"

@@ -6,10 +6,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy/kinds"
 )
 
-// Place is the verb that puts tasks on nodes.
+// Place is the verb that places tasks on nodes.
 const Place = "place"
 
-// The parameters of place.
+// Parameters of place.
 const (
 	KeyTasks     = "tasks"
 	KeyGates     = "gates"

@@ -6,34 +6,33 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Verb is what a step of an action may do, as the language knows it. How it is run is engine/action's to say, and a test holds that each
-// verb is.
+// Verb declares what a step of an action may do. Package engine/action implements it, and a test checks that each verb is implemented.
 type Verb struct {
 	Name string
-	// Doc says what the verb does, in a sentence.
+	// Doc describes the verb in one sentence.
 	Doc string
-	// Itself is what the verb decides by itself, which no row and no parameter changes.
+	// Itself lists the verb's own decisions, which no row and no parameter changes.
 	Itself []string
 	// Parameters are the keys of a step.
 	Parameters []Parameter
-	// Sites are those whose questions a step puts to the rows.
+	// Sites are the sites that a step evaluates.
 	Sites []string
-	// Alone says that what comes of a job rests on no other job, but by what queues and nodes hold of them.
+	// Alone means that the outcome of a job depends on other jobs only through the usage of queues and nodes.
 	Alone bool
-	// Reads are fields of a job, or of its tasks, that the verb looks at beside what the rows are asked. What tells jobs apart in any
-	// case need not be among them: see Kinds.Of.
+	// Reads are fields of a job or of its tasks that the verb itself reads. Fields that distinguish jobs in any case may be missing: see
+	// Kinds.Of.
 	Reads []string
 }
 
-// Verbs lists every verb of this version.
+// Verbs returns every verb of this version.
 func Verbs() []Verb { return []Verb{admitVerb(), placeVerb(), displaceVerb(), evictVerb()} }
 
-// Asks says whether the verb asks one of some sites.
+// Asks reports whether the verb evaluates one of the sites.
 func (v *Verb) Asks(sites ...string) bool {
 	return slices.ContainsFunc(v.Sites, func(site string) bool { return slices.Contains(sites, site) })
 }
 
-// Keys are the parameters as they are written.
+// Keys returns the parameters as keys of a step.
 func (v *Verb) Keys() []rules.Key {
 	var out []rules.Key
 	for _, p := range v.Parameters {
@@ -42,7 +41,7 @@ func (v *Verb) Keys() []rules.Key {
 	return out
 }
 
-// verbNamed finds a verb.
+// verbNamed returns the verb with this name, or nil.
 func verbNamed(verbs []Verb, name string) *Verb {
 	i := slices.IndexFunc(verbs, func(v Verb) bool { return v.Name == name })
 	if i < 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// stepOfAPI is what the API's manifest says of the keys of a step.
+// stepOfAPI returns the descriptions of a step's keys in the API's manifest.
 func stepOfAPI(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile("../../crds/manifests/scheduling.celsius.dev_schedulingpolicies.yaml")
@@ -41,8 +41,8 @@ func stepOfAPI(t *testing.T) map[string]string {
 	return out
 }
 
-// The API has what the verbs declare: each parameter with a field of its kind, whose description names the verbs that have it, and its
-// words; and what else it has is of a verb that is known by name.
+// The API has a field of the right type for each parameter that verbs declare. Its description names the verbs that have it, and its words.
+// All other fields of the API belong to a known verb.
 func TestTheAPIHasWhatVerbsDeclare(t *testing.T) {
 	t.Parallel()
 	api := stepOfAPI(t)
@@ -70,7 +70,7 @@ func TestTheAPIHasWhatVerbsDeclare(t *testing.T) {
 	theAPINames(t, api, having)
 }
 
-// theAPINames holds that the descriptions of a step's keys name the verbs that have them.
+// theAPINames checks that the descriptions of a step's keys name the verbs that have them.
 func theAPINames(t *testing.T, api map[string]string, having map[string][]string) {
 	t.Helper()
 	for name, text := range api {
@@ -99,7 +99,7 @@ func theAPINames(t *testing.T, api map[string]string, having map[string][]string
 	}
 }
 
-// kindInAPI is the Go type that the API has for a kind of parameter, and its words.
+// kindInAPI returns the Go type in the API for a type of parameter, and its words.
 func kindInAPI(k kinds.Kind) (reflect.Type, []string) {
 	switch k := k.(type) {
 	case kinds.Flag:
@@ -122,7 +122,7 @@ func namesOf(verbs []Verb) []string {
 	return out
 }
 
-// Every section's question is put by some verb.
+// Some verb evaluates each section.
 func TestEverySiteIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, s := range Sites() {
@@ -132,7 +132,7 @@ func TestEverySiteIsAsked(t *testing.T) {
 	}
 }
 
-// What verbs declare is so: their sites are sites, what they read is there, defaults compile, and keys are told apart.
+// The declarations of verbs are valid: their sites and reads exist, defaults compile, and keys are distinct.
 func TestVerbsAreDeclaredSoundly(t *testing.T) {
 	t.Parallel()
 	for _, v := range Verbs() {

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// waterFillFunction shares a total out among queues.
+// waterFillFunction returns the accounting function that divides a total among queues.
 func waterFillFunction() *Accounting {
 	amount := rules.Exactly(language.ResourcesType(), "Resources")
 	return &Accounting{
@@ -70,25 +70,25 @@ func compileWaterFill(s *TableScope, a *rules.Attribute, x *Account) bool {
 	return true
 }
 
-// claimReads is what the claims of a waterFill read, beside what their own queue is touched with.
+// claimReads lists what the claims of a waterFill read, except changes that are logged for their own queue.
 type claimReads struct {
-	// shared are fields of the cluster: where one has another value, any claim may be another.
+	// shared are fields of the cluster. If one changes, all claims may change.
 	shared []rules.Read
-	// accounts are of the queues themselves. One that has an error tells of it in each cycle.
+	// accounts belong to the queues themselves. An account with an error reports it in each cycle.
 	accounts []*Account
-	// byCycle says that something is another in another cycle though its queue was not touched.
+	// byCycle means that a claim may change in another cycle although its queue did not change.
 	byCycle bool
-	// beyond says that something is read of which nothing here tells.
+	// beyond means that a claim reads data whose changes are not tracked here.
 	beyond bool
 }
 
-// claimReads adds what one argument reads.
+// claimReads adds the reads of one argument.
 func (p *Policy) claimReads(c *claimReads, reads *rules.Reads) {
 	for _, r := range reads.All {
 		switch {
 		case r.Root == "now", r.Root == "action": // a cycle begins with no action
 			c.byCycle = true
-		case r.Root == "cluster" && OfMembers(r): // on the way to a computed field of the cluster, or to one that is beyond
+		case r.Root == "cluster" && OfMembers(r): // on the path to a computed field of the cluster, or to a field that sets beyond
 		case r.Root == "cluster" && len(r.Steps) == 1 && Encodable(r.Steps[0].Member.Type):
 			c.shared = append(c.shared, r)
 		case r.Root == "queue":
@@ -121,12 +121,12 @@ func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
 	}
 }
 
-// stale says that claims of one moment may be others at another though neither their queues were touched nor what they share moved.
+// stale reports whether claims may have changed between two moments although neither their queues nor the shared fields changed.
 func (c *claimReads) stale(then, now language.Stamp) bool {
 	return c.beyond || c.byCycle && then.Cycle != now.Cycle || then.Action != now.Action
 }
 
-// Encodable says that values of a type are equal where their encodings are.
+// Encodable reports whether values of a type are equal if and only if their encodings are equal.
 func Encodable(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BoolKind, types.IntKind, types.DoubleKind, types.StringKind:
@@ -136,38 +136,38 @@ func Encodable(t *cel.Type) bool {
 	}
 }
 
-// fillState is the outcome of one waterFill, with the claims that it is of.
+// fillState is the result of one waterFill, with its claims.
 type fillState struct {
 	Derived
 	x     *Attribute
 	reads *claimReads
 
 	cursor follow.Cursor[*model.Queue]
-	shared []byte         // what the claims read of the cluster
-	queues []*model.Queue // in name order
+	shared []byte         // the encoded cluster fields that claims read
+	queues []*model.Queue // all queues in name order
 	index  map[*model.Queue]int
-	claims []claim // of queues
+	claims []claim // the claims of the queues
 	total  model.Resources
-	whole  bool // parts of devices are whole
+	whole  bool // shares of devices are whole numbers
 	water  quota.Water
 	// Scratch.
-	todo   []int // claims to be made anew
+	todo   []int // claims to evaluate again
 	next   quota.Claim
 	taking []quota.Claim
 }
 
-// claim is what one queue brings, and gets.
+// claim is the claim of one queue and its share.
 type claim struct {
 	quota.Claim
-	takes bool    // it takes part
-	err   ref.Val // of an argument, a *types.Err; nil: none
-	value ref.Val // what it gets, or err; nil: it takes no part
-	// told is the value that FillVersion told of last, and version how often it was another.
+	takes bool    // the queue takes part
+	err   ref.Val // the error of an argument, a *types.Err; nil: none
+	value ref.Val // the share, or err; nil: it takes no part
+	// told is the value at the last call of FillVersion. version counts its changes.
 	told    ref.Val
 	version uint64
 }
 
-// FillVersion is another where a queue gets something else of what is shared out.
+// FillVersion returns a number that changes when a queue's share changes.
 func (s *Accounts) FillVersion(x *Account, q *model.Queue) uint64 {
 	st, ok := s.Of(x).(*fillState)
 	if !ok {
@@ -196,11 +196,11 @@ func (st *fillState) Value(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.Of.Name)
 }
 
-// Update implements Kept. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
-// gave something else, the rounds of quota.Water.
+// Update implements Kept. For each changed queue it costs one evaluation of the arguments. If a claim or the total changed, it also costs
+// the rounds of quota.Water.
 func (st *fillState) Update() { st.Bring(st) }
 
-// Carry implements Deriver: a replay finds out which claims are others.
+// Carry implements Deriver. A replay finds the changed claims.
 func (st *fillState) Carry(language.Stamp) bool { return true }
 
 // Rebuild implements Deriver.
@@ -209,7 +209,7 @@ func (st *fillState) Rebuild() bool {
 	return st.Replay(st.at)
 }
 
-// forget leaves nothing of what was shared out.
+// forget drops all results.
 func (st *fillState) forget() { *st = fillState{Derived: st.Derived, x: st.x, reads: st.reads} }
 
 // Replay implements Deriver.
@@ -240,7 +240,7 @@ func (st *fillState) Replay(to language.Stamp) bool {
 	return true
 }
 
-// findClaims lists the claims that may be others now, and says whether queues came or went.
+// findClaims collects the claims that may have changed, and reports whether queues were added or deleted.
 func (st *fillState) findClaims(to language.Stamp) (regrouped bool) {
 	c := st.Accounts.c
 	shared := st.sharedNow()
@@ -258,16 +258,16 @@ func (st *fillState) findClaims(to language.Stamp) (regrouped bool) {
 		}
 	}
 	for i := range st.claims {
-		if all || another && st.claims[i].err != nil { // a fault is one of a cycle
+		if all || another && st.claims[i].err != nil { // each cycle reports its errors
 			st.todo = append(st.todo, i)
 		}
 	}
-	slices.Sort(st.todo) // for the first fault to be the same each time
+	slices.Sort(st.todo) // makes the first error the same each time
 	st.todo = slices.Compact(st.todo)
 	return regrouped
 }
 
-// sharedNow is a text of what the claims have in common, in whose making the queues' accounts tell of their errors.
+// sharedNow returns an encoding of the shared fields. Computing it also reports the errors of the queues' accounts.
 func (st *fillState) sharedNow() []byte {
 	if len(st.Accounts.c.Queues) == 0 {
 		return nil
@@ -282,7 +282,7 @@ func (st *fillState) sharedNow() []byte {
 	return out
 }
 
-// others says that a queue came or went; touched are those that changed.
+// others reports whether a queue was added or deleted. touched are the changed queues.
 func (st *fillState) others(c *model.Cluster, touched []*model.Queue) bool {
 	return len(st.queues) != len(c.Queues) || slices.ContainsFunc(touched, func(q *model.Queue) bool {
 		_, was := st.index[q]
@@ -290,7 +290,7 @@ func (st *fillState) others(c *model.Cluster, touched []*model.Queue) bool {
 	})
 }
 
-// regroup takes over the claims of the queues that are still there. New ones have claims that are not made yet.
+// regroup keeps the claims of remaining queues. New queues get empty claims.
 func (st *fillState) regroup(queues []*model.Queue) {
 	claims, index := make([]claim, len(queues)), make(map[*model.Queue]int, len(queues))
 	for i, q := range queues {
@@ -302,7 +302,7 @@ func (st *fillState) regroup(queues []*model.Queue) {
 	st.queues, st.claims, st.index = queues, claims, index
 }
 
-// claim evaluates the arguments for the queue that a frame is about, and says whether it brings something else now.
+// claim evaluates the arguments for the queue of a frame, and reports whether its claim changed.
 func (st *fillState) claim(f *language.Frame, i int) (changed bool) {
 	x, c := st.x, &st.claims[i]
 	took := c.takes
@@ -331,7 +331,7 @@ func sameClaim(a, b *quota.Claim) bool {
 		identical(a.Demand, b.Demand)
 }
 
-// claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.
+// claimInto evaluates one queue's arguments into the memory of another claim. An error is a *types.Err.
 func claimInto(x *Attribute, f *language.Frame, c *quota.Claim) ref.Val {
 	weight := x.Args["weight"].Eval(f)
 	w, ok := language.Number(weight)
@@ -348,12 +348,12 @@ func claimInto(x *Attribute, f *language.Frame, c *quota.Claim) ref.Val {
 	return amountsInto(x.Args, f, []amountArgument{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}})
 }
 
-// identical says that amounts are the same to the last bit.
+// identical reports whether amounts are equal bit by bit.
 func identical(a, b model.Resources) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
 }
 
-// share has the total shared out. Who gets what it had keeps the very value.
+// share divides the total. A queue whose share did not change keeps the same value.
 func (st *fillState) share() {
 	st.taking = st.taking[:0]
 	for i := range st.claims {

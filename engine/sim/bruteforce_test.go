@@ -16,17 +16,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// small is a world in which a test can try every set of victims: up to 4 nodes, up to 5 jobs whose pods run there, and one job that waits.
+// small is a world in which a test can try every set of victims. It has up to 4 nodes, up to 5 jobs with running pods, and one waiting job.
 // Pods request only cpu and memory. The pods of one job may request different amounts.
 type small struct {
-	idle  []asked // by node
+	idle  []asked // idle resources by node
 	pods  []running
-	least map[string]int // pods that a job must keep
+	least map[string]int // number of pods that a job must keep
 	wait  struct {
 		pods, min, priority int
 		each                asked
 	}
-	other bool // the job that waits is of another queue than the others
+	other bool // the waiting job is in another queue than the others
 	text  string
 }
 
@@ -88,7 +88,7 @@ func drawSmall(t *rapid.T, other bool) *small {
 	return w
 }
 
-// room is for how many of the pods that wait there is room when a set of the running pods is gone.
+// room returns how many of the waiting pods fit after a set of running pods is evicted.
 func (w *small) room(gone uint) (room int) {
 	for n, idle := range w.idle {
 		for i, p := range w.pods {
@@ -101,7 +101,8 @@ func (w *small) room(gone uint) (room int) {
 	return min(room, w.wait.pods)
 }
 
-// legal says whether a set may go: of the same queue only pods of jobs of lower priority, and of no job more than it can spare.
+// legal reports whether a set may be evicted. It may contain only pods of jobs with lower priority in the same queue, and of no job more
+// than it can lose.
 func (w *small) legal(gone uint) bool {
 	left := map[string]int{}
 	for i, p := range w.pods {
@@ -119,8 +120,8 @@ func (w *small) legal(gone uint) bool {
 	return true
 }
 
-// TestEveryWayIsTried holds the search against all sets of pods that could go, in small worlds: whoever goes may go, all of them are
-// needed, and where any set would do, one is found.
+// TestEveryWayIsTried compares the search for victims with all sets of victims, in small worlds. Each victim may be evicted, all of them
+// are needed, and if any set is sufficient, the search finds one.
 func TestEveryWayIsTried(t *testing.T) {
 	t.Parallel()
 	p := takerPolicy(t, []string{
@@ -174,7 +175,7 @@ func (w *small) cycle(t *rapid.T, p *policy.Policy) *model.Plan {
 	return plan
 }
 
-// gone are those whom a plan evicts, as a set.
+// gone returns the victims of a plan as a set.
 func (w *small) gone(plan *model.Plan) (set uint) {
 	for i, p := range w.pods {
 		if slices.ContainsFunc(plan.Evicts, func(e model.Evict) bool { return e.Task == fmt.Sprintf("default/%s-%s-0", p.job, p.task) }) {
@@ -184,7 +185,7 @@ func (w *small) gone(plan *model.Plan) (set uint) {
 	return set
 }
 
-// problem is what is wrong with a set that goes so that so many start; "": nothing.
+// problem returns what is wrong with evicting a set of victims so that start pods can start; "": nothing.
 func (w *small) problem(gone uint, start int) string {
 	if !w.legal(gone) || gone != 0 && start < w.wait.min || start > w.room(gone) {
 		return "may not go, or for nothing"
@@ -197,7 +198,7 @@ func (w *small) problem(gone uint, start int) string {
 	return ""
 }
 
-// way is a set that would do for so many pods; 0: there is none.
+// way returns a set that is sufficient for start pods; 0: none.
 func (w *small) way(start int) uint {
 	for set := uint(1); set < 1<<len(w.pods); set++ {
 		if w.legal(set) && w.room(set) >= start {
@@ -207,9 +208,10 @@ func (w *small) way(start int) uint {
 	return 0
 }
 
-// ofGangs says whether a set may go as gangs do: of the same queue, of jobs of lower priority, of each what it can spare or all of it; and
-// who matters most in it: jobs as a whole more than any pod that a job can spare, and either by its cpu. Entire says that it has all pods
-// of its jobs.
+// ofGangs checks a set by the rules of gangs. The result legal means that it may be evicted. All its pods are in the same queue, of jobs
+// with lower priority. Of each job it contains the pods that the job can lose, or all pods. The result most is the importance of the most
+// important victim. Whole jobs count more than pods that a job can lose, and both are ordered by cpu. The result entire means that the set
+// contains all pods of its jobs.
 func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
 	left := map[string]int{}
 	for i, p := range w.pods {
@@ -234,7 +236,7 @@ func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
 	return most, entire, true
 }
 
-// problemOfGangs is what is wrong with a set that goes so that so many start; "": nothing.
+// problemOfGangs returns what is wrong with a set of victims after which start pods can start; "": nothing.
 func (w *small) problemOfGangs(gone uint, start int) string {
 	most, _, legal := w.ofGangs(gone)
 	if !legal || gone != 0 && start < w.wait.min || start > w.room(gone) {
@@ -252,8 +254,8 @@ func (w *small) problemOfGangs(gone uint, start int) string {
 	return ""
 }
 
-// TestEveryWayOfGangsIsTried holds gangpreempt against all sets of what gangs can spare, and of gangs as a whole: none within that which
-// goes would do, none of all pods of some jobs in which those matter less who matter most, and where any would do, one is found.
+// TestEveryWayOfGangsIsTried compares gangpreempt with all sets of pods that gangs can lose, and of whole gangs. No subset of the victims
+// is sufficient. No set of whole jobs with a less important most important part is sufficient. If any set is sufficient, one is found.
 func TestEveryWayOfGangsIsTried(t *testing.T) {
 	t.Parallel()
 	p := takerPolicyOf(t, "[enqueue, allocate, gangpreempt]", []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// countBudgets plays the disruption controller. A percentage is of the pods that are there, as for pods whose owner has no scale.
+// countBudgets does the work of the disruption controller. A percentage refers to the existing pods, as for pods whose owner has no scale.
 func (w *World) countBudgets() error {
 	var changed []metav1.Object
 	for _, id := range w.sorted("PodDisruptionBudget") {
@@ -27,12 +27,12 @@ func (w *World) countBudgets() error {
 	return w.put(changed...)
 }
 
-// budgetStatus is what is said of a budget while these objects are there.
+// budgetStatus returns the status of a budget for these objects.
 func budgetStatus(b *policyv1.PodDisruptionBudget, all map[manifest.ID]metav1.Object) policyv1.PodDisruptionBudgetStatus {
 	s := policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
-		return s // of which the world is told when it takes the budget in
+		return s // the world reports the error when it takes in the budget
 	}
 	for id, o := range all {
 		p, ok := o.(*corev1.Pod)

@@ -34,7 +34,7 @@ func (r *Report) Changes(before *Report) string {
 		a.Waiting, a.WaitingJobs)
 }
 
-// outcomes is what has become of every pod, and why jobs wait, by title.
+// outcomes returns the outcome of every pod, and why jobs wait, by title.
 func (r *Report) outcomes() map[string]string {
 	out := map[string]string{}
 	for _, d := range r.latestLines {
@@ -57,7 +57,7 @@ func (r *Report) outcomes() map[string]string {
 	return out
 }
 
-// evictedFor is for whom a pod was evicted; "" where it was not.
+// evictedFor returns a text with the pod for which a pod was evicted; "": it was not evicted.
 func evictedFor(run *PodRun) string {
 	if run.Evicted == nil {
 		return ""
@@ -65,7 +65,7 @@ func evictedFor(run *PodRun) string {
 	return ", evicted for " + run.EvictedFor
 }
 
-// since is how long after the start of the run a time was.
+// since returns the time since the start of the run.
 func (r *Report) since(t *time.Time) string {
 	if t == nil {
 		return "the end"

@@ -13,22 +13,22 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// agenda is what happens to a world by itself.
+// agenda contains the future events of a world.
 type agenda struct {
-	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
-	due        map[manifest.ID]time.Time // pods, and the time of their next change by themselves
-	later      []manifest.Item           // objects that come later, in the order of their times
+	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they end
+	due        map[manifest.ID]time.Time // pods, and when their next event is
+	later      []manifest.Item           // objects that are created later, ordered by time
 	unadmitted map[manifest.ID]bool      // pods that name a node that does not exist, or whose kubelet would not admit them
 }
 
-// strike strikes out what was to happen to an object.
+// strike removes the future events of an object.
 func (a *agenda) strike(id manifest.ID) {
 	delete(a.leaving, id)
 	delete(a.due, id)
 	delete(a.unadmitted, id)
 }
 
-// holdBack keeps items that come after that moment, and gives the others.
+// holdBack stores items that are created after that moment, and returns the others.
 func (a *agenda) holdBack(items []manifest.Item, from time.Time) []manifest.Item {
 	var now []manifest.Item
 	for _, i := range items {
@@ -44,7 +44,8 @@ func (a *agenda) holdBack(items []manifest.Item, from time.Time) []manifest.Item
 	return now
 }
 
-// arrive takes in what has come by now. A mistake in it is one of the world's own making: it was checked when it was read.
+// arrive submits the items whose time has come. An error is a defect of the world itself, because the items were checked when they were
+// read.
 func (w *World) arrive() error {
 	n := 0
 	for n < len(w.later) && !w.later[n].Comes.After(w.now) {
@@ -58,8 +59,8 @@ func (w *World) arrive() error {
 	return w.take(w.restricted(items)).Err()
 }
 
-// schedule notes when something next happens to a pod by itself: it starts as soon as
-// time passes after it was bound, ends when its life says, and is gone when its grace is over.
+// schedule records the next event of a pod. The pod starts as soon as time passes after its binding, ends after its run time, and
+// disappears when its grace period is over.
 func (w *World) schedule(p *corev1.Pod) {
 	id := manifest.IDOf(p)
 	delete(w.due, id)
@@ -87,8 +88,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// lifeOf returns the life of a pod. It ignores the annotation of a pod that was read from a cluster, unless the user asks for it, because
-// every user of the cluster can write it.
+// lifeOf returns the life of a pod. It ignores the annotation of a pod that was read from a cluster, because every user of the cluster can
+// write it. The user can ask to apply it.
 func (w *World) lifeOf(p *corev1.Pod) manifest.Life {
 	if !w.obeySim && w.ofCluster.Has(p) {
 		return manifest.Life{}
@@ -96,8 +97,8 @@ func (w *World) lifeOf(p *corev1.Pod) manifest.Life {
 	return manifest.LifeOf(p)
 }
 
-// kubelet has happen to pods what is due by now: they start, end, and go. It costs in
-// proportion to the pods to which something is due, and to how many wait for it.
+// kubelet applies the due events of pods: starts, ends and removals. Its cost is proportional to the number of these pods, and of pods that
+// wait for admission by a kubelet.
 func (w *World) kubelet() error {
 	for id := range w.unadmitted {
 		w.schedule(w.objects[id].(*corev1.Pod))
@@ -135,7 +136,7 @@ func (w *World) kubelet() error {
 	}
 }
 
-// gone removes a pod that was deleted. It returns the pod that comes in its place at once; nil: there is none.
+// gone removes a deleted pod. It returns the pod that replaces it at once; nil: none.
 func (w *World) gone(id manifest.ID) *corev1.Pod {
 	again := w.anew(id, metav1.NewTime(w.now))
 	group, alone := w.groupAlone(w.objects[id].(*corev1.Pod))
@@ -157,8 +158,7 @@ func (w *World) gone(id manifest.ID) *corev1.Pod {
 	return again
 }
 
-// next is a pod to which something is due, after it has happened. A bound pod starts
-// when it was bound: no kubelet takes time here.
+// next returns a pod after its due event. A bound pod starts at the time of its binding, because the kubelet takes no time here.
 func (w *World) next(p *corev1.Pod) *corev1.Pod {
 	p = p.DeepCopy()
 	if p.Status.Phase == corev1.PodPending {
@@ -183,7 +183,7 @@ func (w *World) next(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// scheduledAt is when a pod was bound, nil where nothing says it.
+// scheduledAt returns when a pod was bound; nil: its status does not contain it.
 func scheduledAt(p *corev1.Pod) *time.Time {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
@@ -193,8 +193,8 @@ func scheduledAt(p *corev1.Pod) *time.Time {
 	return nil
 }
 
-// nextEvent is when something next happens by itself: a pod starts, ends or goes, or
-// something comes. ok is false where nothing will.
+// nextEvent returns the time of the next event: a pod starts, ends or disappears, or an object is created. The result ok is false if there
+// is none.
 func (a *agenda) nextEvent() (at time.Time, ok bool) {
 	for _, due := range a.due {
 		if !ok || due.Before(at) {

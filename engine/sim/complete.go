@@ -23,17 +23,16 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// completion makes of the objects that people wrote those that a cluster would
-// hold: with the defaults of the API server, and with what controllers make of
-// them at once (the PodGroup of a Job or of a bare pod). It works on new items over
-// what the world has already.
+// completion turns the objects that users wrote into those that a cluster would contain. It adds the defaults of the API server. It also
+// adds the objects that controllers create at once: the PodGroup of a Job or of a bare pod. It processes new items on top of the objects of
+// the world.
 type completion struct {
 	world  *World
 	items  []manifest.Item
 	byID   map[manifest.ID]manifest.Item
 	issues source.Issues
 
-	samples []manifest.Item // a pod of each task of the new Jobs, to see whether it can be read
+	samples []manifest.Item // one pod of each task of the new Jobs, to check whether it can be read
 	classes classes.Classes // of the new items and of the world; nil until the first use
 	// namespaces restrict the pods that controllers create; an admitted pod counts at once.
 	namespaces map[string]*refuse.Namespace
@@ -54,7 +53,7 @@ func (c *completion) add(i manifest.Item) {
 	c.byID[i.ID()] = i
 }
 
-// find looks among the new items first, then in the world; nil if there is none.
+// find searches the new items first, then the world; nil: none.
 func (c *completion) find(kindName, namespace, name string) metav1.Object {
 	id := manifest.ID{Kind: kindName, Namespace: namespace, Name: name}
 	if i, ok := c.byID[id]; ok {
@@ -77,7 +76,7 @@ func (c *completion) run() ([]manifest.Item, source.Issues) {
 	return c.items, c.issues
 }
 
-// houseQueues adds the queues that are always there.
+// houseQueues adds the queues that always exist.
 func (c *completion) houseQueues() {
 	for _, name := range []string{schedulingv1beta1.RootQueue, schedulingv1beta1.DefaultQueue} {
 		if c.find("Queue", "", name) == nil {
@@ -88,8 +87,7 @@ func (c *completion) houseQueues() {
 	}
 }
 
-// born gives an object what the API server gives at its creation. Times and names
-// stand in for what would be random.
+// born sets the fields that the API server sets at creation. It uses times and names in place of random values.
 func (c *completion) born(o metav1.Object) {
 	if created := o.GetCreationTimestamp(); created.IsZero() {
 		at := c.world.now
@@ -103,7 +101,7 @@ func (c *completion) born(o metav1.Object) {
 	}
 }
 
-// objectKey is namespace/name, or name where there is no namespace.
+// objectKey returns namespace/name, or the name of an object without a namespace.
 func objectKey(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -111,12 +109,12 @@ func objectKey(o metav1.Object) string {
 	return model.Key(o.GetNamespace(), o.GetName())
 }
 
-// runningSince is how long ago a PodGroup was created that runs when it comes, if its file does not state the time. The pods of such a
-// group exist by then, so what its minResources promise beyond them is over.
+// runningSince is the assumed age of a PodGroup that is already Running when it is submitted and has no creation time. The pods of such a
+// group exist by then, so its minResources reserve nothing beyond them.
 const runningSince = time.Hour
 
 func (c *completion) complete(i manifest.Item) {
-	written := i.Object.GetUID() == "" // by hand, and not read from a cluster
+	written := i.Object.GetUID() == "" // the user wrote it; it was not read from a cluster
 	c.born(i.Object)
 	c.completeStorage(i.Object)
 	switch o := i.Object.(type) {
@@ -145,12 +143,12 @@ func (c *completion) complete(i manifest.Item) {
 			c.group(i, o)
 		}
 		if written && o.Spec.NodeName != "" && model.AsBound(o) != nil {
-			delete(o.Annotations, model.RecordAnnotation) // what is wrong is told when the world takes it in
+			delete(o.Annotations, model.RecordAnnotation) // the world reports the error when it takes in the pod
 		}
 	}
 }
 
-// completeNode has a node offer what it has, and take the usual number of pods, where it does not say.
+// completeNode sets missing allocatable resources to the capacity, and a missing pod limit to the default.
 func completeNode(n *corev1.Node) {
 	if n.Status.Allocatable == nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
@@ -163,7 +161,7 @@ func completeNode(n *corev1.Node) {
 	}
 }
 
-// queueOf is the queue of a PodGroup: its own, else its namespace's, else default.
+// queueOf returns the queue of a PodGroup: its own, else its namespace's, else default.
 func (c *completion) queueOf(namespace, own string) string {
 	if own != "" {
 		return own
@@ -178,7 +176,7 @@ func (c *completion) ours(p *corev1.Pod) bool {
 	return slices.Contains(c.world.schedulers, p.Spec.SchedulerName)
 }
 
-// priority is resolved at admission: from the class that the pod names, else from the default one.
+// priority sets the priority as admission does: from the class that the pod names, else from the default class.
 func (c *completion) priority(p *corev1.Pod) {
 	if p.Spec.Priority != nil {
 		return
@@ -188,7 +186,7 @@ func (c *completion) priority(p *corev1.Pod) {
 	}
 }
 
-// classValue is what a priority class is worth; "" is the default class, or 0 where there is none.
+// classValue returns the value of a priority class. "" means the default class, or 0 if there is none.
 func (c *completion) classValue(name string) (int32, bool) { return c.knownClasses().Value(name) }
 
 // knownClasses returns the PriorityClasses of the new items and of the world. No class is added while the items are completed.
@@ -206,14 +204,14 @@ func (c *completion) knownClasses() classes.Classes {
 	return c.classes
 }
 
-// group gives a bare pod of ours the PodGroup that the controllers would.
+// group adds the PodGroup of one of our bare pods, as the controllers do.
 func (c *completion) group(i manifest.Item, p *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(p)
-	if owner != nil && owner.UID == "" { // as its own name, so that the pods of one owner are one job
+	if owner != nil && owner.UID == "" { // derived from its name, so that the pods of one owner are one job
 		owner.UID = types.UID(strings.ToLower(owner.Kind) + "-" + owner.Name)
 	}
 	name := objects.BareGroupName(p)
-	alone := owner == nil && string(p.UID) == objectKey(p) // with the UID that born made up; no name may hold a slash
+	alone := owner == nil && string(p.UID) == objectKey(p) // with the UID that born set; no name can contain a slash
 	if alone {
 		name = batchv1alpha1.PodgroupNamePrefix + p.Name
 	}

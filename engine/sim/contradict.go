@@ -17,9 +17,9 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// contradictions reports mistakes that no single object shows, such as references to objects that do not exist. A mistake that can also
-// occur in a live cluster, such as a PodGroup whose queue does not exist, is at most a warning: the plan states it as the reason why the
-// job waits.
+// contradictions reports mistakes that no single object shows, such as references to objects that do not exist. Some mistakes can also
+// occur in a live cluster, such as a PodGroup whose queue does not exist. They are at most warnings, because the plan states them as the
+// reason why the job waits.
 func (c *completion) contradictions() {
 	foreign := map[string]int{}
 	for _, i := range c.items {
@@ -48,7 +48,7 @@ func (c *completion) contradictions() {
 	}
 }
 
-// ignoredLives warns of the objects of a cluster with the annotation celsius.dev/sim, which are not played.
+// ignoredLives warns about objects of a cluster with the annotation celsius.dev/sim, which is ignored.
 func (c *completion) ignoredLives() {
 	ignored := 0
 	for _, i := range c.items {
@@ -110,7 +110,7 @@ func (c *completion) warn(i source.Issue) {
 	c.issues = append(c.issues, i)
 }
 
-// report adds a mistake in an object. Of an object of a cluster it is a warning.
+// report adds a mistake in an object. For an object of a cluster it is a warning.
 func (c *completion) report(o metav1.Object, i source.Issue) {
 	if c.world.ofCluster.Has(o) {
 		i.Severity = source.Warning
@@ -157,7 +157,7 @@ func (c *completion) groupName(i manifest.Item, p *corev1.Pod) {
 	}
 }
 
-// nodePlace is where an entry says its node: written out, or in the short format.
+// nodePlace returns where an entry names its node: in full, or in the short format.
 func nodePlace(v source.Value) source.Value {
 	if short := v.Get("node"); short.Exists() {
 		return short
@@ -176,8 +176,8 @@ func (c *completion) className(i manifest.Item, name string, path ...any) {
 	c.warn(place.Issuef(c.near("PriorityClass", name), "%s is of PriorityClass %q, which is not there: it counts as none", i.ID(), name))
 }
 
-// parent checks a queue's way up: it ends at a queue without a parent. A cluster may hold others, of which
-// nothing comes but that they take no part in a tree of quotas.
+// parent checks that a queue's chain of parents ends at a queue without a parent. A cluster may contain queues with other chains; they only
+// take no part in a quota tree.
 func (c *completion) parent(i manifest.Item, q *schedulingv1beta1.Queue) {
 	place := i.Value.Get("parent")
 	if !place.Exists() {
@@ -201,7 +201,7 @@ func (c *completion) parent(i manifest.Item, q *schedulingv1beta1.Queue) {
 	}
 }
 
-// near is a hint that names the nearest object of a kind, or "".
+// near returns a hint with the nearest name of an object of this type, or "".
 func (c *completion) near(kindName, name string) string {
 	return c.hints.DidYouMean(kindName, name, func() (names []string) {
 		for id := range c.byID {

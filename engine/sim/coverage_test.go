@@ -12,12 +12,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// shippedRow is a row of a shipped table.
+// shippedRow is a row of a built-in table.
 type shippedRow struct{ table, site, row string }
 
 func (r shippedRow) String() string { return r.site + " " + r.table + "/" + r.row }
 
-// shippedRows lists every row of every shipped table.
+// shippedRows returns every row of every built-in table.
 func shippedRows(t *testing.T) []shippedRow {
 	t.Helper()
 	tables, issues := policy.Shipped()
@@ -35,7 +35,7 @@ func shippedRows(t *testing.T) []shippedRow {
 	return out
 }
 
-// shippedActions are the actions that ship, by name.
+// shippedActions returns the built-in actions by name.
 func shippedActions(t *testing.T) map[string]source.Value {
 	t.Helper()
 	doc, issues := policy.Embedded("actions")
@@ -49,8 +49,8 @@ func shippedActions(t *testing.T) map[string]source.Value {
 	return out
 }
 
-// TestScenarioCoverage shows that each row of each shipped table, and each shipped action, is the
-// reason on a line that some scenario expects.
+// TestScenarioCoverage checks that each row of each built-in table, and each built-in action, is the reason on a line that some scenario
+// expects.
 func TestScenarioCoverage(t *testing.T) {
 	t.Parallel()
 	rows, actions := map[shippedRow]bool{}, map[string]bool{}
@@ -81,8 +81,8 @@ func TestScenarioCoverage(t *testing.T) {
 	}
 }
 
-// reasons are the rows that a scenario's lines name: the plans know their sites, and a line that
-// answers a question begins with its site.
+// reasons returns the rows that a scenario's lines name. The plans contain their sites, and a line that answers a question begins with its
+// site.
 func reasons(r ScenarioResult) map[shippedRow]bool {
 	out := map[shippedRow]bool{}
 	add := func(site, table, row string) {
@@ -126,7 +126,7 @@ func reasons(r ScenarioResult) map[shippedRow]bool {
 	return out
 }
 
-// answers are the lines that answer questions.
+// answers returns the lines that answer questions.
 func answers(output string) []string {
 	var out []string
 	for line := range strings.Lines(output) {
@@ -138,7 +138,7 @@ func answers(output string) []string {
 	return out
 }
 
-// cellsOf cuts a line of columns at its gaps.
+// cellsOf splits a line of columns at its gaps.
 func cellsOf(line string) []string {
 	var out []string
 	for cell := range strings.SplitSeq(strings.TrimSpace(line), "  ") {
@@ -149,7 +149,7 @@ func cellsOf(line string) []string {
 	return out
 }
 
-// outcome is what a scenario's plans decide, without the words: who is let in, who is evicted, what goes where, what phases follow.
+// outcome returns the decisions of a scenario's plans without texts: admissions, evictions, placements, and resulting phases.
 func outcome(r ScenarioResult) string {
 	var out strings.Builder
 	for i, p := range r.Plans {
@@ -172,7 +172,7 @@ func outcome(r ScenarioResult) string {
 	return out.String()
 }
 
-// refusals are what waits in a scenario's plans, each with the reason that its pods are given.
+// refusals returns the waits in a scenario's plans, each with the reason for its pods.
 func refusals(r ScenarioResult) []string {
 	var out []string
 	for i, p := range r.Plans {

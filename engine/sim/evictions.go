@@ -14,18 +14,18 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// afresh is what is still to be made, and what is made anew when it is gone.
+// afresh contains the pods that must still be created, and those that are created again after they are gone.
 type afresh struct {
-	unmade map[manifest.ID]bool // Jobs of which pods are to be made: all that they lack, or, false, those alone that come again
-	again  map[manifest.ID]bool // pods that come again
-	// written are the pods of jobs of the short format, as they were written: their jobs' controllers are not there to be asked.
+	unmade map[manifest.ID]bool // Jobs whose pods must be created: true: all missing pods; false: only those in again
+	again  map[manifest.ID]bool // pods that are created again
+	// written contains the pods of short-format jobs as they were written, because no controller of these jobs could create them again.
 	written map[manifest.ID]*corev1.Pod
-	// withheld are the pods of jobs of the short format that a LimitRange or a ResourceQuota restricts. They are created when their job is
-	// admitted, and what restricts them admits them.
+	// withheld contains pods of short-format jobs that a LimitRange or a ResourceQuota restricts. A pod is created when its job is admitted
+	// and the restrictions permit the pod.
 	withheld map[manifest.ID]manifest.Item
 	// refusals state for jobs why the API server refuses pods that they lack.
 	refusals map[manifest.ID]string
-	machine  *statemachines.Machine // the lifecycle of Jobs; nil until it is needed
+	machine  *statemachines.Machine // the lifecycle of Jobs; nil until it is first used
 }
 
 func newAfresh() afresh {
@@ -35,7 +35,7 @@ func newAfresh() afresh {
 	}
 }
 
-// anew is a pod of a job of the short format in the place of one that was evicted and is gone; nil: none comes.
+// anew returns the pod of a short-format job that replaces an evicted pod which is gone; nil: none.
 func (a *afresh) anew(id manifest.ID, now metav1.Time) *corev1.Pod {
 	was := a.written[id]
 	if was == nil || !a.again[id] {
@@ -55,7 +55,7 @@ func groupID(p *corev1.Pod) manifest.ID {
 	return manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}
 }
 
-// lifecycle is the state machine of Jobs, as it ships.
+// lifecycle returns the built-in state machine of Jobs.
 func (a *afresh) lifecycle() (*statemachines.Machine, error) {
 	if a.machine == nil {
 		m, issues := statemachines.Default("job")
@@ -67,7 +67,7 @@ func (a *afresh) lifecycle() (*statemachines.Machine, error) {
 	return a.machine, nil
 }
 
-// groupAlone is the PodGroup that was made for a bare pod alone, and goes with it.
+// groupAlone returns the PodGroup that was created for a single bare pod, and is deleted with it.
 func (s *store) groupAlone(p *corev1.Pod) (manifest.ID, bool) {
 	id := groupID(p)
 	o, there := s.objects[id]
@@ -78,14 +78,14 @@ func (s *store) groupAlone(p *corev1.Pod) (manifest.ID, bool) {
 	return id, owner != nil && owner.Kind == "Pod" && owner.Name == p.Name
 }
 
-// keeper plays the controller of one Job, as far as evictions concern it.
+// keeper does the work of one Job's controller that evictions need.
 type keeper struct {
 	*World
 	job *batchv1alpha1.Job
 }
 
-// evict deletes a pod, with its grace period. A pod of a Job, or of a job of the short format, comes again when it is gone, unless the
-// Job's policies say something else; any other pod is gone for good.
+// evict deletes a pod, with its grace period. A pod of a Job, or of a short-format job, is created again when it is gone, unless the Job's
+// policies state otherwise. Any other pod is gone permanently.
 func (w *World) evict(e *model.Evict) error {
 	p, err := w.pod(e.Task)
 	if err != nil {
@@ -105,7 +105,7 @@ func (w *World) evict(e *model.Evict) error {
 	return w.Delete(e.Task)
 }
 
-// marked writes the condition of a pod that is evicted, as the scheduler does before it asks for the eviction.
+// marked writes the condition of an evicted pod, as the scheduler does before it requests the eviction.
 func (w *World) marked(p *corev1.Pod) (*corev1.Pod, error) {
 	p = p.DeepCopy()
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
@@ -114,7 +114,7 @@ func (w *World) marked(p *corev1.Pod) (*corev1.Pod, error) {
 	return p, w.put(p)
 }
 
-// evicted does what follows upon the eviction of a pod of the Job.
+// evicted applies the consequences of an eviction of one of the Job's pods.
 func (k keeper) evicted(p *corev1.Pod) error {
 	if err := k.leave(p); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (k keeper) evicted(p *corev1.Pod) error {
 		Event: string(batchv1alpha1.PodEvictedEvent), Task: p.Annotations[batchv1alpha1.TaskSpecKey], Pod: p.Name,
 		Version: int32(version), HasVersion: err == nil,
 	}, k.policies())
-	if d.Action == m.Otherwise() || d.After > 0 { // nobody waits here to see whether it lasts
+	if d.Action == m.Otherwise() || d.After > 0 { // the simulation does not wait to see whether it lasts
 		return nil
 	}
 	step, err := m.Step(k.phase(), d.Action, k.facts())
@@ -150,7 +150,7 @@ func (k keeper) evicted(p *corev1.Pod) error {
 	return k.move(m, step)
 }
 
-// leave deletes a pod, which comes again where the Job's phase lets it.
+// leave deletes a pod. It is created again if the Job's phase allows it.
 func (k keeper) leave(p *corev1.Pod) error {
 	if _, there := k.unmade[manifest.IDOf(k.job)]; !there {
 		k.unmade[manifest.IDOf(k.job)] = false
@@ -159,7 +159,7 @@ func (k keeper) leave(p *corev1.Pod) error {
 	return k.Delete(objectKey(p))
 }
 
-// aims says whether what is done for a pod of a Job is done to another, too.
+// aims reports whether an action for one pod of a Job also applies to another pod.
 func aims(of string, p, other *corev1.Pod) bool {
 	same := func(key string) bool { return p.Labels[key] == other.Labels[key] }
 	switch of {
@@ -173,14 +173,14 @@ func aims(of string, p, other *corev1.Pod) bool {
 	return true
 }
 
-// move brings the Job to the phase to which a step leads.
+// move moves the Job to the phase to which a step leads.
 func (k keeper) move(m *statemachines.Machine, step statemachines.Step) error {
 	next, err := m.Next(step, k.facts())
 	if err != nil {
 		return err
 	}
 	j := k.job.DeepCopy()
-	if !k.waits() { // else the message also states why the next phase begins
+	if !k.waits() { // otherwise the message also states why the next phase begins
 		j.Status.State.Reason, j.Status.State.Message = "", ""
 	}
 	j.Status.State.Phase = batchv1alpha1.JobPhase(next.Phase)
@@ -191,7 +191,7 @@ func (k keeper) move(m *statemachines.Machine, step statemachines.Step) error {
 	return k.put(j)
 }
 
-// settle has the Job go on from a phase in which it waits for its pods to go, and gives it as it is then.
+// settle moves the Job on from a phase in which it waits for the end of its pods, and returns the updated Job.
 func (k keeper) settle() (*batchv1alpha1.Job, error) {
 	if k.waits() {
 		m, err := k.lifecycle()
@@ -209,7 +209,7 @@ func (k keeper) settle() (*batchv1alpha1.Job, error) {
 	return k.objects[manifest.IDOf(k.job)].(*batchv1alpha1.Job), nil
 }
 
-// waits says whether the Job is in a phase that ends when its pods are gone.
+// waits reports whether the Job's phase ends when its pods are gone.
 func (k keeper) waits() bool {
 	switch k.job.Status.State.Phase {
 	case batchv1alpha1.Restarting, batchv1alpha1.Aborting, batchv1alpha1.Completing, batchv1alpha1.Terminating:
@@ -226,7 +226,7 @@ func (k keeper) phase() string {
 	return string(k.job.Status.State.Phase)
 }
 
-// pods are those of the Job that are there, by name.
+// pods returns the existing pods of the Job, by name.
 func (k keeper) pods() []*corev1.Pod {
 	var out []*corev1.Pod
 	for id, o := range k.objects {
@@ -238,7 +238,7 @@ func (k keeper) pods() []*corev1.Pod {
 	return out
 }
 
-// facts are the Job as the rows of its lifecycle read it.
+// facts returns the Job as the rows of its lifecycle read it.
 func (k keeper) facts() statemachines.Facts {
 	j := &statemachines.Job{
 		Name: k.job.Name, Namespace: k.job.Namespace, UID: string(k.job.UID), Queue: k.job.Spec.Queue, Labels: k.job.Labels,
@@ -246,7 +246,7 @@ func (k keeper) facts() statemachines.Facts {
 		MinSuccess: k.job.Spec.MinSuccess, MaxRetry: k.job.Spec.MaxRetry,
 	}
 	if j.MaxRetry == 0 {
-		j.MaxRetry = 3 // as admission has it
+		j.MaxRetry = 3 // the default that admission sets
 	}
 	j.Status = statemachines.JobStatus{
 		MinAvailable: k.job.Spec.MinAvailable, RetryCount: k.job.Status.RetryCount, Version: k.job.Status.Version,
@@ -275,7 +275,7 @@ func (k keeper) facts() statemachines.Facts {
 	return statemachines.Facts{Job: j, Now: k.now}
 }
 
-// policies are what the Job says should follow upon what.
+// policies returns the Job's policies.
 func (k keeper) policies() statemachines.Policies {
 	out := statemachines.Policies{UID: string(k.job.UID), Version: k.job.Status.Version, Job: policiesOf(k.job.Spec.Policies)}
 	for i := range k.job.Spec.Tasks {

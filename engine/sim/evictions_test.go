@@ -36,7 +36,7 @@ kind: World
 nodes: [{name: n1}]
 `
 
-// TestEvictedJob shows what a Job's policies make of the eviction of one of its pods.
+// TestEvictedJob checks the effect of a Job's policies when one of its pods is evicted.
 func TestEvictedJob(t *testing.T) {
 	t.Parallel()
 	all := "a-0 a-1 a-2 a-3 b-0"
@@ -113,7 +113,7 @@ func TestStatesOfOtherPhasesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestEvictedTooOften shows that a Job that restarts upon evictions ends when it has done so as often as it may.
+// TestEvictedTooOften checks that a Job that restarts after evictions ends after the maximum number of restarts.
 func TestEvictedTooOften(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, fmt.Sprintf(evictedJob, "{event: PodEvicted, action: RestartJob}"))
@@ -138,7 +138,7 @@ func TestEvictedTooOften(t *testing.T) {
 	}
 }
 
-// TestEvictedOfTheShortFormat shows that pods of jobs come again as they were written, and bare pods do not, nor does what is deleted.
+// TestEvictedOfTheShortFormat checks that evicted pods of jobs are created again as they were written. Bare pods and deleted pods are not.
 func TestEvictedOfTheShortFormat(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, `
@@ -162,7 +162,7 @@ pods: [{name: bare, cpu: 1, node: n1}]
 	if err := w.Delete("default/deleted-0"); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // a second eviction of who comes again is as the first
+	for range 2 { // a second eviction of such a pod has the same result
 		if err := w.Advance(manifest.GracePeriod); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func theJob(w *World) *batchv1alpha1.Job {
 	return w.objects[manifest.ID{Kind: "Job", Namespace: "default", Name: "j"}].(*batchv1alpha1.Job)
 }
 
-// evict has a plan that evicts a pod obeyed.
+// evict carries out a plan that evicts a pod.
 func evict(t *testing.T, w *World, pod string) {
 	t.Helper()
 	if err := w.obey(&model.Plan{Evicts: []model.Evict{{Task: pod, For: "default/other"}}}); err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// cycleLength is how much time passes between two cycles of one run.
+// cycleLength is the time between two cycles of one run.
 const cycleLength = time.Second
 
-// Explain states what the last cycle decided about the jobs, pods, queues and nodes of a name, and why. name is namespace/name, or the name
-// alone; KIND/NAME is only those of a kind. A job goes by the name of its PodGroup, or of the Job or the pod that the PodGroup was created
-// for. "all" explains every job that the cycle had to do with.
+// Explain states what the last cycle decided about the jobs, pods, queues and nodes with a name, and why. The name is namespace/name, or
+// the name alone. KIND/NAME selects one type. A job has the name of its PodGroup, or of the Job or the pod that the PodGroup was created
+// for. "all" explains every job of the cycle.
 func (r *Report) Explain(name string) (string, error) {
 	plan := r.latest
 	if plan == nil {

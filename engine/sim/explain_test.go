@@ -14,8 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// TestToExplainChangesNothing runs every scenario twice, once with everything explained after each cycle, by the session that decided and
-// goes on deciding: the plans are the same, and the cluster keeps its promises.
+// TestToExplainChangesNothing runs every scenario twice. In one run, everything is explained after each cycle by the session that continues
+// deciding. The plans are the same, and the cluster stays consistent.
 func TestToExplainChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenarioFiles(t) {
@@ -45,7 +45,7 @@ func TestToExplainChangesNothing(t *testing.T) {
 	}
 }
 
-// explainAll explains each job, pod, queue and node there is.
+// explainAll explains each existing job, pod, queue and node.
 func explainAll(t *testing.T, x *explain.Cycle, c *model.Cluster) {
 	t.Helper()
 	content := c.Content()

@@ -15,11 +15,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// few is how many objects a document of a fuzz target may stand for: more only takes time.
+// few is the maximum number of objects in a document of a fuzz target, because more objects only take time.
 const few = 500
 
-// FuzzLoad: whatever a file holds, nothing panics, every issue lies inside the file,
-// and what is taken in leaves the cluster whole.
+// FuzzLoad checks that no file causes a panic, that every issue is inside the file, and that the cluster stays consistent.
 func FuzzLoad(f *testing.F) {
 	archives, err := filepath.Glob("testdata/issues/*.txtar")
 	if err != nil {
@@ -54,13 +53,13 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// inside fails for an issue that lies outside its file.
+// inside fails for an issue outside of its file.
 func inside(t *testing.T, issues source.Issues, file string, data []byte) {
 	t.Helper()
 	lines := 1 + strings.Count(string(data), "\n") + strings.Count(string(data), "\r")
 	for _, i := range issues {
 		if i.Line == 0 && i.Severity == source.Warning {
-			continue // about the whole
+			continue // about the whole file
 		}
 		if i.File != file || i.Line < 1 || i.Line > lines || i.Column < 1 {
 			t.Errorf("an issue lies outside its file of %d lines: %s", lines, i.Error())
@@ -68,7 +67,7 @@ func inside(t *testing.T, issues source.Issues, file string, data []byte) {
 	}
 }
 
-// preemptSections are a world in which a pod is evicted for another, and the policy that has it so.
+// preemptSections contain a world in which a pod is evicted for another pod, and the policy for it.
 const preemptSections = `-- p --
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
@@ -86,8 +85,8 @@ jobs:
 - {name: high, priority: high, cpu: 1}
 `
 
-// FuzzScenario: whatever a scenario holds, nothing panics, an error names the scenario, and what -update
-// writes is a scenario that passes.
+// FuzzScenario checks that no scenario causes a panic, that an error names the scenario, and that the output of -update is a scenario that
+// passes.
 func FuzzScenario(f *testing.F) {
 	f.Add([]byte("# R.\nload w\nfinish j-0\nshow pods\ncmp want\n" + worldSection + "-- want --\n"))
 	f.Add([]byte("now 2026-03-01T00:00:00Z\nseed 3\nload w\nadvance 1h\ndrain n1\nshow jobs\ncmp want\n" + worldSection + "-- want --\n"))

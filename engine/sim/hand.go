@@ -10,8 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// Advance lets time pass. What is due, such as the end of a pod that was deleted,
-// happens.
+// Advance advances the clock, and applies the events that are due, such as the end of a deleted pod.
 func (w *World) Advance(d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("time does not go back: %s", d)
@@ -23,11 +22,11 @@ func (w *World) Advance(d time.Duration) error {
 	return w.kubelet()
 }
 
-// Finish has a pod end well. It must have a node. A pod is named namespace/name,
-// or by its name alone in the namespace default; so in all that follows.
+// Finish ends a pod successfully. It must have a node. pod is namespace/name, or the name of a pod in the namespace default. The same is
+// true for the methods below.
 func (w *World) Finish(pod string) error { return w.end(pod, corev1.PodSucceeded) }
 
-// Fail has a pod end badly. It must have a node.
+// Fail ends a pod with a failure. It must have a node.
 func (w *World) Fail(pod string) error { return w.end(pod, corev1.PodFailed) }
 
 func (w *World) end(name string, phase corev1.PodPhase) error {
@@ -44,8 +43,7 @@ func (w *World) end(name string, phase corev1.PodPhase) error {
 	return w.put(p)
 }
 
-// Delete removes a pod. One that runs is Releasing for its grace period, 30 s
-// where it says none; nobody makes another in its place.
+// Delete removes a pod. A running pod is Releasing for its grace period, by default 30 s. The pod is not created again.
 func (w *World) Delete(pod string) error {
 	p, err := w.pod(pod)
 	if err != nil {
@@ -73,7 +71,7 @@ func (w *World) Delete(pod string) error {
 	return w.put(p)
 }
 
-// Cordon takes a node out of use for new pods.
+// Cordon marks a node as unschedulable.
 func (w *World) Cordon(node string) error {
 	n, err := w.node(node)
 	if err != nil {

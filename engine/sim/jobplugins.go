@@ -8,13 +8,13 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// jobPlugins are those that Jobs of a world may ask for: the shipped ones, and beside them or in their stead those of its JobPlugins.
+// jobPlugins contains the plugins for the Jobs of a world: the built-in ones, and the world's JobPlugins, which may replace built-in ones.
 type jobPlugins struct {
 	own map[string]*source.Document // the JobPlugins, by name
-	set *jobplugin.Set              // nil: the shipped ones
+	set *jobplugin.Set              // nil: the built-in ones
 }
 
-// add adds JobPlugins, each in the place of one of its name. Copies that were made before stay as they are.
+// add adds JobPlugins. A JobPlugin replaces one with the same name. Earlier copies of p do not change.
 func (p *jobPlugins) add(more []manifest.Uncompiled) (issues source.Issues) {
 	if len(more) == 0 {
 		return nil

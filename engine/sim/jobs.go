@@ -19,12 +19,13 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// submitted gives a Job what admission gives it, and the PodGroup that its controller makes first. Its pods come once that was let in.
+// submitted applies admission to a Job, and adds the PodGroup that its controller creates first. Its pods are created after the PodGroup is
+// admitted.
 func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	objects.Default(j)
 	if j.UID == "" {
 		c.warnPodSecurity(i, j.Namespace)
-		j.UID = types.UID(j.Name) // as a part of a name it may hold no slash
+		j.UID = types.UID(j.Name) // a part of a name, so it must not contain a slash
 	}
 	c.born(j)
 	if !model.MakesPods(j.Status.State.Phase) {
@@ -48,7 +49,7 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	}
 }
 
-// plugins are those of a Job, at work. What they cannot work with is told at the Job.
+// plugins returns the compiled plugins of a Job. It reports mistakes at the Job.
 func (c *completion) plugins(j *batchv1alpha1.Job, at source.Value) *jobplugin.Run {
 	set, issues := c.world.plugins.set, source.Issues(nil)
 	if set == nil {
@@ -89,12 +90,12 @@ func (c *completion) priorityOf(class string) int32 {
 	return value
 }
 
-// dependents are the tasks of a Job that depend on others.
+// dependents returns the tasks of a Job that depend on others.
 func (c *completion) dependents(j *batchv1alpha1.Job) objects.Dependents {
 	return objects.DependentTasks(j, keeper{c.world, j}.pods())
 }
 
-// groupOf is the PodGroup of a Job, nil where there is none. Older versions named it like the Job.
+// groupOf returns the PodGroup of a Job, or nil. Older versions gave it the name of the Job.
 func (c *completion) groupOf(j *batchv1alpha1.Job) *schedulingv1beta1.PodGroup {
 	for _, name := range []string{objects.GroupName(j), j.Name} {
 		if g, ok := c.find("PodGroup", j.Namespace, name).(*schedulingv1beta1.PodGroup); ok {
@@ -116,8 +117,8 @@ func (c *completion) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan, at sourc
 	return p
 }
 
-// controllers plays the controllers of Jobs: the pods of those that were let in are made, at once, and those that come again once they
-// are gone. It says whether there were any.
+// controllers does the work of the Job controllers: it creates the pods of admitted Jobs, and evicted pods after they are gone. It reports
+// whether it created any.
 func (w *World) controllers() (made bool, err error) {
 	c := newCompletion(w, nil)
 	for _, id := range slices.SortedFunc(maps.Keys(w.unmade), manifest.CompareIDs) {
@@ -131,7 +132,7 @@ func (w *World) controllers() (made bool, err error) {
 		case c.refusedAsStored(id) != "": // its controller creates nothing
 		case !model.MakesPods(j.Status.State.Phase):
 			delete(w.unmade, id)
-		case g == nil: // it went as the Job ended all its pods
+		case g == nil: // it was deleted when the Job ended all its pods
 			c.addGroup(manifest.Item{Kind: "Job", Object: j}, j)
 		case objects.Admitted(g):
 			dependents := c.dependents(j)
@@ -151,8 +152,8 @@ func (w *World) controllers() (made bool, err error) {
 	return true, append(issues, w.take(items, nil)...).Err()
 }
 
-// lacking adds the pods that a Job lacks, but those of tasks that wait for others, and says whether there is more to do for it later: as
-// others come again that are still there, or tasks that depend on others have not started.
+// lacking adds the missing pods of a Job, except those of tasks that wait for other tasks. It reports whether more must be created later:
+// some evicted pods still exist, or dependent tasks have not started.
 func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup, dependents objects.Dependents) (later bool) {
 	job := manifest.IDOf(j)
 	all := c.world.unmade[job]
@@ -199,8 +200,8 @@ func (c *completion) create(j *batchv1alpha1.Job, plan objects.PodPlan, id manif
 	return true
 }
 
-// refusedAsStored returns why the controllers create nothing for a Job of a cluster. It returns "" if the cause is one that the world
-// checks itself, because its files contain the objects that refuse the pods: they may differ from those of the cluster.
+// refusedAsStored returns why the controllers create nothing for a Job of a cluster. It returns "" if the world checks the cause itself,
+// because its files contain the objects that refuse the pods. These objects may differ from those of the cluster.
 func (c *completion) refusedAsStored(id manifest.ID) string {
 	why := c.world.ofCluster.Refused[id]
 	switch object, rest, _ := strings.Cut(why, " "); {
@@ -250,8 +251,8 @@ func controllersCause(w *World, job string) string {
 	return strings.TrimSuffix(stuck.Before(waiting), "; ")
 }
 
-// asReported returns pods as kubelets would report them: a pod on a node whose annotation celsius.dev/sim states why it waits has a
-// container that waits for this reason.
+// asReported returns pods as kubelets would report them. If the annotation celsius.dev/sim of a pod on a node states why it waits, the pod
+// gets a container that waits for this reason.
 func (w *World) asReported(pods []*corev1.Pod) []*corev1.Pod {
 	out := slices.Clone(pods)
 	for i, p := range out {
@@ -276,7 +277,7 @@ type RefusedPods struct {
 	Cause string `json:"cause"`
 }
 
-// refusedPods returns the jobs of which the API server refuses pods, in order.
+// refusedPods returns the jobs whose pods the API server refuses, in order.
 func (w *World) refusedPods() (out []RefusedPods) {
 	causes, c := maps.Clone(w.refusals), newCompletion(w, nil)
 	for id := range w.ofCluster.Refused {
@@ -311,7 +312,7 @@ func runningPods(pods []*corev1.Pod) (n int32) {
 	return n
 }
 
-// noteMade remembers which of the new objects are Jobs whose pods are to be made, and how pods were written that come again.
+// noteMade records which new Jobs need pods, and how short-format pods were written that may be created again.
 func (w *World) noteMade(items []manifest.Item) {
 	for _, i := range items {
 		switch o := i.Object.(type) {

@@ -10,25 +10,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// decision is one line of a report: what was decided about one task or job.
+// decision is one line of a report: a decision about one task or job.
 type decision struct {
 	verb  string // admit, bind, evict, pipeline, hold, wait
-	what  string // a pod's or a job's title
+	what  string // the title of a pod or a job
 	queue string
 	node  string
 	why   string
-	bind  *model.Bind  // of a bind, pipeline or hold
-	evict *model.Evict // of an evict
-	wait  *model.Wait  // of a wait
+	bind  *model.Bind  // set for a bind, pipeline or hold
+	evict *model.Evict // set for an evict
+	wait  *model.Wait  // set for a wait
 }
 
-// plain is what a line tells people, to be compared.
+// plain returns a line without its details, for comparisons.
 func (d decision) plain() decision {
 	d.bind, d.evict, d.wait = nil, nil, nil
 	return d
 }
 
-// decisionsOf are the lines of a plan for the cluster, in the order in which they were decided.
+// decisionsOf returns the lines of a plan for the cluster, in the order of the decisions.
 func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 	titles := explain.TitlesOf(c)
 	var out []decision
@@ -62,7 +62,7 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 	return out
 }
 
-// told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
+// told returns a plan with a separate wait for each pod that shares its job's reason: its node, or that it was not tried.
 func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 	out := *plan
 	out.Waits, out.Warnings = nil, append(slices.Clone(plan.Warnings), unheeded(c)...)
@@ -84,7 +84,7 @@ func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 	return &out
 }
 
-// unheeded are what PodGroups ask for that no decision heeds, each with the first that does.
+// unheeded returns the fields of PodGroups that no decision honors, each with the first PodGroup that has it.
 func unheeded(c *model.Cluster) (warnings []string) {
 	of := map[string][]string{}
 	for key, j := range c.Jobs {
@@ -100,7 +100,7 @@ func unheeded(c *model.Cluster) (warnings []string) {
 	return warnings
 }
 
-// shared are the waits of a job's pods that have none of their own, and are promised nothing.
+// shared returns the waits of a job's pods that have no wait of their own and are promised nothing.
 func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[string]bool) []model.Wait {
 	has := map[string]bool{}
 	for i := range own {
@@ -118,9 +118,8 @@ func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[str
 	return out
 }
 
-// folded joins neighbours that differ in nothing but the number at the end of the
-// name, where the numbers go up by one: worker-0, worker-1, worker-2 is worker-[0-2].
-// Of pods that are evicted the last mostly goes first, so theirs may go down, too: worker-[2-0].
+// folded joins adjacent lines that differ only in a number at the end of the name, if the numbers increase by one. So worker-0, worker-1,
+// worker-2 becomes worker-[0-2]. Numbers of evicted pods may also decrease, because the last pod is usually evicted first: worker-[2-0].
 func folded(lines []decision) []decision {
 	var out []decision
 	for _, group := range foldedGroups(lines) {
@@ -129,14 +128,14 @@ func folded(lines []decision) []decision {
 	return out
 }
 
-// foldedGroups are the neighbours that folded joins.
+// foldedGroups returns the groups of lines that folded joins.
 func foldedGroups(lines []decision) [][]decision {
 	return explain.Fold(lines, func(d *decision) string { return d.what }, func(a, b *decision) bool {
 		return a.verb == b.verb && a.node == b.node && a.queue == b.queue && a.why == b.why
 	}, func(d *decision) bool { return d.evict != nil })
 }
 
-// joined is a group as one line.
+// joined returns a group as one line.
 func joined(group []decision) decision {
 	d := group[0]
 	if len(group) > 1 {

@@ -40,7 +40,7 @@ func studied(t *testing.T, world, policyName string, o RunOptions, now time.Time
 	return r
 }
 
-// placements are the pods that were bound, in the order in which they were, each with its node.
+// placements returns the bound pods in the order of their bindings, each with its node.
 func placements(r *Report) string {
 	var out []string
 	for _, p := range r.Plans {
@@ -51,7 +51,7 @@ func placements(r *Report) string {
 	return strings.Join(out, ", ")
 }
 
-// finishes are the jobs and when they ended, after the start.
+// finishes returns when each job ended, since the start.
 func finishes(r *Report) map[string]string {
 	out := map[string]string{}
 	for _, j := range r.Timeline.Jobs {
@@ -68,7 +68,7 @@ func starts(r *Report) map[string]string {
 	return out
 }
 
-// TestLiteratureDRF is the example of NSDI 2011, in which three tasks of A and two of B start in an order that the paper gives.
+// TestLiteratureDRF replays the example of NSDI 2011, in which three tasks of A and two of B start in the order of the paper.
 func TestLiteratureDRF(t *testing.T) {
 	t.Parallel()
 	r := studied(t, "drf", "drf", RunOptions{}, time.Time{}, nil)
@@ -77,8 +77,8 @@ func TestLiteratureDRF(t *testing.T) {
 	}
 }
 
-// TestLiteratureHDRF is about groups of a tree: one whose parts want different resources is rescaled, and one part that can get no
-// more does not hold back the other.
+// TestLiteratureHDRF checks groups of a tree. A group whose parts want different resources is rescaled. A part that can get no more does
+// not delay the other.
 func TestLiteratureHDRF(t *testing.T) {
 	t.Parallel()
 	for world, want := range map[string]map[string]int64{
@@ -97,7 +97,7 @@ func TestLiteratureHDRF(t *testing.T) {
 	}
 }
 
-// TestLiteratureTetris is the example of SIGCOMM 2014: all jobs end at 6t under DRF, at 2t, 3t and 4t where tasks are packed.
+// TestLiteratureTetris replays the example of SIGCOMM 2014: all jobs end at 6t under DRF, and at 2t, 3t and 4t if tasks are packed.
 func TestLiteratureTetris(t *testing.T) {
 	t.Parallel()
 	idle := RunOptions{Idle: true}
@@ -111,7 +111,7 @@ func TestLiteratureTetris(t *testing.T) {
 	}
 }
 
-// TestLiteratureAging has a job without priority wait until its age outweighs the priority of those that come; without aging it is last.
+// TestLiteratureAging checks that a job without priority waits until its age outweighs the priority of new jobs. Without aging it is last.
 func TestLiteratureAging(t *testing.T) {
 	t.Parallel()
 	r := studied(t, "aging", "aging", RunOptions{Idle: true}, time.Time{}, nil)
@@ -125,7 +125,7 @@ func TestLiteratureAging(t *testing.T) {
 	}
 }
 
-// TestLiteratureDecayedFairShare turns with the half-life: what was used long ago counts little, or nearly in full.
+// TestLiteratureDecayedFairShare checks that the half-life decides: old usage counts little, or almost fully.
 func TestLiteratureDecayedFairShare(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -139,7 +139,7 @@ func TestLiteratureDecayedFairShare(t *testing.T) {
 	}
 }
 
-// TestLiteratureSpreadAndPack is about where pods go by the time of day, and by how full the cluster is.
+// TestLiteratureSpreadAndPack checks the placement of pods by the time of day, and by the usage of the cluster.
 func TestLiteratureSpreadAndPack(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)

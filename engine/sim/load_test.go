@@ -20,8 +20,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// TestIssues loads the files of each archive into one world, one after the other,
-// and compares all issues with its section "want". A file *.crlf has its line ends changed.
+// TestIssues loads the files of each archive into one world, one after the other, and compares all issues with the section "want". The line
+// ends of a file *.crlf are changed.
 func TestIssues(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/issues/*.txtar")
@@ -172,10 +172,10 @@ spec:
 			"worker": 1, "master": 1,
 		},
 		"note": "kept", "team": "vision",
-		// The master, whose class is higher, and one worker: limits stand for requests.
+		// The master, whose class is higher, and one worker: limits replace missing requests.
 		"minResources": map[string]string{
 			"cpu": "2500m", "memory": "1Gi", "pods": "2",
-			"requests.cpu": "2500m", "requests.memory": "1Gi", "limits.cpu": "500m", "count/pods": "2", // as quotas know them
+			"requests.cpu": "2500m", "requests.memory": "1Gi", "limits.cpu": "500m", "count/pods": "2", // in the names of quotas
 		},
 		"worker annotations": map[string]string{
 			"scheduling.k8s.io/group-name": "train-train", "volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1",

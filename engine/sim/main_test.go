@@ -38,7 +38,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// newTestWorld is a world that holds what text says. It fails on mistakes, not on warnings.
+// newTestWorld returns a world with the objects in text. It fails on mistakes, not on warnings.
 func newTestWorld(t *testing.T, text string) *World {
 	t.Helper()
 	w := NewWorld(Options{Volumes: volume.New})
@@ -56,5 +56,5 @@ func check(t *testing.T, w *World) {
 	}
 }
 
-// withVolumes are the options of a world in which volumes are looked at.
+// withVolumes returns the options of a world with the volume library.
 func withVolumes() Options { return Options{Volumes: volume.New} }

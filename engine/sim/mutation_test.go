@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// How an attribute is changed.
+// Ways to change an attribute.
 const (
 	emptied      = "emptied"
 	emptiedList  = "emptied as a list"
@@ -30,12 +30,12 @@ const (
 	emptiedText  = "emptied as a text"
 )
 
-// change is one change of what ships: a row or an attribute of a table, or a step of an action.
+// change is one change of a built-in part: a row or an attribute of a table, or a step of an action.
 type change struct {
-	shippedRow // without table: of an action
+	shippedRow // without table: a step of an action
 	action     string
 	step       int
-	how        string // removed, negated, emptied
+	how        string // how the part is changed: removed, negated or emptied
 }
 
 func (c change) String() string {
@@ -45,7 +45,7 @@ func (c change) String() string {
 	return c.shippedRow.String() + " " + c.how
 }
 
-// changes lists, for everything that ships, the changes of it: one of them must make a difference.
+// changes returns, for each built-in part, its possible changes. At least one of them must make a difference.
 func changes(t *testing.T) [][]change {
 	t.Helper()
 	var out [][]change
@@ -72,7 +72,7 @@ func changes(t *testing.T) [][]change {
 
 type object = map[string]any
 
-// objectsIn are the elements of a list in a decoded file.
+// objectsIn returns the elements of a list in a decoded file.
 func objectsIn(list any) []object {
 	var out []object
 	items, _ := list.([]any)
@@ -84,7 +84,7 @@ func objectsIn(list any) []object {
 	return out
 }
 
-// named finds an element of a list by its name.
+// elementNamed returns the element of a list with this name.
 func elementNamed(list any, name string) object {
 	for _, o := range objectsIn(list) {
 		if o["name"] == name {
@@ -94,7 +94,7 @@ func elementNamed(list any, name string) object {
 	return nil
 }
 
-// shippedEntries are the names of a policy's entries that are the shipped table.
+// shippedEntries returns the names of a policy's entries that use the built-in table.
 func shippedEntries(doc *source.Document, table string) []string {
 	var issues source.Issues
 	var out []string
@@ -120,7 +120,7 @@ func itemsOf(v source.Value, issues *source.Issues) []source.Value {
 	return v.Items(issues)
 }
 
-// rewrite writes a policy out and changes it; the same text where it has nothing of what is changed.
+// rewrite includes the built-in parts in a policy and changes it. It returns the same text if the policy does not contain the changed part.
 func (c change) rewrite(doc *source.Document) ([]byte, error) {
 	text, issues := policytext.Resolve(doc, nil)
 	if issues.Err() != nil {
@@ -151,7 +151,7 @@ func (c change) rewrite(doc *source.Document) ([]byte, error) {
 	return yaml.Marshal(whole)
 }
 
-// change is a section without the row, or with the row changed.
+// change returns a section without the row, or with the changed row.
 func (c change) change(rows []any) []any {
 	var out []any
 	for _, row := range objectsIn(rows) {
@@ -190,7 +190,7 @@ func (c change) change(rows []any) []any {
 	return out
 }
 
-// empty makes an attribute nothing: of a sum no member counts, the rest is what nothing makes of it.
+// empty changes an attribute so that it has no value: no member of a sum counts, and other attributes become nothing.
 func empty(attribute object, nothing string) {
 	switch {
 	case attribute["sum"] != nil:
@@ -216,8 +216,8 @@ func empty(attribute object, nothing string) {
 	}
 }
 
-// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth, a number or a text; what
-// is none of these errs.
+// compile compiles a changed policy. An attribute that cannot be emptied as an amount is a list, a bool, a number or a text. Any other
+// attribute becomes an error.
 func (c change) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	p, issues := c.compileAsIs(doc)
 	if c.how == emptied {
@@ -243,12 +243,12 @@ func (c change) compileAsIs(doc *source.Document) (*policy.Policy, source.Issues
 	return policy.Load(docs[0])
 }
 
-// run is a scenario with what it decides.
+// run is a scenario with its decisions.
 type run struct {
 	name, path string
 	data       []byte
 	plain      ScenarioResult
-	tables     map[string]bool // shipped tables that its policies name
+	tables     map[string]bool // built-in tables that its policies name
 	actions    map[string]bool
 }
 
@@ -281,8 +281,8 @@ func runs(t *testing.T) []*run {
 	return out
 }
 
-// differs says whether the scenario goes otherwise with a change. What rows answer to questions alone does not count, but that evictions
-// do not hold by what decides nothing.
+// differs reports whether the scenario has other decisions with a change. Changed answers to questions alone do not count. For the site
+// beyondDue, violations of evictions count.
 func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if c.table != "" && !r.tables[c.table] || c.table == "" && !r.actions[c.action] {
 		return false, nil
@@ -303,13 +303,13 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %s: %w", r.name, c, err)
 	}
-	// an attribute may say only whether nodes would help: what autoscalers go by
+	// an attribute may only decide whether new nodes would help, which autoscalers read
 	blame := c.site == "attributes" && !slices.Equal(refusals(r.plain), refusals(changed))
 	return wrong || blame || outcome(r.plain) != outcome(changed), nil
 }
 
-// TestEveryRowMatters removes each row of each shipped table, and each step of each shipped action, or
-// negates it, and makes each attribute nothing: some scenario must then decide otherwise.
+// TestEveryRowMatters removes or negates each row of each built-in table and each step of each built-in action, and empties each attribute.
+// Some scenario must then decide differently.
 func TestEveryRowMatters(t *testing.T) {
 	t.Parallel()
 	scenarios, known, found := runs(t), readMatters(t), map[string]string{}
@@ -335,16 +335,16 @@ func TestEveryRowMatters(t *testing.T) {
 	}
 }
 
-// mattersFile names for each change a scenario that decides otherwise. These scenarios are tried first. Where one does not decide otherwise
-// any more, all are tried, which takes minutes for all changes.
+// mattersFile contains, for each change, a scenario that decides differently. These scenarios are tried first. If one no longer decides
+// differently, all are tried, which takes minutes for all changes.
 const mattersFile = "testdata/matters.txt"
 
-// evidence is a variant of a change and a scenario that decides otherwise with it, as text; "": there is none.
+// evidence is a variant of a change and a scenario that decides differently with it, as text; "": none.
 type evidence string
 
 func evidenceOf(c change, r *run) evidence { return evidence(c.String() + ": scenario " + r.name) }
 
-// differs tries the variant and the scenario that the evidence names.
+// differs tries the variant and the scenario of the evidence.
 func (e evidence) differs(t *testing.T, scenarios []*run, variants []change) bool {
 	t.Helper()
 	for _, c := range variants {

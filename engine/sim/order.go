@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// sortedKeys lists the keys of a map in order, so that what is made of it is always the same.
+// sortedKeys returns the keys of a map in order, so that results do not vary.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // nearest is source.Nearest with names in any order.

@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// TestEvictionsDoNotDependOnOrder creates the PodGroup and the pods of an elastic gang in random order and with random delays, on a cluster
-// that is full of pods of lower priority. As many of these are evicted as the minimum of the gang needs, whatever the order.
+// TestEvictionsDoNotDependOnOrder creates the PodGroup and the pods of an elastic gang in random order and with random delays. The cluster
+// is full of pods with lower priority. The number of evictions is what the minimum of the gang needs, regardless of the order.
 func TestEvictionsDoNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	p := takerPolicyOf(t, "[enqueue, allocate, preempt, backfill]", []string{
@@ -68,7 +68,7 @@ func TestEvictionsDoNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// podOf is a pod of a PodGroup in the namespace ml.
+// podOf returns a pod of a PodGroup in the namespace ml.
 func podOf(group string, i int, priority int, fields, phase string) string {
 	return fmt.Sprintf("---\napiVersion: v1\nkind: Pod\n"+
 		"metadata: {name: %s-%d, namespace: ml, annotations: {scheduling.k8s.io/group-name: %s}}\n"+

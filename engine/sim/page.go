@@ -25,8 +25,8 @@ var pageTemplate string
 //go:embed page.js
 var pageScript string
 
-// pageData is what the page holds. Its script reads it, and shows it as text. What is said often is a number: that of a text in
-// Texts, of a cycle in Cycles, or, of More, of what is below a line. Times are seconds since the run began.
+// pageData is the data of the page. The page's script shows it as text. Repeated values are numbers: the index of a text in Texts, of a
+// cycle in Cycles, or of details in More. Times are seconds since the start of the run.
 type pageData struct {
 	Policy   string         `json:"policy"`
 	From     time.Time      `json:"from"`
@@ -38,11 +38,11 @@ type pageData struct {
 	Use      []pageUse      `json:"use"`
 	Pods     [][]any        `json:"pods"` // see podRow
 	Jobs     []JobRun       `json:"jobs"`
-	Lines    [][]any        `json:"lines"` // see lineRow; before that, the pods or jobs of which it is said
+	Lines    [][]any        `json:"lines"` // see lineRow; the pods or jobs of the line come before that
 	More     []pageMore     `json:"more"`
 	Texts    []string       `json:"texts"`
-	texts    map[string]int // where each is in Texts
-	moreText map[string]int // where each is in More, by what it comes to as text
+	texts    map[string]int // index of each text in Texts
+	moreText map[string]int // index of each entry in More, by its text
 }
 
 type pageFigure struct {
@@ -69,7 +69,7 @@ type pageQueue struct {
 	Pending   int64    `json:"pending"`
 }
 
-// pageUse is a UseOverTime with its points as lists of time, used, total and deserved, the last left out where there is none.
+// pageUse is a UseOverTime. Its points are lists of time, used, total and deserved; deserved is omitted if it does not exist.
 type pageUse struct {
 	Queue    string      `json:"queue,omitempty"`
 	Resource string      `json:"resource"`
@@ -79,7 +79,7 @@ type pageUse struct {
 	Points   [][]float64 `json:"points"`
 }
 
-// pageMore is what is below a line: rows are counted nodes, row and why, or score and row.
+// pageMore contains the details below a line. The rows are counted nodes, row and reason, or score and row.
 type pageMore struct {
 	Facts  string  `json:"facts,omitempty"`
 	Nodes  [][]any `json:"nodes,omitempty"`
@@ -90,13 +90,13 @@ type pageMore struct {
 type pageRecorder struct {
 	cycles []pageCycle
 	lines  []*pageLine
-	open   map[[2]string]*pageLine // the last one of a verb and of a pod or job
+	open   map[[2]string]*pageLine // the last line by verb and by pod or job
 }
 
 func newPageRecorder() *pageRecorder { return &pageRecorder{open: map[[2]string]*pageLine{}} }
 
-// record adds each decision. A wait is shown once for as long as the same row causes it, with the text of the last cycle. Otherwise a
-// report in which thousands of pods wait for hours would repeat the same lines.
+// record adds each decision. A wait is shown once while the same row causes it, with the text of the last cycle. Otherwise the report would
+// repeat the same lines if thousands of pods wait for hours.
 func (p *pageRecorder) record(_ *Report, _ *model.Plan, c *cycle) error {
 	i := len(p.cycles)
 	p.cycles = append(p.cycles, pageCycle{c.number, c.after.Seconds()})
@@ -114,7 +114,7 @@ func (p *pageRecorder) record(_ *Report, _ *model.Plan, c *cycle) error {
 	return nil
 }
 
-// alone copies what a line points to, so that the line does not keep the plan of its cycle in memory.
+// alone copies the data that a line points to, so that the line does not keep the plan of its cycle in memory.
 func (d decision) alone() decision {
 	if d.bind != nil {
 		bind := *d.bind
@@ -132,7 +132,7 @@ func (d decision) alone() decision {
 	return d
 }
 
-// write writes the report as one page that loads nothing.
+// write writes the report as one page that loads no other files.
 func (p *pageRecorder) write(r *Report, out io.Writer) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *pageRecorder) write(r *Report, out io.Writer) error {
 	return nil
 }
 
-// heading says from when, for how long and in how many cycles the run was.
+// heading returns a text with the start, the duration and the number of cycles of the run.
 func (r *Report) heading() string {
 	text := "Simulated from " + r.Timeline.From.Format(time.RFC3339)
 	if d := r.Timeline.To.Sub(r.Timeline.From); d > 0 {
@@ -173,7 +173,7 @@ func (r *Report) pageData(p *pageRecorder) *pageData {
 		From: r.Timeline.From, Span: r.Timeline.To.Sub(r.Timeline.From).Seconds(), Nodes: r.Summary.Nodes, Jobs: r.Timeline.Jobs,
 		texts: map[string]int{}, moreText: map[string]int{}, Figures: r.figures(),
 	}
-	d.text("") // is 0
+	d.text("") // has index 0
 	colours := 0
 	for _, q := range r.Summary.Queues {
 		p := pageQueue{
@@ -200,13 +200,13 @@ func (r *Report) pageData(p *pageRecorder) *pageData {
 	return d
 }
 
-// rootQueue is the queue above all others; queueColours is how many colours there are for these.
+// rootQueue is the ancestor of all queues. queueColours is the number of colours for the other queues.
 const (
 	rootQueue    = "root"
 	queueColours = 8
 )
 
-// text is the number of a text.
+// text returns the index of a text.
 func (d *pageData) text(s string) int {
 	i, there := d.texts[s]
 	if !there {
@@ -217,7 +217,7 @@ func (d *pageData) text(s string) int {
 	return i
 }
 
-// below is the number of what is below a line; -1: nothing.
+// below returns the index of the details below a line; -1: none.
 func (d *pageData) below(m pageMore) int {
 	if m.Facts == "" && len(m.Nodes)+len(m.Scores) == 0 {
 		return -1
@@ -247,8 +247,8 @@ func (r *Report) pageUse(u *UseOverTime) pageUse {
 	return p
 }
 
-// podRow is a pod's life: pod, job, queue, node, GPUs, what it asks for, outcome, size, when it was submitted, bound and ended, when
-// it was evicted, and for whom. Times that did not come are null.
+// podRow returns the life of a pod as a list: pod, job, queue, node, GPUs, requests, outcome and size. Then come the times of submission,
+// binding, end and eviction, and the pod for which it was evicted. Missing times are null.
 func (d *pageData) podRow(run *PodRun, from time.Time) []any {
 	since := func(t *time.Time) any {
 		if t == nil {
@@ -302,7 +302,7 @@ func (r *Report) figures() []pageFigure {
 // podsResource is the resource that counts pods, which the page leaves out.
 const podsResource = "pods"
 
-// outcomeFigures count the jobs that finished, and the pods that failed.
+// outcomeFigures returns the numbers of finished jobs and failed pods.
 func (r *Report) outcomeFigures() []pageFigure {
 	done, failed := 0, 0
 	for _, j := range r.Timeline.Jobs {
@@ -322,7 +322,7 @@ func (r *Report) outcomeFigures() []pageFigure {
 	return out
 }
 
-// pageLine is a decision, and the cycles, by their places among those of the report, from the first to the last that said the same.
+// pageLine is a decision, with the indices of the first and the last of the consecutive cycles that made it.
 type pageLine struct {
 	decision
 	first, last int
@@ -343,7 +343,7 @@ func (d *pageData) lines(all []*pageLine) {
 	}
 }
 
-// sameRow says whether two decisions on a pod or job wait for the same row, in the same way.
+// sameRow reports whether two decisions about a pod or a job wait for the same row in the same way.
 func sameRow(a, b decision) bool {
 	reason := func(d decision) (table, rule string) {
 		if d.wait != nil {
@@ -362,8 +362,8 @@ func sameRow(a, b decision) bool {
 	return table == otherTable && rule == otherRule
 }
 
-// lineRow is what a line says of its pods or jobs: the first and the last of its cycles, verb, node, queue, why, what is below it, and
-// what else is searched for.
+// lineRow returns a line without its pods or jobs. It contains the first and the last cycle, verb, node, queue, reason, details below it,
+// and additional search text.
 func (d *pageData) lineRow(l *pageLine) []any {
 	var more pageMore
 	why, search := l.why, ""
@@ -408,7 +408,7 @@ func waitFacts(w *model.Wait) string {
 	return strings.Join(parts, ", ")
 }
 
-// naturalNode orders nodes as people count: n2 before n10.
+// naturalNode orders nodes by number: n2 before n10.
 func naturalNode(a, b string) int {
 	stem := func(s string) string { return strings.TrimRight(s, "0123456789") }
 	if stem(a) == stem(b) && len(a) != len(b) {

@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// claimants are policies by which jobs take from each other: pipelines, and tables by tier.
+// claimants contains policies by which jobs take resources from each other: pipelines, and tables by tier.
 var claimants = map[string][]string{
 	"shipped": {
 		"preempt, reclaim", "{name: priority}, {name: gang}, {name: conformance}, {name: pdb}",
@@ -51,15 +51,15 @@ var claimants = map[string][]string{
 	},
 }
 
-// unchanging draws a world in which everything is there from the beginning, and nothing ends by itself: residents, who fill the
-// nodes, and others, who wait. Some pods are protected.
+// unchanging draws a world in which all objects exist from the beginning, and no pod ends by itself. Residents fill the nodes, and other
+// jobs wait. Some pods are protected.
 type unchanging struct {
 	*rapid.T
 	strings.Builder
-	free []amounts // by node
+	free []amounts // free resources by node
 }
 
-// amounts are cores, and gibibytes of memory.
+// amounts contains cores, and gibibytes of memory.
 type amounts struct{ cpu, memory int }
 
 func (w *unchanging) upTo(label string, least, most int) int {
@@ -74,7 +74,7 @@ func (w *unchanging) line(format string, args ...any) {
 	w.WriteString(fmt.Sprintf(format, args...) + "\n")
 }
 
-// drawUnchanging draws the text of one. With a tree q1 and q2 are above the other queues.
+// drawUnchanging draws the text of such a world. With tree, q1 and q2 are the parents of the other queues.
 func drawUnchanging(t *rapid.T, tree bool) string {
 	w := unchanging{T: t}
 	w.line("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {low: 1, high: 5, system-node-critical: 9}\nnodes:")
@@ -110,7 +110,7 @@ func drawUnchanging(t *rapid.T, tree bool) string {
 	return w.String()
 }
 
-// job draws one of up to four pods, which are on nodes if it is a resident: as many as there is room for.
+// job draws a job of up to four pods. The pods of a resident are on nodes, as many as fit.
 func (w *unchanging) job(name, queue string, resident bool) {
 	asks := amounts{w.upTo("cpu of a pod", 0, 2), w.upTo("memory of a pod", 0, 2)}
 	class := w.pick("class", "", "low", "high", "high")
@@ -145,7 +145,7 @@ func (w *unchanging) job(name, queue string, resident bool) {
 	}
 }
 
-// states are those in which a world was, each as who of a job is where: pods of one job are alike.
+// states contains the states of a world: how many pods of each job are on each node. Pods of one job are alike.
 type states struct {
 	seen map[string]int
 	last string
@@ -175,18 +175,18 @@ func (s *states) add(c *model.Cluster) {
 	s.seen[s.last] = s.n
 }
 
-// played is what became of a world.
+// played is the result of a world's run.
 type played struct {
 	world    string
-	evicted  map[string]int // by action
-	whole    bool           // a gang went as a whole
-	last     int            // the last cycle in which somebody was evicted
+	evicted  map[string]int // number of evicted pods by action
+	whole    bool           // a whole gang was evicted
+	last     int            // the last cycle with an eviction
 	wrong    []string
-	needless int // evictions for a gang that a later action made needless
+	needless int // evictions for a gang that a later action made unnecessary
 	states   states
 }
 
-// play runs a world by the clock, for so many cycles, and holds each eviction against what the objects say.
+// play runs a world by the clock for this number of cycles, and checks each eviction against the objects.
 func play(t *rapid.T, p *policy.Policy, world string, cycles int) *played {
 	out := &played{world: world, evicted: map[string]int{}, states: states{seen: map[string]int{}}}
 	decide := new(proof.Run).Checked(new(engine.Decider).Decide, func(_ *model.Plan, found []proof.Violation) {
@@ -221,7 +221,7 @@ func play(t *rapid.T, p *policy.Policy, world string, cycles int) *played {
 	return out
 }
 
-// evictedRightly finds protected pods among those who go, and gangs that are broken.
+// evictedRightly finds protected victims, and gangs that an eviction breaks.
 func (x *played) evictedRightly(c *model.Cluster, e *model.Evict) {
 	task := c.Tasks[e.Task]
 	if task.Object.Annotations["volcano.sh/preemptable"] == "false" || task.Object.Spec.PriorityClassName == "system-node-critical" {
@@ -236,8 +236,8 @@ func (x *played) evictedRightly(c *model.Cluster, e *model.Evict) {
 	}
 }
 
-// TestEvictionsMakeProgress: in a world in which nothing comes and nothing ends, each eviction is what its plan says, no protected pod
-// goes, no gang is broken, no state comes back that was there before, and within 20 cycles nobody goes any more.
+// TestEvictionsMakeProgress runs worlds in which no object is created and no pod ends. Each eviction is as its plan states, no protected
+// pod is evicted, and no gang is broken. No state occurs twice, and no pod is evicted after 20 cycles.
 func TestEvictionsMakeProgress(t *testing.T) {
 	t.Parallel()
 	var all, evicting, whole, needless, latest atomic.Int64
@@ -280,12 +280,13 @@ func TestEvictionsMakeProgress(t *testing.T) {
 	}
 }
 
-// dueWithin is how many cycles it takes at most until a queue has its due: one that evicts, those while pods go, one that places, and a few
-// for queues that can take only after others have.
+// dueWithin is the maximum number of cycles until a queue has its deserved share: one that evicts, those while pods terminate, and one that
+// places. A few more are for queues that can reclaim only after others.
 const dueWithin = 12
 
-// TestQueuesGetTheirDue: where all pods ask for one core, whoever holds more than its due gives it back within so many cycles, as far as
-// others wait for it; on the way no queue is taken from that holds no more than its due, and none takes more than its own.
+// TestQueuesGetTheirDue runs worlds in which all pods request one core. A queue that uses more than its deserved share gives it back within
+// this number of cycles, as far as other queues wait for it. Meanwhile no queue at or below its deserved share loses a pod, and no queue
+// takes more than its own share.
 func TestQueuesGetTheirDue(t *testing.T) {
 	t.Parallel()
 	var all, evicting atomic.Int64
@@ -335,8 +336,8 @@ func TestQueuesGetTheirDue(t *testing.T) {
 	})
 }
 
-// drawDues draws a world of queues that are due no more than there is, of which the first is there before the others; and what each is due,
-// and wants, in cores.
+// drawDues draws a world of queues whose deserved shares fit into the cluster. The first queue exists before the others. It also returns
+// the deserved share and the demand of each queue, in cores.
 func drawDues(t *rapid.T) (text string, due, wants map[string]int) {
 	w := unchanging{T: t}
 	w.line("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes:")
@@ -367,7 +368,7 @@ func drawDues(t *rapid.T) (text string, due, wants map[string]int) {
 	return w.String(), due, wants
 }
 
-// holding is how many pods of each queue have a node, and stay.
+// holding returns how many pods of each queue have a node and are not evicted.
 func holding(c *model.Cluster) map[string]int {
 	out := map[string]int{}
 	for _, t := range c.TasksByKey() {

@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// completeRestriction completes a ResourceQuota. It warns where pods of Jobs are created whatever a ResourceQuota or a LimitRange states.
+// completeRestriction completes a ResourceQuota. It warns if ResourceQuotas and LimitRanges are not applied to the pods of Jobs.
 func (c *completion) completeRestriction(i manifest.Item) {
 	if q, ok := i.Object.(*corev1.ResourceQuota); ok {
 		c.completeQuota(i, q)
@@ -31,11 +31,11 @@ func (c *completion) completeRestriction(i manifest.Item) {
 	}
 }
 
-// podSecurity is the label of a Namespace by which the API server refuses pods.
+// podSecurity is the label of a Namespace for which the API server may refuse pods.
 const podSecurity = "pod-security.kubernetes.io/enforce"
 
-// warnPodSecurity warns of the first new Job of a namespace that enforces a level of Pod Security, because the pods are created without a
-// check of the level.
+// warnPodSecurity warns of the first new Job of a namespace that enforces a level of Pod Security. The pods are created without a check of
+// the level.
 func (c *completion) warnPodSecurity(i manifest.Item, namespace string) {
 	n, ok := c.find("Namespace", "", namespace).(*corev1.Namespace)
 	if !ok || n.Labels[podSecurity] == "" || n.Labels[podSecurity] == "privileged" || slices.Contains(c.secured, namespace) {
@@ -46,7 +46,7 @@ func (c *completion) warnPodSecurity(i manifest.Item, namespace string) {
 		"of %s and other Jobs", namespace, podSecurity, n.Labels[podSecurity], i.ID()))
 }
 
-// completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
+// completeQuota sets the limits in a quota's status, as the quota controller does.
 func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	if q.Status.Hard == nil {
 		q.Status.Hard = q.Spec.Hard.DeepCopy()
@@ -56,8 +56,8 @@ func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	}
 }
 
-// noteCounted remembers which of the new budgets have no status: the world counts for them. For a new quota whose status states what
-// is used, it remembers how much of that the pods of the world do not explain.
+// noteCounted records which new budgets have no status, so that the world computes it. If the status of a new quota states its usage, it
+// records the part that the pods of the world do not explain.
 func (w *World) noteCounted(in []metav1.Object) {
 	for _, o := range in {
 		switch o := o.(type) {
@@ -76,8 +76,8 @@ func (w *World) noteCounted(in []metav1.Object) {
 	}
 }
 
-// countQuotas plays the quota controller. A pod counts from when its job is let in, which is when a Job's controller would
-// make it, or from when it has a node, until it has finished.
+// countQuotas does the work of the quota controller. A pod counts from the admission of its job, when a Job's controller would create it,
+// or from when it has a node. It counts until it has finished.
 func (w *World) countQuotas() error {
 	var changed []metav1.Object
 	for _, id := range w.sorted("ResourceQuota") {
@@ -101,7 +101,7 @@ func (s *store) withUsage(id manifest.ID) *corev1.ResourceQuota {
 	return q
 }
 
-// restrictions returns what restricts the pods of a namespace, with the pods that exist now.
+// restrictions returns the LimitRanges and the ResourceQuotas of a namespace. The used amounts include the pods that exist now.
 func (c *completion) restrictions(namespace string) *refuse.Namespace {
 	if n := c.namespaces[namespace]; n != nil {
 		return n
@@ -154,7 +154,7 @@ func (s *store) restricted(items []manifest.Item) (now, restricted []manifest.It
 // restricts reports whether an object restricts which pods are created.
 func restricts(id manifest.ID) bool { return id.Kind == "LimitRange" || id.Kind == "ResourceQuota" }
 
-// shortFormat adds the pods of jobs of the short format that were withheld, as far as their jobs are admitted and nothing refuses them.
+// shortFormat adds the withheld pods of short-format jobs whose job is admitted, unless a restriction refuses them.
 func (c *completion) shortFormat() {
 	for _, id := range slices.SortedFunc(maps.Keys(c.world.withheld), manifest.CompareIDs) {
 		delete(c.world.refusals, groupID(c.world.withheld[id].Object.(*corev1.Pod)))
@@ -176,8 +176,8 @@ func (c *completion) shortFormat() {
 	}
 }
 
-// isRefused reports whether the API server refuses a pod of a job that a controller is about to create. It notes why, if the job has no
-// cause yet. An admitted pod has the defaults of the LimitRanges.
+// isRefused reports whether the API server refuses a pod that a controller is about to create. It records the reason if the job has none
+// yet. An admitted pod gets the defaults of the LimitRanges.
 func (c *completion) isRefused(p *corev1.Pod, job manifest.ID, demand func() objects.Demand) bool {
 	n := c.restrictions(p.Namespace)
 	if len(n.Ranges)+len(n.Quotas) == 0 {
@@ -232,7 +232,7 @@ func (c *completion) groupDemand(group manifest.ID) objects.Demand {
 	return objects.GroupDemand(minMember, pods, missing)
 }
 
-// quotaAmount is what a pod counts for under one name of a quota.
+// quotaAmount returns the amount that a pod counts under one name of a quota.
 func quotaAmount(p *corev1.Pod, name string) resource.Quantity {
 	if name == "pods" || name == "count/pods" {
 		return *resource.NewQuantity(1, resource.DecimalSI)

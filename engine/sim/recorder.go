@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Recorder records what a report in one format needs of the cycles of a run. A Report without a Recorder keeps all plans: thousands of
+// Recorder records the data of a run's cycles that a report in one format needs. A Report without a Recorder keeps all plans: thousands of
 // jobs that wait for thousands of cycles take gigabytes.
 type Recorder interface {
 	// record takes the next cycle that the report contains.
@@ -21,8 +21,8 @@ type Recorder interface {
 	write(r *Report, out io.Writer) error
 }
 
-// NewRecorder returns a Recorder for one of Formats. spool holds the text of the cycles until the run ends; nil: memory holds it. html
-// needs no spool, because the page contains a wait of many cycles once.
+// NewRecorder returns a Recorder for one of Formats. The text of the cycles is stored in spool until the run ends; nil: in memory. The
+// format html needs no spool, because the page contains a wait of many cycles only once.
 func NewRecorder(format string, spool io.ReadWriteSeeker) (Recorder, error) {
 	if spool == nil {
 		spool = &memory{}
@@ -127,7 +127,7 @@ func (j *jsonRecorder) write(r *Report, out io.Writer) error {
 	return around(out, text, "\"plans\": [", "]", j.spool, map[bool]string{true: "\n  "}[j.plans > 0])
 }
 
-// indented is a value as JSON. prefix begins all lines but the first.
+// indented returns a value as JSON. prefix begins all lines except the first.
 func indented(v any, prefix string) (string, error) {
 	var out strings.Builder
 	e := json.NewEncoder(&out)
@@ -159,14 +159,14 @@ func (y *yamlRecorder) write(r *Report, out io.Writer) error {
 	return around(out, strings.Replace(string(text), "\nplans: []\n", "\nplans:\n", 1), "\nplans:\n", "", y.spool, "")
 }
 
-// withoutPlans is a report whose list of plans is empty, so that the recorded ones can be written there.
+// withoutPlans returns a report with an empty list of plans, so that the recorded plans can be inserted there.
 func (r *Report) withoutPlans() *Report {
 	out := *r
 	out.Plans = []*model.Plan{}
 	return &out
 }
 
-// around writes a text with a spool in the list that opening and closing enclose; last is written between the spool and closing.
+// around writes a text, and inserts a spool into the list that opening and closing enclose. last is written between the spool and closing.
 func around(out io.Writer, text, opening, closing string, spool io.ReadSeeker, last string) error {
 	head, tail, _ := strings.Cut(text, opening+closing)
 	if _, err := io.WriteString(out, head+opening); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// stream is a world in which each second a job comes that runs for a second, while others wait for a larger node.
+// stream returns a world in which a job is created each second and runs for a second, while other jobs wait for a larger node.
 func stream(t *testing.T, coming, waiting int, decide engine.DecideFunc) *World {
 	t.Helper()
 	w := NewWorld(Options{Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Decide: decide})

@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// TestScenariosByReference runs every scenario once by the engine and once by the reference: the plans are the same, to the byte.
+// TestScenariosByReference runs every scenario once with the engine and once with the reference. The plans are equal byte by byte.
 func TestScenariosByReference(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenarioFiles(t) {
@@ -39,8 +39,8 @@ func TestScenariosByReference(t *testing.T) {
 	}
 }
 
-// TestWatchedScenarios runs every scenario with policies of which is watched what they ask: the plans are the same, but where a row has no
-// steps left in a cycle, which cel-go, by which what is watched is evaluated, counts otherwise.
+// TestWatchedScenarios runs every scenario with watched policies. The plans are the same, except if a row has no budget left in a cycle:
+// cel-go evaluates watched expressions, and counts steps differently.
 func TestWatchedScenarios(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenarioFiles(t) {
@@ -60,7 +60,7 @@ func TestWatchedScenarios(t *testing.T) {
 			if usesUp := slices.ContainsFunc(plain.Plans, report.OutOfSteps); diff != "" && !usesUp || len(watched.Plans) != len(plain.Plans) {
 				t.Errorf("-plain +watched:\n%s", diff)
 			}
-			// Policies that are joined are compiled once more, together.
+			// Joined policies are compiled once more, together.
 			decides := len(plain.Plans) > 0 && name != "displace/a_paused_policy" && !strings.HasPrefix(name, "queuepolicies/")
 			report := r.Report(func(coverage.Place) bool { return true })
 			if decides && report.Seen == 0 || report.Seen > report.Of {
@@ -70,7 +70,7 @@ func TestWatchedScenarios(t *testing.T) {
 	}
 }
 
-// writtenPlans are plans as they are written.
+// writtenPlans returns plans as text.
 func writtenPlans(t *testing.T, plans []*model.Plan) []string {
 	t.Helper()
 	var out []string
@@ -84,7 +84,7 @@ func writtenPlans(t *testing.T, plans []*model.Plan) []string {
 	return out
 }
 
-// byReference are the options of a world in which the definition decides.
+// byReference returns the options of a world in which the reference decides.
 func byReference() Options {
 	return Options{Volumes: volume.New, Decide: (&reference.Run{}).Decide}
 }

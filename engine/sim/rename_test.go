@@ -17,18 +17,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// aliases gives every shipped table a random name, and takes the names back. A new name
-// is as long as the old one, so that columns stay where they are.
+// aliases gives every built-in table a random name, and replaces it by the old name later. A new name has the length of the old one, so
+// that columns do not move.
 type aliases struct {
 	random *rand.Rand
-	names  map[string]string // new by old
+	names  map[string]string // old name -> new name
 }
 
 func newAliases(seed uint64) *aliases {
 	return &aliases{rand.New(rand.NewPCG(seed, 0)), map[string]string{}}
 }
 
-// rename draws from letters that make no words.
+// rename draws from letters that form no words.
 func (a *aliases) rename(table string) string {
 	if name, ok := a.names[table]; ok {
 		return name
@@ -56,7 +56,7 @@ func (a *aliases) back(text string) string {
 	return text
 }
 
-// compile is policy.Load of the policy with its shipped tables written out under other names.
+// compile is policy.Load of the policy with its built-in tables included under other names.
 func (a *aliases) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	text, issues := policytext.Resolve(doc, a.rename)
 	if issues.Err() != nil {
@@ -69,8 +69,7 @@ func (a *aliases) compile(doc *source.Document) (*policy.Policy, source.Issues) 
 	return policy.Load(docs[0])
 }
 
-// TestRenameScenarios shows that no shipped table is known by its name: copied under
-// another, each does the same to the last byte.
+// TestRenameScenarios checks that no built-in table is known by its name. A copy under another name has the same result byte by byte.
 func TestRenameScenarios(t *testing.T) {
 	t.Parallel()
 	renamed := map[string]bool{}
@@ -99,7 +98,7 @@ func TestRenameScenarios(t *testing.T) {
 	}
 }
 
-// TestRenameCases is TestRenameScenarios for the recorded cases: their plans are the same to the last byte.
+// TestRenameCases is TestRenameScenarios for the recorded cases: their plans are equal byte by byte.
 func TestRenameCases(t *testing.T) {
 	t.Parallel()
 	cases, err := conformance.Load(corpus.Dir(t, "conformance"))
@@ -116,7 +115,7 @@ func TestRenameCases(t *testing.T) {
 		out, issues := policytext.Resolve(docs[0], a.rename)
 		return out, issues.Err()
 	}
-	var calls []*conformance.Case // what they answer is in their differences from what was recorded
+	var calls []*conformance.Case // their answers are in the differences from the recording
 	for _, c := range cases {
 		if c.Mode == "calls" || c.Mode == "scores" {
 			calls = append(calls, c)
@@ -131,7 +130,7 @@ func TestRenameCases(t *testing.T) {
 	}
 }
 
-// differences are those of all cases from what was recorded, a line a case.
+// differences returns the differences of all cases from the recording, one line per case.
 func differences(r *conformance.Runner, cases []*conformance.Case) string {
 	var out strings.Builder
 	for _, result := range r.Run(cases).Results {
@@ -149,7 +148,7 @@ func caseRunner(t *testing.T) *conformance.Runner {
 	return r
 }
 
-// planText is the plan of a case as JSON; "null" where it has none.
+// planText returns the plan of a case as JSON; "null" if it has none.
 func planText(t *testing.T, r *conformance.Runner, c *conformance.Case) string {
 	t.Helper()
 	plan, err := r.Decide(c)
@@ -163,7 +162,7 @@ func planText(t *testing.T, r *conformance.Runner, c *conformance.Case) string {
 	return string(text)
 }
 
-// TestRenameTrace is TestRenameScenarios for one run of the trace, under a policy of shipped tables.
+// TestRenameTrace is TestRenameScenarios for one run of the trace, under a policy of built-in tables.
 func TestRenameTrace(t *testing.T) {
 	t.Parallel()
 	trace, err := openb.Load(corpus.Dir(t, "traces/openb"), "default")

@@ -18,41 +18,40 @@ import (
 // Formats lists the formats of a report.
 func Formats() []string { return []string{"table", "wide", "json", "yaml", "html"} }
 
-// Report is what a run of a world decided, and how the world stands after it.
+// Report contains the decisions of a world's run, and the final state.
 type Report struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Plans are what the cycles decided, one a cycle; of a run by the clock only those that say something new. A run with a Recorder
-	// keeps none.
+	// Plans contains the decisions of each cycle. In a run by the clock, it only contains plans with news. A run with a Recorder keeps none.
 	Plans    []*model.Plan `json:"plans"`
 	Summary  Summary       `json:"summary"`
 	Timeline Timeline      `json:"timeline"`
 
 	world    *World
-	recorder Recorder          // nil: Plans and cycles keep all
-	failed   error             // of the recorder
-	cycles   []cycle           // as Plans
-	erred    []model.RuleError // in all cycles
+	recorder Recorder          // nil: Plans and cycles keep everything
+	failed   error             // the error of the recorder
+	cycles   []cycle           // has the same indices as Plans
+	erred    []model.RuleError // errors of rows in all cycles
 	warned   []string          // what warned returns for the plans, each text once
-	timed    bool              // the run was by the clock
+	timed    bool              // the run follows the clock
 	several  bool              // the run may have more than one cycle
-	gauges   gauges            // of a run by the clock
+	gauges   gauges            // used in a run by the clock
 
-	// Of the cycles that are recorded: the last one, the policy of the first one, and how many pods all of them bind and evict.
+	// Of the recorded cycles: the last one, the policy of the first one, and the numbers of pods that all of them bound and evicted.
 	latest         *model.Plan
 	latestLines    []decision
 	policy         string
 	bound, evicted int
 }
 
-// cycle is what is kept of one, while its world was as it decided on it.
+// cycle contains the lines of one cycle, which were built when the world had the state of the decision.
 type cycle struct {
-	number int // from 1
+	number int // counts from 1
 	after  time.Duration
 	lines  []decision
 }
 
-// add takes a plan in.
+// add adds a plan.
 func (r *Report) add(plan *model.Plan) {
 	if r.Timeline.Cycles == 0 {
 		r.Timeline.From = plan.Now
@@ -69,7 +68,7 @@ func (r *Report) add(plan *model.Plan) {
 		c.lines = append(c.lines, decision{verb: "wait", what: refused.Job, queue: refused.Queue, why: refused.Cause, wait: wait})
 	}
 	if r.timed && r.latest != nil && !news(plan, c.lines, r.latestLines) {
-		return // who waits did so before, for the same reason
+		return // only the same waits for the same reasons
 	}
 	if r.latest == nil {
 		r.policy = plan.Policy
@@ -87,7 +86,7 @@ func (r *Report) add(plan *model.Plan) {
 	r.cycles = append(r.cycles, c)
 }
 
-// finish closes a run.
+// finish completes the report after the last cycle.
 func (r *Report) finish(last *model.Plan) {
 	r.Summary = r.world.summarise(last, r.gauges.known)
 	t := r.world.history.timeline(r.world.cluster)
@@ -98,12 +97,12 @@ func (r *Report) finish(last *model.Plan) {
 	r.Timeline = t
 }
 
-// Write gives the report in one of Formats.
+// Write returns the report in one of Formats:
 //
-// table and wide are for people, a line a decision, with names that hold no uids;
-// wide adds scores and does not fold pods that fared alike into one line. json and
-// yaml are the plans as they are, the timeline and the summary. html is a page for a
-// browser, which loads nothing.
+//   - table and wide are for users: one line per decision, with names without UIDs. wide adds scores, and does not join similar pods in one
+//     line.
+//   - json and yaml contain the plans, the timeline and the summary.
+//   - html is a page for a browser, which loads no other files.
 func (r *Report) Write(format string) ([]byte, error) {
 	recorder, err := NewRecorder(format, nil)
 	if err != nil {
@@ -114,7 +113,8 @@ func (r *Report) Write(format string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Text gives the report as table or wide. Who has no use for the other formats calls this: it leaves their templates out of a program.
+// Text returns the report as table or wide. Programs that need no other format call it, so that the linker omits the templates of the
+// others.
 func (r *Report) Text(wide bool) string {
 	var out strings.Builder
 	_ = r.writeBy(&textRecorder{spool: &memory{}, wide: wide}, &out) // memory does not fail
@@ -134,7 +134,7 @@ func (r *Report) writeBy(recorder Recorder, out io.Writer) error {
 // WriteRecorded writes the report of a run with a Recorder, in the format of the Recorder.
 func (r *Report) WriteRecorded(out io.Writer) error { return r.recorder.write(r, out) }
 
-// table lays decisions out for people.
+// table returns decisions as a table.
 func table(lines []decision, wide bool) string {
 	if len(lines) == 0 {
 		return "nothing to decide\n"
@@ -157,7 +157,7 @@ func table(lines []decision, wide bool) string {
 	return explain.Columns("", rows)
 }
 
-// scoring is the wide cells of a line: action, nodes chosen from, score, runner-up.
+// scoring returns the additional cells of a wide line: action, number of candidate nodes, score, runner-up.
 func scoring(d decision) []string {
 	b := d.bind
 	switch {
@@ -180,10 +180,10 @@ func dash(text string) string {
 	return text
 }
 
-// Erred says which rows erred in the run, how often, and for what first; a line each.
+// Erred returns which rows failed in the run, how often, and for which object first; one line each.
 func (r *Report) Erred() string { return erred(r.erred) }
 
-// complaints are the rows that erred and the warnings, those of all cycles.
+// complaints returns the failed rows and the warnings of all cycles.
 func (r *Report) complaints() string {
 	all := erred(r.erred)
 	for _, text := range r.warned {
@@ -194,7 +194,7 @@ func (r *Report) complaints() string {
 	return all
 }
 
-// complaints of one cycle, a line each.
+// complaints returns the failed rows and the warnings of one cycle, one line each.
 func complaints(p *model.Plan) string { return erred(p.Errors) + warned(p) }
 
 func erred(rows []model.RuleError) string {
@@ -222,7 +222,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// compact is a plan as scenarios print it: a line a decision, no heading.
+// compact returns a plan as scenarios print it: one line per decision, without a heading.
 func compact(lines []decision) string {
 	var rows [][]string
 	for _, d := range lines {

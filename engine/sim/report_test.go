@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// reportOf is a report on a plan made by hand: every kind of line once.
+// reportOf returns a report on a handwritten plan that contains each type of line once.
 func reportOf(t *testing.T) *Report {
 	t.Helper()
 	w := newTestWorld(t, `
@@ -101,7 +101,7 @@ func TestReport(t *testing.T) {
 	r := reportOf(t)
 	for _, format := range Formats() {
 		if format == "html" {
-			continue // its test looks at it in a browser
+			continue // its test runs it in a browser
 		}
 		text, err := r.Write(format)
 		if err != nil {

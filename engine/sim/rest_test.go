@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// takers are policies by which jobs take back: tables by tier.
+// takers contains policies by which jobs reclaim resources: tables by tier.
 var takers = map[string][]string{
 	"shipped": {
 		"{name: priority}, {name: gang}, {name: conformance}",
@@ -58,8 +58,8 @@ func takerPolicyOf(t *testing.T, pipeline string, tiers []string) *policy.Policy
 	return p
 }
 
-// drawCrowd draws a world of up to 4 nodes, 3 queues and 6 jobs of up to 3 pods, of which some fill the nodes, some wait, some come later,
-// and none ends.
+// drawCrowd draws a world of up to 4 nodes, 3 queues and 6 jobs of up to 3 pods. Some jobs fill the nodes, some wait, some are created
+// later, and none ends.
 func drawCrowd(t *rapid.T) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {low: 1, high: 5}\nnodes:\n")
@@ -98,8 +98,8 @@ func drawCrowd(t *rapid.T) string {
 	return b.String()
 }
 
-// TestTakingBackComesToRest: what taking back does has an end. In a world in which nothing happens any more by itself nobody is evicted
-// after a while, whoever was evicted and comes again; and each eviction on the way is what its plan says.
+// TestTakingBackComesToRest checks that evictions end. In a world without new objects, no pod is evicted after a while, although evicted
+// pods are created again. Each eviction before that is as its plan states.
 func TestTakingBackComesToRest(t *testing.T) {
 	t.Parallel()
 	var worlds, evicted atomic.Int64

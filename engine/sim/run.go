@@ -12,24 +12,23 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// RunOptions say how long a run of a world is. The zero value is one cycle.
+// RunOptions limits a run of a world. The zero value runs one cycle.
 type RunOptions struct {
-	// Cycles is how many cycles to run, one second apart; 0: one. With Until or Idle it
-	// is the most that run; 0: 10,000.
+	// Cycles is the number of cycles, one second apart; 0: one. With Until or Idle it is the maximum; 0: 10,000.
 	Cycles int
-	// Until has the clock go from event to event, and the run end at this time, which has a cycle too.
+	// Until makes the clock advance from event to event. The run ends at this time, after a last cycle.
 	Until time.Time
-	// Idle has the clock go from event to event until nothing happens any more by itself, and nothing is decided.
+	// Idle makes the clock advance from event to event, until no event is left and a cycle decides nothing.
 	Idle bool
-	// Every is the most time between two cycles while something waits and Until is not
-	// reached; 0: a minute where the policy reads the time, else only events matter.
+	// Every is the maximum time between two cycles while jobs wait and Until is not reached. 0: one minute if the policy reads the time, else
+	// no limit.
 	Every time.Duration
-	// Recorder takes the cycles for Report.WriteRecorded; nil: the report keeps all plans.
+	// Recorder records the cycles for Report.WriteRecorded; nil: the report keeps all plans.
 	Recorder Recorder
 }
 
-// SetUntil has the clock run from now on: for a duration, as 8h, to a time, as 2026-01-31T12:00:00Z, or until nothing happens any more,
-// as idle. An error says what it is that is none of these.
+// SetUntil makes the run follow the clock: for a duration (8h), until a time (2026-01-31T12:00:00Z), or until nothing happens (idle). It
+// returns an error for any other text.
 func (o *RunOptions) SetUntil(text string, now time.Time) error {
 	if o.Idle = text == "idle"; o.Idle {
 		return nil
@@ -46,7 +45,7 @@ func (o *RunOptions) SetUntil(text string, now time.Time) error {
 	return nil
 }
 
-// maxCycles is the default of the most cycles of a run by the clock.
+// maxCycles is the default maximum number of cycles in a run by the clock.
 const maxCycles = 10_000
 
 // Run runs cycles one second apart and reports on them.
@@ -57,8 +56,8 @@ func (w *World) Run(cycles int) (*Report, error) {
 // RunFor runs cycles and reports on them.
 //
 // If Idle or Until is set, the run follows the simulated clock. The next cycle starts one second after a cycle that admitted, bound or
-// evicted, and after a cycle in which a PodGroup changed its phase while a job waits. Otherwise the next cycle starts at the next event,
-// such as the arrival, the end or the removal of a pod.
+// evicted. It also does so after a cycle in which a PodGroup changed its phase while a job waits. Otherwise the next cycle starts at the
+// next event, such as the arrival, the end or the removal of a pod.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{
 		APIVersion: manifest.WorldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero(),
@@ -94,10 +93,10 @@ func (w *World) RunFor(o RunOptions) (*Report, error) {
 	}
 }
 
-// moves says whether a plan changes anything.
+// moves reports whether a plan changes anything.
 func moves(plan *model.Plan) bool { return len(plan.Admits)+len(plan.Binds)+len(plan.Evicts) > 0 }
 
-// news says whether a cycle's lines tell people anything that those of another did not.
+// news reports whether a cycle's lines differ for users from those of the cycle before.
 func news(plan *model.Plan, lines, before []decision) bool {
 	if moves(plan) {
 		return true
@@ -109,7 +108,7 @@ func news(plan *model.Plan, lines, before []decision) bool {
 	return slices.ContainsFunc(lines, func(d decision) bool { return !told[d.plain()] })
 }
 
-// lasted is a duration for people: 1m, not 1m0s.
+// lasted returns a duration as text: 1m instead of 1m0s.
 func lasted(d time.Duration) string {
 	text := d.String()
 	if short, ok := strings.CutSuffix(text, "m0s"); ok {
@@ -121,8 +120,7 @@ func lasted(d time.Duration) string {
 	return text
 }
 
-// step is how much time passes until the next cycle of a run by the clock; more is
-// false where there is none.
+// step returns the time until the next cycle of a run by the clock. more is false if there is none.
 func (w *World) step(plan *model.Plan, o RunOptions) (d time.Duration, more bool) {
 	at, more := w.nextEvent()
 	sooner := func(t time.Time) {
@@ -148,7 +146,7 @@ func (w *World) step(plan *model.Plan, o RunOptions) (d time.Duration, more bool
 	return at.Sub(w.now), more
 }
 
-// rows are the jobs, with what passed since the run began.
+// rows returns the jobs as table rows, with times since the start of the run.
 func (t Timeline) rows() [][]string {
 	rows := [][]string{{"JOB", "QUEUE", "PODS", "SUBMITTED", "STARTED", "FINISHED", "WAITED"}}
 	evictions := slices.ContainsFunc(t.Jobs, func(j JobRun) bool { return j.Evicted > 0 })
@@ -175,7 +173,7 @@ func (t Timeline) rows() [][]string {
 	return rows
 }
 
-// text is the timeline for people.
+// text returns the timeline as text.
 func (t Timeline) text() string {
 	var out strings.Builder
 	out.WriteString(explain.Columns("", t.rows()))

@@ -20,7 +20,7 @@ import (
 
 const samplesDir = "../../samples"
 
-// sampleFiles lists the files below samples with an ending, by path.
+// sampleFiles returns the files below samples with an extension, by path.
 func sampleFiles(t *testing.T, ending string) []string {
 	t.Helper()
 	var out []string
@@ -53,7 +53,7 @@ func samplePolicy(t *testing.T, path string) *policy.Policy {
 	return p
 }
 
-// sampleWorld is samples/cluster with the queues and jobs.
+// sampleWorld returns samples/cluster with the queues and jobs.
 func sampleWorld(t *testing.T, now time.Time) *World {
 	t.Helper()
 	w := NewWorld(Options{Volumes: volume.New, Now: now})
@@ -68,10 +68,9 @@ func sampleWorld(t *testing.T, now time.Time) *World {
 	return w
 }
 
-// TestSamplesAreRead takes in every YAML file below samples, each by itself, but jobs of samples/jobplugins with the plugins
-// that lie there: none has a mistake. Not those of the folders
-// whose objects only a cluster answers to: Kubernetes' own workloads, commands, rules of admission, what it refuses, and the JobTemplates
-// that this is made of.
+// TestSamplesAreRead loads every YAML file below samples separately, and jobs of samples/jobplugins with the plugins in that folder. None
+// has a mistake. It skips the folders whose objects need a cluster: Kubernetes' own workloads, commands, admission rules, invalid objects,
+// and the JobTemplates for these.
 func TestSamplesAreRead(t *testing.T) {
 	t.Parallel()
 	for _, path := range sampleFiles(t, ".yaml") {
@@ -104,7 +103,7 @@ func TestSamplesAreRead(t *testing.T) {
 	}
 }
 
-// TestInvalidPolicies refuses the policies of samples/invalid, as a cluster does.
+// TestInvalidPolicies checks that the policies of samples/invalid are refused, as in a cluster.
 func TestInvalidPolicies(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(samplesDir + "/invalid/policy-*.yaml")
@@ -133,7 +132,7 @@ func TestSamplesDecide(t *testing.T) {
 	day := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	houseRules, launch := samplesDir+"/policies/house-rules.yaml", samplesDir+"/policies/launch.yaml"
 	tests := []struct {
-		name, policy string // "": the default one
+		name, policy string // "": the default policy
 		now          time.Time
 	}{
 		{"default", "", day},
@@ -167,8 +166,7 @@ func TestSamplesDecide(t *testing.T) {
 	}
 }
 
-// TestLaunch plays what the sample launch decides again by hand: each pod went to a node that had the fewest
-// pods, of those where it fits.
+// TestLaunch checks the decisions of the sample launch: each pod is on a node that had the fewest pods among the nodes where it fits.
 func TestLaunch(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, `
@@ -204,7 +202,8 @@ jobs:
 	}
 }
 
-// TestSampleScenarios runs the scenarios below samples, which may name the sample policies. A section that has the name of one is that.
+// TestSampleScenarios runs the scenarios below samples, which may name the sample policies. A section with the name of a sample policy must
+// equal it.
 func TestSampleScenarios(t *testing.T) {
 	t.Parallel()
 	sources, err := manifest.Read(nil, samplesDir+"/policies")

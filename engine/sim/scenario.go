@@ -20,64 +20,63 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// ScenarioOptions say how to run a scenario. The zero value runs it as it is.
+// ScenarioOptions configures a run of a scenario. The zero value runs it unchanged.
 type ScenarioOptions struct {
-	// Update has the sections that cmp names rewritten with what was printed, instead of compared.
+	// Update replaces the sections that cmp names by the actual output, instead of comparing them.
 	Update bool
-	// World is what the world starts from; the verbs now and seed change it.
+	// World contains the initial options of the world. The verbs now and seed change them.
 	World Options
-	// Compile, where it is set, compiles the policies by which the scenario decides, in the place of policy.Load.
+	// Compile, if set, compiles the policies of the scenario instead of policy.Load.
 	Compile func(*source.Document) (*policy.Policy, source.Issues)
-	// Policies are those that the scenario may name beside its own sections, by name.
+	// Policies are additional policies that the scenario may name, by name.
 	Policies map[string]*source.Document
-	// Otherwise is the policy that decides where the scenario names none; "": default.
+	// Otherwise is the policy of a scenario that names none; "": default.
 	Otherwise string
-	// BeforeCycle and AfterCycle, where they are set, are called around each cycle;
-	// an error ends the scenario.
+	// BeforeCycle and AfterCycle, if set, are called around each cycle. An error ends the scenario.
 	BeforeCycle, AfterCycle func(*World) error
 }
 
-// ScenarioResult is what a scenario did.
+// ScenarioResult is the result of a scenario.
 type ScenarioResult struct {
-	// Archive is the scenario; with Update, as it should be.
+	// Archive is the scenario; with Update, the corrected one.
 	Archive []byte
-	// Diff is "" where everything that was printed was expected.
+	// Diff is "" if the output was as expected.
 	Diff string
-	// Output is all that was printed.
+	// Output is the whole output.
 	Output string
-	// Plans are what the cycles decided, in order.
+	// Plans are the plans of the cycles, in order.
 	Plans []*model.Plan
 	// Unused are the sections that no verb named.
 	Unused []string
-	// Heading is the rule that the scenario states: its first lines of comment.
+	// Heading is the rule that the scenario demonstrates: the first lines of its comment.
 	Heading string
 }
 
-// RunScenario runs a scenario: a txtar archive whose comment is a script, one verb a
-// line, "#" before comments. name is what messages call it.
+// RunScenario runs a scenario. It is a txtar archive whose comment is a script with one verb per line and "#" before comments. Messages
+// contain the name.
 //
 //	load SECTION...     take in objects
 //	submit SECTION...   the same, later
-//	policy NAME         decide by this policy: a section, one of the options, or "default", which is used if none is named
+//	policy NAME         use this policy: a section, one of the options, or "default", which is used if none is named
 //	now TIME            set the clock, before anything else: 2026-01-31T12:00:00Z
 //	seed N              the seed of ties, before anything else
-//	cycle [N]           run cycles, one second apart, and print what they decided
-//	until DURATION      run cycles by the clock, from event to event, and print those that decided something new;
+//	cycle [N]           run cycles, one second apart, and print their decisions
+//	until DURATION      run cycles by the clock, from event to event, and print those with news;
 //	                    "idle": until nothing happens
-//	advance DURATION    let time pass
-//	finish POD...       the pods end well; likewise fail, delete
-//	cordon NODE...      take nodes out of use; drain deletes their pods as well
+//	advance DURATION    advance the clock
+//	finish POD...       end the pods successfully; likewise fail, delete
+//	cordon NODE...      mark nodes as unschedulable; drain deletes their pods as well
 //	show WHAT           print queues, nodes, jobs, pods, timeline, volumes or asks
 //	explain NAME        print what the last cycle decided about the jobs, pods, queues and nodes of a name, and why; "KIND/NAME": those of
 //	                    a kind; "all": every job
-//	ask SITE NAME...    print what each row of a site says: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
+//	ask SITE NAME...    print the answer of each row of a site: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
 //	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2",
-//	                    "ask victimOrder POD by POD"; without "by POD": where nobody goes for another
-//	check SECTION       compile a policy, and print what is wrong with it
-//	cmp SECTION         what was printed since the last cmp must be this
+//	                    "ask victimOrder POD by POD"; without "by POD": an eviction without a preemptor
+//	check SECTION       compile a policy, and print its mistakes
+//	cmp SECTION         compare the output since the last cmp with this section
 //
-// Pods and nodes may be ranges: j-[0-3]. An error names the scenario and the line;
-// mistakes in what it loads are source.Issues with their places in the archive.
+// Pods and nodes may be ranges: j-[0-3]. An error names the scenario and the line. Mistakes in loaded sections are source.Issues with their
+// places in the archive.
 func RunScenario(name string, data []byte, o ScenarioOptions) (ScenarioResult, error) {
 	s := newScenario(name, data, o)
 	err := s.run()
@@ -93,7 +92,7 @@ func RunScenario(name string, data []byte, o ScenarioOptions) (ScenarioResult, e
 	return r, err
 }
 
-// heading is the lines of comment that a script opens with, without their marks.
+// heading returns the first comment lines of a script, without "#".
 func heading(script []byte) string {
 	var out []string
 	for line := range strings.Lines(string(script)) {
@@ -106,15 +105,15 @@ func heading(script []byte) string {
 	return strings.Join(out, " ")
 }
 
-// scenario is one run.
+// scenario is one run of a scenario.
 type scenario struct {
 	ScenarioOptions
 	name    string
 	archive *txtar.Archive
-	starts  map[string]int // line of the archive on which a section's text starts
+	starts  map[string]int // the archive line on which a section's text starts
 	used    map[string]bool
-	world   *World  // nil until something needs it
-	report  *Report // of the last cycle verb, nil before
+	world   *World  // nil until it is first used
+	report  *Report // the report of the last cycle verb; nil before it
 	out     strings.Builder
 	all     strings.Builder
 	diff    strings.Builder
@@ -126,7 +125,7 @@ func newScenario(name string, data []byte, o ScenarioOptions) *scenario {
 	s := &scenario{ScenarioOptions: o, name: name, archive: txtar.Parse(data), starts: map[string]int{}, used: map[string]bool{}}
 	line := 1 + bytes.Count(s.archive.Comment, []byte("\n"))
 	for _, f := range s.archive.Files {
-		line++ // the marker
+		line++ // this skips the marker
 		if _, twice := s.starts[f.Name]; !twice {
 			s.starts[f.Name] = line
 		}
@@ -152,7 +151,7 @@ func (s *scenario) run() error {
 		}
 		if err := s.verb(words[0], words[1:]); err != nil {
 			if issues := source.Issues(nil); errors.As(err, &issues) {
-				return err // they have places of their own
+				return err // issues contain their own places
 			}
 			return fmt.Errorf("%s:%d: %s: %w", s.name, s.line, words[0], err)
 		}
@@ -179,7 +178,7 @@ func (s *scenario) verb(verb string, args []string) error {
 	return v.run(args)
 }
 
-// many is how many arguments a verb takes that takes any number.
+// many is the maximum number of arguments of a verb that takes any number.
 const many = 1 << 20
 
 type scenarioVerb struct {
@@ -217,7 +216,7 @@ func (s *scenario) print(text string) {
 	s.all.WriteString(text)
 }
 
-// inWorld makes the world at its first use.
+// inWorld returns the world, and creates it at the first use.
 func (s *scenario) inWorld() *World {
 	if s.world == nil {
 		s.world = NewWorld(s.World)
@@ -225,7 +224,7 @@ func (s *scenario) inWorld() *World {
 	return s.world
 }
 
-// section is a section's text.
+// section returns a section.
 func (s *scenario) section(name string) (*txtar.File, error) {
 	for i := range s.archive.Files {
 		if s.archive.Files[i].Name == name {
@@ -240,7 +239,7 @@ func (s *scenario) section(name string) (*txtar.File, error) {
 	return nil, fmt.Errorf("there is no section %s%s", name, hint)
 }
 
-// source is a section as a file in which lines are numbered as in the archive.
+// source returns a section as a file whose line numbers are those of the archive.
 func (s *scenario) source(name string) (manifest.Source, error) {
 	f, err := s.section(name)
 	if err != nil {
@@ -298,7 +297,7 @@ func (s *scenario) compile(name string) (*policy.Policy, error) {
 	return compiled, append(issues, more...).Err()
 }
 
-// document is the policy of a section, one of the options, or the default one.
+// document returns the policy in a section, in the options, or the default one.
 func (s *scenario) document(name string) (*source.Document, source.Issues) {
 	if doc := s.Policies[name]; doc != nil && s.starts[name] == 0 {
 		return doc, nil
@@ -317,7 +316,7 @@ func (s *scenario) document(name string) (*source.Document, source.Issues) {
 	return policyOf(section)
 }
 
-// policyOf reads the one SchedulingPolicy that a source must be; nil with issues if it is not.
+// policyOf reads a source with exactly one SchedulingPolicy; nil with issues otherwise.
 func policyOf(section manifest.Source) (*source.Document, source.Issues) {
 	docs, issues := source.Parse(section.Name, section.Data)
 	if issues.Err() != nil {
@@ -350,7 +349,7 @@ func (s *scenario) seed(args []string) error {
 	return s.before(func() { s.World.Seed = n })
 }
 
-// before sets what a world starts from, while there is none.
+// before changes the initial options of the world. It fails if the world exists already.
 func (s *scenario) before(set func()) error {
 	if s.world != nil {
 		return errors.New("comes before load and policy")
@@ -383,7 +382,7 @@ func (s *scenario) cycle(args []string) error {
 	return nil
 }
 
-// inPolicy sees to it that the world has a policy: the default one, where none was named.
+// inPolicy sets the world's policy to the default one if none was named.
 func (s *scenario) inPolicy() error {
 	if s.inWorld().Policy != nil {
 		return nil
@@ -430,7 +429,7 @@ func (s *scenario) advance(args []string) error {
 	return s.inWorld().Advance(d)
 }
 
-// each runs one of the world's verbs on every name.
+// each calls one of the world's methods for every name.
 func (s *scenario) each(do func(*World, string) error) func([]string) error {
 	return func(args []string) error {
 		for _, arg := range args {
@@ -457,7 +456,7 @@ func (s *scenario) explain(args []string) error {
 	return err
 }
 
-// check compiles a policy. What is wrong is printed as the author of the section would see it.
+// check compiles a policy, and prints the mistakes as the author of the section would see them.
 func (s *scenario) check(args []string) error {
 	f, err := s.section(args[0])
 	if err != nil {
@@ -494,7 +493,7 @@ func (s *scenario) cmp(args []string) error {
 	return nil
 }
 
-// tidy takes away white space at the ends of lines and empty lines at the end.
+// tidy removes white space at the ends of lines, and empty lines at the end.
 func tidy(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

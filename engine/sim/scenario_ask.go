@@ -17,25 +17,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// question is what the verb ask puts to a site.
+// question is a question of the verb ask to a site.
 type question struct {
 	session.Subject
 	site string
-	// other is the second of two objects whose order is asked.
+	// other is the second object of a question about an order.
 	other *session.Subject
-	// about is the subject in words, as the answers show it.
+	// about is the name of the subject in the output.
 	about string
 }
 
-// inquiry is how a question about one kind of subject is written and read.
+// inquiry defines how a question about one type of subject is written and read.
 type inquiry struct {
 	sites []string
-	names int // least number of names after the site
+	names int // minimum number of names after the site
 	usage string
 	read  func(a *asker, q *question, args []string) error
 }
 
-// inquiries lists the forms of questions; each site is in one of them.
+// inquiries returns the forms of questions. Each site has exactly one.
 func inquiries() []inquiry {
 	return []inquiry{
 		{[]string{policy.QueueOrder}, 2, "QUEUE OTHER", orderOf((*asker).queue)},
@@ -58,8 +58,8 @@ func inquiries() []inquiry {
 	}
 }
 
-// ask prints what each row of a site says about a subject as the state is now, a line a row; of an order, which
-// of two objects comes first, and the row that decides.
+// ask prints the answer of each row of a site about a subject in the current state, one line per row. For an order, it prints which of two
+// objects comes first, and the row that decides.
 func (s *scenario) ask(args []string) error {
 	if err := s.inPolicy(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *scenario) ask(args []string) error {
 	return err
 }
 
-// put asks, and gives the answers as lines.
+// put evaluates a question and returns the answers as lines.
 func (q *question) put(session *session.Session) ([][]string, error) {
 	if q.other != nil {
 		return q.putOrder(session)
@@ -120,7 +120,7 @@ func (q *question) put(session *session.Session) ([][]string, error) {
 	return rows, err
 }
 
-// putOrder asks which of two objects comes first.
+// putOrder evaluates which of two objects comes first.
 func (q *question) putOrder(session *session.Session) ([][]string, error) {
 	first, by, err := session.Before(q.site, q.Subject, *q.other)
 	names := strings.Fields(q.about)
@@ -134,7 +134,7 @@ func (q *question) putOrder(session *session.Session) ([][]string, error) {
 	return [][]string{{q.site, strings.Join(names, " before "), "by", why}}, err
 }
 
-// errUsage says that a question is not written as it should be.
+// errUsage means that a question has the wrong form.
 var errUsage = errors.New("wrong usage")
 
 // asker finds the objects that questions name.
@@ -150,7 +150,7 @@ func qualified(name string) string {
 	return model.Key(metav1.NamespaceDefault, name)
 }
 
-// named finds something by its key or by its name in the namespace default.
+// named finds an object by its key, or by its name in the namespace default.
 func named[T any](what, name string, all map[string]T, called func(key string) string) (T, error) {
 	want := qualified(name)
 	var names []string
@@ -198,7 +198,7 @@ func (a *asker) queue(on *session.Subject, name string) (string, error) {
 	return name, nil
 }
 
-// finder puts a named object into a subject and says what it is called.
+// finder sets a subject to a named object and returns the object's title.
 type finder func(a *asker, on *session.Subject, name string) (string, error)
 
 func subjectOf(find finder) func(*asker, *question, []string) error {
@@ -288,7 +288,7 @@ func (a *asker) onNode(q *question, args []string) error {
 	return nil
 }
 
-// scoped cuts "scope WORD" from the end of a question; without it the scope is otherwise.
+// scoped removes "scope WORD" from the end of a question. Without it, the scope is otherwise.
 func scoped(q *question, args []string, otherwise string) []string {
 	q.Scope = otherwise
 	if n := len(args); n > 2 && args[n-2] == "scope" {
@@ -311,7 +311,7 @@ func (a *asker) victimBy(q *question, args []string) error {
 	if err := a.goes(q, args[0], "by "+preemptor.Key); err != nil || q.Scope != "" {
 		return err
 	}
-	switch q.Scope = policy.ScopeQueue; { // as the shipped actions ask
+	switch q.Scope = policy.ScopeQueue; { // the same scopes as in the built-in actions
 	case q.site == policy.Reclaimable:
 		q.Scope = policy.ScopeOtherQueues
 	case q.Victim.Job == preemptor.Job:
@@ -339,7 +339,7 @@ func (a *asker) victim(q *question, args []string) error {
 	return a.goes(q, args[0], "")
 }
 
-// victimAmong is about a victim that goes for a pod, or for nobody.
+// victimAmong reads a victim with a preemptor, or a victim alone.
 func (a *asker) victimAmong(q *question, args []string) error {
 	if len(args) == 1 {
 		return a.victim(q, args)
@@ -347,7 +347,7 @@ func (a *asker) victimAmong(q *question, args []string) error {
 	return a.victimBy(q, args)
 }
 
-// goes names the victim of a question.
+// goes sets the victim of a question.
 func (a *asker) goes(q *question, name, whom string) error {
 	victim, err := a.pod(name)
 	if err != nil {

@@ -30,7 +30,7 @@ spec:
         overused: [{name: never, expression: "false", message: "never shown"}]
 `
 
-// TestAsk shows the forms of questions that no shipped table has rows for.
+// TestAsk checks the forms of questions for which no built-in table has rows.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ question, want string }{

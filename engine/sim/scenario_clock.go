@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// until runs cycles by the clock: for a duration, or until nothing happens any more.
-// Each cycle that decides something else than the one before it is printed, with how long after the start of the scenario it is.
+// until runs cycles by the clock: for a duration, or until nothing happens. It prints each cycle with decisions that differ from those of
+// the cycle before, with the time since the start of the scenario.
 func (s *scenario) until(args []string) error {
 	if err := s.inPolicy(); err != nil {
 		return err
@@ -45,10 +45,10 @@ func (s *scenario) until(args []string) error {
 	return fmt.Errorf("%d cycles were not enough", maxScenarioCycles)
 }
 
-// maxScenarioCycles is the most cycles of one verb of a scenario.
+// maxScenarioCycles is the maximum number of cycles of one verb in a scenario.
 const maxScenarioCycles = 2000
 
-// jobRunRows are the jobs, with what passed since the world began.
+// jobRunRows returns the jobs as table rows, with times since the start of the world.
 func jobRunRows(w *World) [][]string {
 	t := w.history.timeline(w.cluster)
 	t.From = w.began

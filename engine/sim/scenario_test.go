@@ -26,7 +26,7 @@ import (
 
 const scenarioDir = "testdata/scenarios"
 
-// scenarioFiles lists every scenario, by its path below scenarioDir without its ending.
+// scenarioFiles returns every scenario, by its path below scenarioDir without its extension.
 func scenarioFiles(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -43,15 +43,15 @@ func scenarioFiles(t *testing.T) []string {
 	return out
 }
 
-// TestScenarios runs every scenario as it is. After each cycle the cluster keeps its promises. What the plans of a folder decide is
-// compared with testdata/decisions.txt, so that a change that should alter texts alone shows that it does.
+// TestScenarios runs every scenario unchanged. After each cycle the cluster is consistent. The decisions in a folder's plans are compared
+// with testdata/decisions.txt. So the test shows whether a change that should only change texts changes no decision.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	names := scenarioFiles(t)
 	var mu sync.Mutex
-	plans := map[string][]*model.Plan{} // by scenario
+	plans := map[string][]*model.Plan{} // the plans of each scenario
 	t.Cleanup(func() {
-		if len(plans) == len(names) && !t.Failed() { // else only some ran
+		if len(plans) == len(names) && !t.Failed() { // otherwise only some ran
 			decisions(t, names, plans)
 		}
 	})
@@ -80,7 +80,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// decisions compares the digests of what scenarios decide, by folder.
+// decisions compares the digests of the decisions of scenarios, by folder.
 func decisions(t *testing.T, names []string, plans map[string][]*model.Plan) {
 	t.Helper()
 	byFolder := map[string]*digest.Sum{}
@@ -108,10 +108,10 @@ func scenarioFile(t *testing.T, name string) (path string, data []byte) {
 	return path, data
 }
 
-// checked is an AfterCycle that finds a broken promise of the cluster.
+// checked is an AfterCycle that checks the cluster's consistency.
 func checked(w *World) error { return w.Cluster().Check() }
 
-// proven is a Decide that has every plan checked.
+// proven returns a Decide that checks every plan.
 func proven(t *testing.T) engine.DecideFunc {
 	return new(proof.Run).Checked(new(engine.Decider).Decide, func(plan *model.Plan, wrong []proof.Violation) {
 		for _, v := range wrong {
@@ -120,7 +120,7 @@ func proven(t *testing.T) engine.DecideFunc {
 	})
 }
 
-// scenarioForm checks what keeps many scenarios readable.
+// scenarioForm checks the rules that keep many scenarios readable.
 func scenarioForm(t *testing.T, data []byte, r ScenarioResult) {
 	t.Helper()
 	if r.Heading == "" {
@@ -160,7 +160,7 @@ func TestScenarioIndex(t *testing.T) {
 	golden(t, "scenarios/INDEX.md", out.String())
 }
 
-// world is the section that the tests below load.
+// worldSection is the section that the tests below load.
 const worldSection = `-- w --
 apiVersion: sim.celsius.dev/v1alpha1
 kind: World

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// show prints what the world holds.
+// show prints a part of the world.
 func (s *scenario) show(args []string) error {
 	rows := map[string]func(*World) [][]string{
 		"queues": queueRows, "nodes": nodeRows, "jobs": jobRows, "pods": podRows, "timeline": jobRunRows, "volumes": volumeRows,
@@ -26,7 +26,7 @@ func (s *scenario) show(args []string) error {
 	return nil
 }
 
-// askRows are what the last plan would have extenders asked.
+// askRows returns the questions for extenders in the last plan.
 func (s *scenario) askRows(*World) [][]string {
 	rows := [][]string{{"EXTENDER", "ABOUT", "NODES"}}
 	if len(s.plans) > 0 {
@@ -57,7 +57,7 @@ func nodeRows(w *World) [][]string {
 	return rows
 }
 
-// gpusFree is the free part of each device, in thousandths.
+// gpusFree returns the free part of each device, in thousandths.
 func gpusFree(gpus []model.GPU) string {
 	if len(gpus) == 0 {
 		return ""
@@ -96,7 +96,7 @@ func podRows(w *World) [][]string {
 	return rows
 }
 
-// volumeRows lists volumes with their claims, then the claims that have no volume.
+// volumeRows returns volumes with their claims, then the claims without a volume.
 func volumeRows(w *World) [][]string {
 	rows := [][]string{{"VOLUME", "CLASS", "CLAIM"}}
 	for _, id := range w.sorted(model.PersistentVolume) {

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// The annotations of the volume controller and the provisioner, and two of their questions, as in component-helpers/storage/volume. That
+// Annotations of the volume controller and the provisioner, and two of their functions, as in component-helpers/storage/volume. That
 // package links a client of the API server, with the types of all its APIs.
 const (
 	annBindCompleted = "pv.kubernetes.io/bind-completed"
@@ -21,7 +21,7 @@ const (
 	annSelectedNode  = "volume.kubernetes.io/selected-node"
 )
 
-// storageClassOf is the class of storage that a claim asks for; "" for none.
+// storageClassOf returns the storage class that a claim requests; "": none.
 func storageClassOf(claim *corev1.PersistentVolumeClaim) string {
 	if class, ok := claim.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		return class
@@ -32,14 +32,14 @@ func storageClassOf(claim *corev1.PersistentVolumeClaim) string {
 	return *claim.Spec.StorageClassName
 }
 
-// isMeantFor says whether a volume names the claim as its own.
+// isMeantFor reports whether a volume refers to the claim.
 func isMeantFor(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID)
 }
 
-// completeStorage gives objects of storage what the API server, its admission and the volume controller give them: a claim
-// without a class has the default one, and a claim that names its volume is bound to it, if that is nobody else's.
+// completeStorage completes storage objects as the API server, its admission and the volume controller do. A claim without a class gets the
+// default one. A claim that names its volume is bound to it, unless the volume belongs to another claim.
 func (c *completion) completeStorage(object metav1.Object) {
 	switch o := object.(type) {
 	case *storagev1.StorageClass:
@@ -69,7 +69,7 @@ func (c *completion) completeStorage(object metav1.Object) {
 	}
 }
 
-// defaultStorageClass is the class that admission gives to claims which name none; nil where there is none.
+// defaultStorageClass returns the class that admission sets in claims without one; nil: none.
 func (c *completion) defaultStorageClass() *string {
 	for _, i := range c.items {
 		if class, ok := i.Object.(*storagev1.StorageClass); ok && class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
@@ -79,7 +79,7 @@ func (c *completion) defaultStorageClass() *string {
 	return nil
 }
 
-// bindVolume makes of a volume and a claim what the volume controller makes of them: each names the other, and says so.
+// bindVolume binds a volume and a claim as the volume controller does: each refers to the other and has its annotations.
 func bindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
 	pv.Spec.ClaimRef = &corev1.ObjectReference{
 		APIVersion: "v1", Kind: model.VolumeClaim, Namespace: claim.Namespace, Name: claim.Name,
@@ -91,8 +91,8 @@ func bindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim
 	claim.Status.Phase, claim.Status.Capacity, claim.Status.AccessModes = corev1.ClaimBound, pv.Spec.Capacity, pv.Spec.AccessModes
 }
 
-// bindVolumes does what a binding needs done for its claims first: the scheduler's part, and at once what the volume
-// controller and the provisioner do then.
+// bindVolumes does everything that a binding's claims need first: the scheduler's part, and at once the part of the volume controller and
+// of the provisioner.
 func (w *World) bindVolumes(b *model.Bind) ([]metav1.Object, error) {
 	var changed []metav1.Object
 	for _, v := range b.Volumes {
@@ -102,7 +102,7 @@ func (w *World) bindVolumes(b *model.Bind) ([]metav1.Object, error) {
 			return nil, fmt.Errorf("bind volumes of pod %s: there is no claim %s", b.Task, v.Claim)
 		}
 		if old.Spec.VolumeName != "" {
-			continue // another pod of this cycle brought it about
+			continue // another pod of this cycle has already bound it
 		}
 		claim := old.DeepCopy()
 		pv, err := w.volumeFor(claim, v.Volume, b.Node)
@@ -115,7 +115,7 @@ func (w *World) bindVolumes(b *model.Bind) ([]metav1.Object, error) {
 	return changed, nil
 }
 
-// volumeFor is a copy of the named volume, or where none is named one that is made for the claim on the node.
+// volumeFor returns a copy of the named volume. Without a name, it returns a new volume for the claim on the node.
 func (w *World) volumeFor(claim *corev1.PersistentVolumeClaim, name, node string) (*corev1.PersistentVolume, error) {
 	if name != "" {
 		pv, ok := w.objects[manifest.ID{Kind: model.PersistentVolume, Name: name}].(*corev1.PersistentVolume)
@@ -143,7 +143,7 @@ func (w *World) volumeFor(claim *corev1.PersistentVolumeClaim, name, node string
 	return pv, nil
 }
 
-// reachable is from where a new volume can be used: the node's part of the class's topologies; nil for everywhere.
+// reachable returns from where a new volume can be used: the node's part of the class's topologies; nil: everywhere.
 func reachable(class *storagev1.StorageClass, n *corev1.Node) *corev1.VolumeNodeAffinity {
 	for _, term := range class.AllowedTopologies {
 		var match []corev1.NodeSelectorRequirement

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// TestStorageHelpers holds what is asked of claims and volumes to Kubernetes' own helpers.
+// TestStorageHelpers compares our functions of claims and volumes with Kubernetes' own helpers.
 func TestStorageHelpers(t *testing.T) {
 	t.Parallel()
 	for here, want := range map[string]string{
@@ -52,8 +52,8 @@ func TestStorageHelpers(t *testing.T) {
 	}
 }
 
-// TestVolumesAreNotLookedAt has worlds without a library of volumes: who has none runs, who has some waits and is told why, also where no
-// row of the policy asks.
+// TestVolumesAreNotLookedAt runs worlds without a volume library. A pod without volumes runs. A pod with volumes waits and gets the reason,
+// even if no row of the policy reads volumes.
 func TestVolumesAreNotLookedAt(t *testing.T) {
 	t.Parallel()
 	const plain = `apiVersion: scheduling.celsius.dev/v1alpha1

@@ -16,17 +16,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/stored"
 )
 
-// store is the objects of a world.
+// store contains the objects of a world.
 type store struct {
 	objects   map[manifest.ID]metav1.Object
 	ofCluster *stored.Objects
 	// restricting are the LimitRanges and the ResourceQuotas.
 	restricting map[manifest.ID]bool
-	// unexplained is what the status of a quota stated, when it came, beyond what the pods of the world used then.
+	// unexplained is the usage in the initial status of a quota that the pods of the world did not explain.
 	unexplained map[manifest.ID]corev1.ResourceList
 }
 
-// sorted lists the objects of a kind in order.
+// sorted returns the objects of a type in order.
 func (s *store) sorted(kindName string) []manifest.ID {
 	var out []manifest.ID
 	for id := range s.objects {
@@ -72,7 +72,7 @@ func (s *store) node(name string) (*corev1.Node, error) {
 	return nil, s.unknown("Node", name)
 }
 
-// unknown says that there is no such object, and which one may be meant.
+// unknown returns an error for a missing object, with a similar name as a hint.
 func (s *store) unknown(kindName, name string) error {
 	var names []string
 	for _, id := range s.sorted(kindName) {
@@ -103,7 +103,7 @@ func (s *store) usedOf(q *corev1.ResourceQuota) corev1.ResourceList {
 	return used
 }
 
-// isThere says whether a pod would be there in a cluster in which Jobs' pods are made once their job is let in.
+// isThere reports whether a pod would exist in a cluster in which the pods of Jobs are created after admission.
 func (s *store) isThere(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false

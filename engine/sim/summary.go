@@ -11,79 +11,79 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// Summary is how a world stands after its last cycle.
+// Summary is the state of a world after its last cycle.
 type Summary struct {
 	Queues  []QueueSummary `json:"queues"`
 	Nodes   []NodeSummary  `json:"nodes"`
 	Cluster ClusterSummary `json:"cluster"`
-	// RefusedPods are the jobs of which the API server refuses pods.
+	// RefusedPods lists the jobs whose pods the API server refuses.
 	RefusedPods []RefusedPods `json:"refusedPods,omitempty"`
 }
 
-// QueueSummary is what a queue has and wants.
+// QueueSummary contains the usage and the demand of a queue.
 type QueueSummary struct {
 	Queue string `json:"queue"`
 	State string `json:"state"`
-	// Allocated is what its pods hold, as Kubernetes quantities.
+	// Allocated is the usage of its pods, as Kubernetes quantities.
 	Allocated map[string]string `json:"allocated"`
 	// Jobs counts its jobs by phase of their PodGroups.
 	Jobs map[string]int64 `json:"jobs"`
-	// Placed and Pending count the pods that hold resources, and those that wait for them.
+	// Placed is the number of pods that use resources. Pending is the number of pods that wait for them.
 	Placed  int64 `json:"placed"`
 	Pending int64 `json:"pending"`
-	// Computed are the fields that the policy's tables compute for the queue, such as deserved and share, for people.
+	// Computed contains the fields that the policy's tables compute for the queue, such as deserved and share, as text.
 	Computed map[string]string `json:"computed,omitempty"`
 
-	text   string // Allocated, for people
+	text   string // Allocated as text
 	parent string
 }
 
-// NodeSummary is how much of a node is in use.
+// NodeSummary contains the usage of a node.
 type NodeSummary struct {
 	Node  string `json:"node"`
 	State string `json:"state"`
 	Pods  int    `json:"pods"`
-	// Use of its resources, pods left out.
+	// Use of its resources, except pods.
 	Use []Use `json:"use"`
 	// GPUs are its devices by index.
 	GPUs []DeviceUse `json:"gpus,omitempty"`
 }
 
-// DeviceUse is how much of a GPU is in use.
+// DeviceUse is the usage of a GPU.
 type DeviceUse struct {
 	Index   int     `json:"index"`
 	Percent float64 `json:"percent"`
 }
 
-// ClusterSummary is how much of a cluster is in use.
+// ClusterSummary contains the usage of a cluster.
 type ClusterSummary struct {
 	Nodes      int   `json:"nodes"`
 	ReadyNodes int   `json:"readyNodes"`
 	Use        []Use `json:"use"`
-	// Bound, Evicted and Waiting count the pods that the last cycle bound and evicted, and those of ours that still wait.
+	// Bound and Evicted are the numbers of pods that the last cycle bound and evicted. Waiting is the number of our pods that still wait.
 	Bound   int `json:"bound"`
 	Evicted int `json:"evicted,omitempty"`
 	Waiting int `json:"waiting"`
-	// WaitingJobs counts the jobs that still want pods placed.
+	// WaitingJobs is the number of jobs with pods to be placed.
 	WaitingJobs int `json:"waitingJobs"`
-	// RefusedJobs counts the jobs of which the API server refuses pods.
+	// RefusedJobs is the number of jobs whose pods the API server refuses.
 	RefusedJobs int `json:"refusedJobs,omitempty"`
 }
 
-// Use is how much of a resource of the ready nodes is in use, in amounts for people.
+// Use is the usage of a resource on the ready nodes, with amounts as text.
 type Use struct {
 	Resource string  `json:"resource"`
 	Used     string  `json:"used"`
 	Total    string  `json:"total"`
-	Percent  float64 `json:"percent"` // to one digit
+	Percent  float64 `json:"percent"` // rounded to one decimal
 }
 
-// summarise tells how the world stands. plan is that of the last cycle. Resources that are known are told of though nothing of them is in
-// use.
+// summarise returns the current state of the world. plan is the plan of the last cycle. Resources for which known is true are listed even
+// if they are not in use.
 func (w *World) summarise(plan *model.Plan, known func(resource string) bool) Summary {
 	c := w.cluster
 	s := Summary{RefusedPods: w.refusedPods()}
-	session := w.decider.Session() // of the last cycle
+	session := w.decider.Session() // the session of the last cycle
 	for _, name := range sortedKeys(c.Queues) {
 		q := summariseQueue(c, c.Queues[name])
 		if session != nil {
@@ -129,7 +129,7 @@ func summariseNode(c *model.Cluster, row int32) NodeSummary {
 			continue
 		}
 		total, used := c.Nodes.Allocatable[i][row], c.Nodes.Used[i][row]
-		if !(total > 0) { // NaN where the node has none
+		if !(total > 0) { // NaN if the node has none
 			continue
 		}
 		s.Use = append(s.Use, Use{c.Dims.Name(i), c.Dims.AmountText(i, used), c.Dims.AmountText(i, total), percent(used, total)})
@@ -160,10 +160,10 @@ func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
 	return s
 }
 
-// shown leaves out amounts that are 0.
+// shown removes amounts that are 0.
 func shown(r model.Resources) model.Resources { return r.Positive() }
 
-// useOf a cluster is how much of each of its amounts is in use.
+// useOf returns the usage of each resource of a cluster.
 func useOf(c *model.Cluster, known func(resource string) bool) []Use {
 	var out []Use
 	for _, a := range amountsOf(c, known) {
@@ -172,7 +172,7 @@ func useOf(c *model.Cluster, known func(resource string) bool) []Use {
 	return out
 }
 
-// percent of a total, to one digit; of nothing, 0.
+// percent returns a percentage to one decimal; 0 if the total is 0.
 func percent(used, total float64) float64 {
 	if total == 0 {
 		return 0
@@ -180,7 +180,7 @@ func percent(used, total float64) float64 {
 	return math.Round(1000*used/total) / 10
 }
 
-// text is the summary for people, with what was in use over time, if any passed.
+// text returns the summary as text, with the usage over time if time has passed.
 func (s Summary) text(over []UseOverTime) string {
 	rows := [][]string{{"QUEUE", "STATE", "JOBS", "PLACED", "PENDING", "ALLOCATED"}}
 	for _, q := range s.Queues {
@@ -189,7 +189,7 @@ func (s Summary) text(over []UseOverTime) string {
 	return explain.Columns("", rows) + "\n" + s.Cluster.text(over)
 }
 
-// phaseCounts is "2 Running, 1 Pending", in the order of a PodGroup's life.
+// phaseCounts returns "2 Running, 1 Pending", in the order of a PodGroup's life.
 func phaseCounts(n map[string]int64) string {
 	var parts []string
 	for _, phase := range manifest.GroupPhases() {

@@ -16,23 +16,23 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// Timeline is what happened while a run's clock went on.
+// Timeline contains the events of a run.
 type Timeline struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// Cycles is how many cycles ran. Those that decided nothing new are counted, and have no plan in the report.
+	// Cycles is the number of cycles. It includes cycles without news, which have no plan in the report.
 	Cycles int `json:"cycles"`
-	// Stopped says that the most cycles that may run had run, though there was more to come.
+	// Stopped means that the run reached the maximum number of cycles before its end.
 	Stopped bool `json:"stopped,omitempty"`
-	// Pods, by when they were submitted, then by name; one that came again under its name is there twice.
+	// Pods, ordered by submission, then by name. A pod that was created again with the same name is listed twice.
 	Pods []PodRun `json:"pods"`
-	// Jobs, by when they were submitted, then by name.
+	// Jobs, ordered by submission, then by name.
 	Jobs []JobRun `json:"jobs"`
-	// Use of the resources of the ready nodes, and by queue; of a run by the clock.
+	// Use of the ready nodes' resources, in total and by queue; only in a run by the clock.
 	Use []UseOverTime `json:"use,omitempty"`
 }
 
-// The outcomes of a PodRun.
+// Outcomes of a PodRun.
 const (
 	OutcomeWaiting   = "Waiting"
 	OutcomeRunning   = "Running"
@@ -42,59 +42,58 @@ const (
 	OutcomeEvicted   = "Evicted"
 )
 
-// PodRun is the life of one pod, as far as it went.
+// PodRun is the life of one pod until the end of the run.
 type PodRun struct {
 	Pod string `json:"pod"`
 	// Job it belongs to, and its queue; "" for pods of other schedulers.
 	Job   string `json:"job,omitempty"`
 	Queue string `json:"queue,omitempty"`
-	// Node and GPUs that it has or had.
+	// Node and GPUs of the pod, current or last.
 	Node string `json:"node,omitempty"`
 	GPUs string `json:"gpus,omitempty"`
 
 	Submitted time.Time  `json:"submitted"`
 	Bound     *time.Time `json:"bound,omitempty"`
 	Ended     *time.Time `json:"ended,omitempty"`
-	// Evicted is when it was told to go, EvictedFor the pod for which, if it was.
+	// Evicted is when its eviction began. EvictedFor is the preemptor, if any.
 	Evicted    *time.Time `json:"evicted,omitempty"`
 	EvictedFor string     `json:"evictedFor,omitempty"`
-	// Outcome is Waiting, Running (or bound, and about to), Succeeded, Failed, Evicted or Deleted.
+	// Outcome is Waiting, Running (or bound and not started yet), Succeeded, Failed, Evicted or Deleted.
 	Outcome string `json:"outcome"`
 
-	asks string  // what it requests, for people
-	size float64 // how much of the largest node that is, by the resource of which it is most
+	asks string  // its requests, as text
+	size float64 // the largest fraction of any resource of the largest node that it requests
 }
 
-// JobRun is the life of one job: from when it was submitted, by way of its first pod
-// that was bound, to the end of its last.
+// JobRun is the life of one job: from its submission, through its first bound pod, to the end of its last pod.
 type JobRun struct {
 	Job       string     `json:"job"`
 	Queue     string     `json:"queue"`
 	Submitted time.Time  `json:"submitted"`
 	Started   *time.Time `json:"started,omitempty"`
-	Finished  *time.Time `json:"finished,omitempty"` // nil while a pod of it has not ended
-	// Pods that it has had, of which some have ended; of one that came again under its name only the last counts.
+	Finished  *time.Time `json:"finished,omitempty"` // nil while any of its pods has not ended
+	// Pods is the number of its pods, and Ended the number of those that have ended. Only the last of several pods with the same name counts.
 	Pods  int `json:"pods"`
 	Ended int `json:"ended"`
-	// Evicted is how often a pod of it was evicted.
+	// Evicted is the number of evictions of its pods.
 	Evicted int `json:"evicted,omitempty"`
 }
 
-// history is the lives of all pods that a world ever had.
+// history contains the lives of all pods that a world ever had.
 type history struct {
-	of  map[manifest.ID]*span // of those that are there
+	of  map[manifest.ID]*span // the existing pods
 	all []*span
 }
 
-// span is a PodRun with the key of its job, and what this is called.
+// span is a PodRun with the key and the title of its job.
 type span struct {
 	PodRun
 	job   string
-	title string // of the job, which may be gone before its pods
+	title string // the title of the job, which may be deleted before its pods
 	asked model.Resources
 }
 
-// remember notes what has become of a pod.
+// remember records the state of a pod.
 func (w *World) remember(p *corev1.Pod) {
 	id := manifest.IDOf(p)
 	s := w.history.of[id]
@@ -126,7 +125,7 @@ func (w *World) remember(p *corev1.Pod) {
 	}
 }
 
-// boundAt is when a pod got its node, as far as its status states it, else now.
+// boundAt returns when a pod got its node: from its status if possible, else now.
 func boundAt(p *corev1.Pod, now *time.Time) *time.Time {
 	if at := scheduledAt(p); at != nil {
 		return at
@@ -137,7 +136,7 @@ func boundAt(p *corev1.Pod, now *time.Time) *time.Time {
 	return now
 }
 
-// measured notes what a pod requests, once the cluster knows it.
+// measured records a pod's requests, once the model contains the pod.
 func (h *history) measured(p *corev1.Pod, c *model.Cluster) {
 	s, t := h.of[manifest.IDOf(p)], c.Tasks[objectKey(p)]
 	if s == nil || s.asked != nil || t == nil {
@@ -150,12 +149,12 @@ func (h *history) measured(p *corev1.Pod, c *model.Cluster) {
 	}
 }
 
-// largest is how much of each resource the node has that has most of it.
+// largest returns, for each resource, the largest allocatable amount of any node.
 func largest(c *model.Cluster) model.Resources {
 	out := make(model.Resources, len(c.Nodes.Allocatable))
 	for i, column := range c.Nodes.Allocatable {
 		for _, v := range column {
-			if v > out[i] { // NaN where the node has none
+			if v > out[i] { // NaN if the node has none
 				out[i] = v
 			}
 		}
@@ -163,7 +162,7 @@ func largest(c *model.Cluster) model.Resources {
 	return out
 }
 
-// size of a pod is the largest of its parts of the largest nodes.
+// size returns the largest fraction of the largest nodes' resources that a pod requests.
 func size(asked, of model.Resources) float64 {
 	out := 0.0
 	for i := range asked {
@@ -179,14 +178,14 @@ func copied(t *time.Time) *time.Time {
 	return &at
 }
 
-// evicted notes that a pod is told to go.
+// evicted records that the eviction of a pod began.
 func (h *history) evicted(id manifest.ID, e *model.Evict, now time.Time) {
 	if s := h.of[id]; s != nil {
 		s.Evicted, s.EvictedFor = &now, e.For
 	}
 }
 
-// forget notes that a pod is gone.
+// forget records that a pod is gone.
 func (h *history) forget(id manifest.ID, now time.Time) {
 	s := h.of[id]
 	if s == nil {
@@ -201,7 +200,7 @@ func (h *history) forget(id manifest.ID, now time.Time) {
 	}
 }
 
-// timeline tells the lives of all pods, and of all jobs of the cluster that they were in.
+// timeline returns the lives of all pods, and of the cluster's jobs that they belong to.
 func (h *history) timeline(c *model.Cluster) Timeline {
 	titles := explain.TitlesOf(c)
 	var t Timeline
@@ -230,7 +229,7 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 	for key, job := range c.Jobs {
 		switch j := jobs[key]; {
 		case job.Orphan:
-		case j == nil && len(job.Expected) > 0: // its pods are made when it is let in
+		case j == nil && len(job.Expected) > 0: // its pods are created when it is admitted
 			jobs[key] = &JobRun{Job: titles.Of(key), Queue: job.QueueName, Submitted: job.CreatedAt}
 		case j != nil && job.CreatedAt.Before(j.Submitted):
 			j.Submitted = job.CreatedAt
@@ -252,7 +251,7 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 	return t
 }
 
-// add counts a pod of the job. It is the last of its name, or others came after it.
+// add counts a pod of the job. last is false if another pod with the same name came later.
 func (j *JobRun) add(run PodRun, last bool) {
 	if run.Evicted != nil {
 		j.Evicted++
@@ -274,7 +273,7 @@ func (j *JobRun) add(run PodRun, last bool) {
 	}
 }
 
-// natural orders names as people count: a-2 before a-10.
+// natural orders names by number: a-2 before a-10.
 func natural(a, b string) int {
 	p, n, isNumbered := explain.Numbered(a)
 	if !isNumbered {

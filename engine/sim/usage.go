@@ -9,30 +9,30 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// UseOverTime is how much of a resource was in use while a run's clock went on: of the ready nodes, or, with a Queue, by its pods.
+// UseOverTime is the usage of a resource during a run: on the ready nodes, or by the pods of Queue if it is set.
 type UseOverTime struct {
 	Queue    string `json:"queue,omitempty"`
 	Resource string `json:"resource"`
-	// Mean over the time of the run, and Peak, as amounts for people.
+	// Mean and Peak are the mean and the maximum over the run, as text.
 	Mean string `json:"mean"`
 	Peak string `json:"peak"`
-	// MeanPercent and PeakPercent are parts of what the ready nodes had at the time, to one digit.
+	// MeanPercent and PeakPercent are percentages of the ready nodes' amounts at the time, to one decimal.
 	MeanPercent float64 `json:"meanPercent"`
 	PeakPercent float64 `json:"peakPercent"`
-	// Points are what there was from each time on, until the next, as cycles left it.
+	// Points contains the usage after cycles. Each point is valid until the next one.
 	Points []UsePoint `json:"points"`
 
-	unit float64 // of Points, in inner units
+	unit float64 // the unit of Points, in internal units
 	text func(float64) string
 }
 
-// UsePoint is what was in use from a time on, in cores, bytes or pieces.
+// UsePoint is the usage from a time on, in cores, bytes or pieces.
 type UsePoint struct {
 	At   time.Time `json:"at"`
 	Used float64   `json:"used"`
-	// Total of the ready nodes.
+	// Total is the amount of the ready nodes.
 	Total float64 `json:"total"`
-	// Deserved by the queue; nil where no table says it, or without limit.
+	// Deserved is the queue's deserved amount; nil: no table computes it, or it is unlimited.
 	Deserved *float64 `json:"deserved,omitempty"`
 }
 
@@ -43,17 +43,17 @@ func (p UsePoint) equal(o UsePoint) bool {
 	return p.Used == o.Used && p.Total == o.Total
 }
 
-// gauges are the uses of a run so far, by queue ("" is the cluster) and resource.
+// gauges collects the usage during a run, by queue ("" is the cluster) and resource.
 type gauges struct {
 	of    map[[2]string]*UseOverTime
-	order []*UseOverTime // as they came
-	from  time.Time      // of the first read
+	order []*UseOverTime // resources in the order of their first use
+	from  time.Time      // the time of the first read
 }
 
-// gpuUse is what the use of devices is called.
+// gpuUse is the name of the usage of devices.
 const gpuUse = "gpus"
 
-// read notes how much is in use after a cycle.
+// read records the usage after a cycle.
 func (g *gauges) read(w *World) {
 	c := w.cluster
 	if g.from.IsZero() {
@@ -82,7 +82,7 @@ func (g *gauges) read(w *World) {
 	}
 }
 
-// known says whether the cluster has used a resource before, so that it is told of where nothing of it is in use any more.
+// known reports whether the cluster has used a resource before, so that it stays listed when it is no longer in use.
 func (g *gauges) known(resource string) bool { return g.of[[2]string{"", resource}] != nil }
 
 func (g *gauges) note(queue string, a amount, deserved *float64, now time.Time) {
@@ -92,7 +92,7 @@ func (g *gauges) note(queue string, a amount, deserved *float64, now time.Time) 
 		u = &UseOverTime{Queue: queue, Resource: a.resource, unit: a.unit, text: a.text}
 		g.of[key] = u
 		g.order = append(g.order, u)
-		if now.After(g.from) { // nothing of it was in use before
+		if now.After(g.from) { // it was not in use before
 			u.Points = append(u.Points, UsePoint{At: g.from, Total: a.total / a.unit})
 		}
 	}
@@ -106,7 +106,7 @@ func (g *gauges) note(queue string, a amount, deserved *float64, now time.Time) 
 	}
 }
 
-// over gives the uses with their means and peaks, the cluster's first.
+// over returns the usage with means and peaks, the cluster's first.
 func (g *gauges) over(from, to time.Time) []UseOverTime {
 	var out []UseOverTime
 	for _, u := range g.order {
@@ -117,7 +117,7 @@ func (g *gauges) over(from, to time.Time) []UseOverTime {
 	return out
 }
 
-// sum fills in the mean, by how long each amount was in use, and the peak.
+// sum computes the time-weighted mean and the peak.
 func (u *UseOverTime) sum(from, to time.Time) {
 	var used, total, peak, most float64
 	for i, p := range u.Points {
@@ -137,20 +137,20 @@ func (u *UseOverTime) sum(from, to time.Time) {
 	}
 }
 
-// amount is how much of a resource of the ready nodes is in use, in inner units.
+// amount is the usage of a resource of the ready nodes, in internal units.
 type amount struct {
 	resource          string
 	used, total, unit float64
 	text              func(float64) string
 }
 
-// amountOf is what is used of a dimension.
+// amountOf returns the usage of a dimension.
 func amountOf(c *model.Cluster, i int, used float64) amount {
 	text := func(v float64) string { return c.Dims.AmountText(i, v) }
 	return amount{c.Dims.Name(i), used, c.Total.Get(i), c.Dims.Unit(i), text}
 }
 
-// amountsOf a cluster are cpu, memory and pods, then whatever else is in use or known, then devices.
+// amountsOf returns the usage of cpu, memory and pods, then of other resources that are in use or known, then of devices.
 func amountsOf(c *model.Cluster, known func(resource string) bool) []amount {
 	var out []amount
 	for _, i := range c.Dims.Sorted() {

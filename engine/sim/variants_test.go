@@ -16,11 +16,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// TestScenarioVariants runs every scenario in other ways that must make no difference:
-// to the last byte it prints the same.
+// TestScenarioVariants runs every scenario in other ways that must make no difference. The output is equal byte by byte.
 func TestScenarioVariants(t *testing.T) {
 	t.Parallel()
-	// How often a row that errs is evaluated is just what remembering is about.
+	// Caching changes how often a row that fails is evaluated.
 	times := regexp.MustCompile(`erred (once|\d+ times)`)
 	same := func(text string) string { return text }
 	variants := []struct {
@@ -58,7 +57,7 @@ func TestScenarioVariants(t *testing.T) {
 	}
 }
 
-// loaded are the policies of scenarios, by their places: they never change, and compiling is most of a scenario's work.
+// loaded contains the policies of scenarios, by their places. They never change, and compiling is most of a scenario's work.
 var loaded sync.Map
 
 type compiled struct {
@@ -72,7 +71,7 @@ func policyPlace(doc *source.Document) string {
 	return fmt.Sprint(doc.File, ":", line)
 }
 
-// loadOnce is policy.Load, which compiles each policy of a scenario file once.
+// loadOnce is policy.Load, but compiles each policy of a scenario file once.
 func loadOnce(doc *source.Document) (*policy.Policy, source.Issues) {
 	if known, ok := loaded.Load(policyPlace(doc)); ok {
 		return known.(compiled).policy, known.(compiled).issues
@@ -88,7 +87,7 @@ func shuffled(seed int64) func() ScenarioOptions {
 	}
 }
 
-// renewed has each cycle begin with nothing remembered.
+// renewed makes each cycle begin without cached data.
 func renewed() ScenarioOptions {
 	return ScenarioOptions{World: withVolumes(), Compile: loadOnce, BeforeCycle: func(w *World) error {
 		w.decider.Decider = *engine.NewDecider(session.New(w.Cluster(), w.Policy), action.Forgetful())
@@ -96,7 +95,7 @@ func renewed() ScenarioOptions {
 	}}
 }
 
-// forgetful has every job be tried in every cycle, by sessions that remember all else.
+// forgetful makes every cycle try every job, with sessions that cache all other data.
 func forgetful() ScenarioOptions {
 	return ScenarioOptions{World: withVolumes(), Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
@@ -106,7 +105,7 @@ func forgetful() ScenarioOptions {
 	}}
 }
 
-// spread has every row that can be asked by several goroutines be asked so, in one session.
+// spread makes one session evaluate rows in several goroutines, as far as they support it.
 func spread() ScenarioOptions {
 	return ScenarioOptions{World: withVolumes(), Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
@@ -118,7 +117,7 @@ func spread() ScenarioOptions {
 	}}
 }
 
-// reloading compiles the policy again before each cycle: an update that changes nothing.
+// reloading compiles the policy again before each cycle, as an update without a change.
 func reloading() ScenarioOptions {
 	sources := map[*policy.Policy]*source.Document{}
 	compile := func(doc *source.Document) (*policy.Policy, source.Issues) {
@@ -128,7 +127,7 @@ func reloading() ScenarioOptions {
 	}
 	return ScenarioOptions{World: withVolumes(), Compile: compile, BeforeCycle: func(w *World) error {
 		doc := sources[w.Policy]
-		if doc == nil { // several were joined
+		if doc == nil { // several policies were joined
 			data, err := w.Policy.Object()
 			if err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// WhatIf says what the next cycle would decide if something were otherwise, as the world stands. Nothing is changed.
+// WhatIf returns what the next cycle would decide after a change. It does not change the world.
 func WhatIf(w *World, change *whatif.Change) (*whatif.Answer, error) {
 	if w.Policy == nil {
 		return nil, errors.New("the world has no policy")
@@ -29,7 +29,7 @@ func WhatIf(w *World, change *whatif.Change) (*whatif.Answer, error) {
 	return new(whatif.Asker).Ask(whatif.Asked{Session: s, Now: w.now}, change)
 }
 
-// Arriving reads what would come.
+// Arriving reads sources as a change that adds their objects.
 func Arriving(w *World, sources ...manifest.Source) (*whatif.Change, error) {
 	objects, issues := manifest.Load(manifest.Options{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
 	if issues.Err() != nil {
@@ -68,7 +68,7 @@ func namesake(w *World, o metav1.Object) bool {
 	}
 }
 
-// WhatIf says what would be decided after the last cycle if what the sources hold came.
+// WhatIf returns, as text, what would be decided after the last cycle if the objects in the sources were added.
 func (r *Report) WhatIf(sources ...manifest.Source) (string, error) {
 	change, err := Arriving(r.world, sources...)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Report) WhatIf(sources ...manifest.Source) (string, error) {
 	return answer.Text, nil
 }
 
-// whatif asks what would be decided.
+// whatif prints what would be decided after a change.
 func (s *scenario) whatif(args []string) error {
 	var sources []manifest.Source
 	var rest whatif.Change
@@ -126,12 +126,12 @@ func (s *scenario) whatif(args []string) error {
 	return nil
 }
 
-// union returns a and what only b has.
+// union returns a, followed by the elements that only b contains.
 func union(a, b []string) []string {
 	return slices.Concat(a, slices.DeleteFunc(slices.Clone(b), func(x string) bool { return slices.Contains(a, x) }))
 }
 
-// inNamespace is a name as namespace/name.
+// inNamespace returns a name as namespace/name. The default namespace is default.
 func inNamespace(name string) string {
 	if strings.Contains(name, "/") {
 		return name

@@ -18,8 +18,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// TestToAskChangesNothing runs every scenario twice, once with questions before each cycle and after it: what if a job were gone, came once
-// more, or there were more nodes. The plans are the same, and the cluster keeps its promises.
+// TestToAskChangesNothing runs every scenario twice. In one run, what-if questions are asked before and after each cycle: a job is deleted,
+// or created once more, or there are more nodes. The plans are the same, and the cluster stays consistent.
 func TestToAskChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenarioFiles(t) {
@@ -53,8 +53,8 @@ func TestToAskChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIfAgrees asks before each cycle of every scenario about each job that is new to it, as if it were not there yet, and compares the
-// answer with what the cycle decides: of 1,000 answers at most one may differ.
+// TestWhatIfAgrees asks before each cycle of every scenario about each job that is new in it, as if it did not exist yet. It compares the
+// answer with the cycle's decisions: of 1,000 answers at most one may differ.
 func TestWhatIfAgrees(t *testing.T) {
 	t.Parallel()
 	asked, differ := 0, 0
@@ -88,7 +88,7 @@ func TestWhatIfAgrees(t *testing.T) {
 	}
 }
 
-// askAnew asks about each job that no cycle has let in and of which no pod has a place, in place of itself.
+// askAnew asks about replacing each job by itself, if no cycle has admitted it and none of its pods has a node.
 func askAnew(t *testing.T, q whatif.Asked, c *model.Cluster) map[string]*whatif.Outcome {
 	t.Helper()
 	said := map[string]*whatif.Outcome{}
@@ -111,7 +111,7 @@ func askAnew(t *testing.T, q whatif.Asked, c *model.Cluster) map[string]*whatif.
 	return said
 }
 
-// placesOf are the bindings of a job's pods, in words.
+// placesOf returns the bindings of a job's pods as text.
 func placesOf(binds []model.Bind, job string) string {
 	var out []string
 	for i := range binds {
@@ -148,7 +148,7 @@ func askAll(t *testing.T, a *whatif.Asker, q whatif.Asked, c *model.Cluster) {
 	}
 }
 
-// again is a job like another; nil: that cannot be told.
+// again returns a change that adds a copy of a job; nil: the job cannot be copied.
 func again(j *model.Job) *whatif.Change {
 	group, ok := j.Object.(*v1beta1.PodGroup)
 	if !ok {

@@ -23,54 +23,53 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Options of a world. The zero value is of use.
+// Options configures a world. The zero value is usable.
 type Options struct {
-	// Now is where the clock starts; zero: 2026-01-05T12:00:00Z, a Monday.
+	// Now is the start of the clock; zero: 2026-01-05T12:00:00Z, a Monday.
 	Now time.Time
-	// Seed permutes the nodes that are equally good, and is hash01's; 0: by name.
+	// Seed permutes nodes with equal scores, and is the seed of hash01; 0: order by name.
 	Seed int64
-	// SchedulerNames are the names whose pods are ours; none: celsius, volcano.
+	// SchedulerNames are the spec.schedulerName values of our pods; none: celsius, volcano.
 	SchedulerNames []string
-	// Shuffle, where it is not 0, seeds the order in which objects go into the
-	// cluster. No decision may depend on it.
+	// Shuffle, if not 0, is the seed of the order in which objects are added to the cluster. No decision may depend on this order.
 	Shuffle int64
-	// Decide decides; nil: an engine.Decider does.
+	// Decide computes plans; nil: an engine.Decider does.
 	Decide engine.DecideFunc
-	// Volumes answers about volumes, which engine/volume does; nil: nobody, and pods with volumes go nowhere.
+	// Volumes is the volume library, such as engine/volume; nil: none, and pods with volumes are not placed.
 	Volumes model.VolumeLibrary
-	// MaxObjects is manifest.Options.MaxObjects of what Load reads.
+	// MaxObjects is manifest.Options.MaxObjects for Load.
 	MaxObjects int
 	// ObeySimAnnotations applies the annotation celsius.dev/sim of objects that were read from a cluster. Every user of a cluster can write
 	// it, and so could hide resources that are in use.
 	ObeySimAnnotations bool
 }
 
-// World is a cluster made of objects, with a clock. It plays the part of all that
-// surrounds a scheduler. It is not safe for concurrent use.
+// World is a simulated cluster of objects, with a clock. It does the work of everything around a scheduler. It is not safe for concurrent
+// use.
 type World struct {
-	// Policy decides; it may be replaced between cycles.
+	// Policy decides. It may be replaced between cycles.
 	Policy *policy.Policy
 
 	decider    decider
 	began, now time.Time
 	schedulers []string
 	maxObjects int
-	obeySim    bool       // lives of pods of a cluster are played
-	shuffle    *rand.Rand // nil: objects go in by name
+	obeySim    bool       // apply the lives in annotations of pods from a cluster
+	shuffle    *rand.Rand // nil: objects are added by name
 	cluster    *model.Cluster
 	store
 	agenda
 	plugins jobPlugins
 	history history
-	counted map[manifest.ID]bool // budgets for which the world counts
+	counted map[manifest.ID]bool // budgets whose status the world computes
 	afresh
-	turned bool // the last cycle found PodGroups in another phase, which the next one reads
+	turned bool // the last cycle left PodGroups in another phase, which the next one reads
 }
 
-// decider is who decides in a world.
+// decider computes the plans of a world.
 type decider struct {
 	engine.Decider
-	other engine.DecideFunc // who does so in its place; nil: nobody
+	other engine.DecideFunc // replaces the Decider; nil: none
 }
 
 func (d *decider) decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
@@ -80,7 +79,7 @@ func (d *decider) decide(c *model.Cluster, p *policy.Policy, now time.Time) *mod
 	return d.Decide(c, p, now)
 }
 
-// NewWorld is a world with nothing in it.
+// NewWorld returns an empty world.
 func NewWorld(o Options) *World {
 	w := &World{
 		decider:    decider{other: o.Decide},
@@ -110,14 +109,14 @@ func NewWorld(o Options) *World {
 	return w
 }
 
-// Now is what the world's clock shows.
+// Now returns the time of the world's clock.
 func (w *World) Now() time.Time { return w.now }
 
-// Cluster is the state that decisions are made on. The world owns it.
+// Cluster returns the model that decisions are based on. The world owns it.
 func (w *World) Cluster() *model.Cluster { return w.cluster }
 
-// Load reads sources and submits what they hold. With a mistake in any of them
-// nothing is taken in. The policies among them are given back, not used.
+// Load reads sources and submits their objects. If any source has a mistake, no object is added. It returns the policies in the sources,
+// and does not use them.
 func (w *World) Load(sources ...manifest.Source) ([]manifest.Uncompiled, source.Issues) {
 	objects, issues := manifest.Load(manifest.Options{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
 	if issues.Err() != nil {
@@ -128,9 +127,8 @@ func (w *World) Load(sources ...manifest.Source) ([]manifest.Uncompiled, source.
 	return objects.Policies, issues
 }
 
-// Submit takes objects in, as `kubectl apply` would: an object that is there is
-// replaced, but keeps its status where the new one says none. With a mistake
-// among them none is taken in. The world keeps the objects, and may change them.
+// Submit adds objects as `kubectl apply` does: an object replaces the existing one, and keeps its status if the new one has none. If any
+// object has a mistake, none is added. The world owns the objects afterwards, and may change them.
 func (w *World) Submit(o *manifest.Objects) source.Issues {
 	before := w.plugins
 	issues := w.plugins.add(o.JobPlugins)
@@ -156,7 +154,7 @@ func (w *World) submit(in []manifest.Item) source.Issues {
 	return append(issues, w.take(now, restricted)...)
 }
 
-// unreadable says what the model would have against objects that are made only later.
+// unreadable returns the model's errors for objects that are created later.
 func (w *World) unreadable(samples []manifest.Item) source.Issues {
 	if len(samples) == 0 {
 		return nil
@@ -172,8 +170,8 @@ func (w *World) unreadable(samples []manifest.Item) source.Issues {
 	return append(issues, w.ofCluster.Warnings(values)...)
 }
 
-// take puts completed items into the cluster; where the model refuses one, all are taken out again. The controllers create those that wait
-// for admission later.
+// take adds completed items to the cluster. If the model refuses one, all are removed again. The controllers create restricted later, after
+// admission.
 func (w *World) take(items, restricted []manifest.Item) source.Issues {
 	values := make(map[any]source.Value, len(items))
 	before := map[manifest.ID]metav1.Object{}
@@ -203,11 +201,11 @@ func (w *World) take(items, restricted []manifest.Item) source.Issues {
 			w.remove(i.ID())
 		}
 	}
-	back := slices.Collect(maps.Values(before)) // put orders them
+	back := slices.Collect(maps.Values(before)) // the order does not matter, because put sorts them
 	return append(issues, w.refused(w.put(back...), nil)...)
 }
 
-// refused turns the model's errors into issues at the places of their objects.
+// refused converts the model's errors to issues at the places of their objects.
 func (w *World) refused(err error, values map[any]source.Value) source.Issues {
 	var out source.Issues
 	for _, e := range flatten(err) {
@@ -236,8 +234,8 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// noteLeaving remembers which pods were being deleted when they came. They go at
-// their time, or with the first moment that passes where that lies behind.
+// noteLeaving records which submitted pods were being deleted. They disappear at their deletion time, or at the next moment if it has
+// passed.
 func (w *World) noteLeaving(in []metav1.Object) {
 	for _, o := range in {
 		if p, ok := o.(*corev1.Pod); ok && p.DeletionTimestamp != nil {
@@ -251,7 +249,7 @@ func (w *World) noteLeaving(in []metav1.Object) {
 	}
 }
 
-// keepStatus gives an object that replaces another the other's status, where it has none itself.
+// keepStatus copies the status of a replaced object to the new one, if that has none.
 func keepStatus(old, o metav1.Object) {
 	switch o := o.(type) {
 	case *schedulingv1beta1.PodGroup:
@@ -273,8 +271,8 @@ func keepStatus(old, o metav1.Object) {
 	o.SetCreationTimestamp(old.GetCreationTimestamp())
 }
 
-// put is the only way in: objects of the world, and the same as deltas. An object
-// that is in must not be changed; it is replaced by another.
+// put adds or replaces objects, in the world and as deltas in the model. All changes use it. An object in the world must not be changed,
+// only replaced.
 func (w *World) put(objects ...metav1.Object) error {
 	slices.SortStableFunc(objects, func(a, b metav1.Object) int { return manifest.CompareIDs(manifest.IDOf(a), manifest.IDOf(b)) })
 	if w.shuffle != nil {
@@ -305,7 +303,7 @@ func (w *World) put(objects ...metav1.Object) error {
 	return err
 }
 
-// remove is the only way out.
+// remove removes an object. All removals use it.
 func (w *World) remove(id manifest.ID) {
 	o, ok := w.objects[id]
 	if !ok {
@@ -328,9 +326,9 @@ func (w *World) remove(id manifest.ID) {
 	}
 }
 
-// Cycle lets the pods that were bound start, decides, and does what the plan says. Where it lets Jobs in, their controllers make
-// their pods at once, and the scheduler decides on these at the same moment; the plan is of all that.
-// An error is a broken promise: objects of the world's own making that the cluster refuses.
+// Cycle starts bound pods, decides, and carries out the plan. If it admits Jobs, their controllers create the pods at once, and the
+// scheduler decides on these at the same moment; the plan contains both. It returns an error if the cluster refuses objects that the world
+// created, which is a defect.
 func (w *World) Cycle() (*model.Plan, error) {
 	if w.Policy == nil {
 		return nil, errors.New("the world has no policy")
@@ -361,7 +359,7 @@ func (w *World) Cycle() (*model.Plan, error) {
 	}
 }
 
-// obey makes objects of what a plan says.
+// obey applies a plan to the objects.
 func (w *World) obey(plan *model.Plan) error {
 	var changed []metav1.Object
 	for _, b := range plan.Binds {
@@ -383,7 +381,7 @@ func (w *World) obey(plan *model.Plan) error {
 		if err != nil {
 			return err
 		}
-		if err := w.put(volumes...); err != nil { // at once, as others of this plan may have the same claims
+		if err := w.put(volumes...); err != nil { // at once, because other pods of this plan may use the same claims
 			return err
 		}
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
@@ -404,7 +402,7 @@ func (w *World) obey(plan *model.Plan) error {
 	return w.put(w.queueStatuses(plan)...)
 }
 
-// groupStatuses are the PodGroups whose status a plan changes.
+// groupStatuses returns the PodGroups whose status a plan changes.
 func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 	changed := map[string]*schedulingv1beta1.PodGroup{}
 	group := func(job string) *schedulingv1beta1.PodGroup {
@@ -414,7 +412,7 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 		namespace, name, _ := strings.Cut(job, "/")
 		g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: namespace, Name: name}].(*schedulingv1beta1.PodGroup)
 		if !ok {
-			return nil // an orphan
+			return nil // the PodGroup of this job does not exist
 		}
 		changed[job] = g.DeepCopy()
 		return changed[job]
@@ -460,8 +458,8 @@ func (w *World) writeStatus(g *schedulingv1beta1.PodGroup, s *model.JobStatus) {
 	g.Status.Conditions[i] = c
 }
 
-// queueStatuses are the queues whose status changed: what they hold is the plan's
-// word, how many PodGroups they have is counted, as the queue controller does.
+// queueStatuses returns the queues whose status changed. Their usage comes from the plan. Their PodGroups are counted, as the queue
+// controller does.
 func (w *World) queueStatuses(plan *model.Plan) []metav1.Object {
 	allocated := map[string]corev1.ResourceList{}
 	for _, s := range plan.Queues {

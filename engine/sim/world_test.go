@@ -23,7 +23,7 @@ jobs:
 - {name: share, gpuMilli: 500}
 `
 
-// statuses tells where every pod is, as the cluster sees it.
+// statuses returns the status of every pod in the model.
 func statuses(w *World) map[string]string {
 	out := map[string]string{}
 	for key, t := range w.Cluster().Tasks {
@@ -32,7 +32,7 @@ func statuses(w *World) map[string]string {
 	return out
 }
 
-// smallPlan binds j-0 and share-0 and says what a cycle would of the statuses.
+// smallPlan returns a plan that binds j-0 and share-0, with the statuses that a cycle would compute.
 func smallPlan(now time.Time) *model.Plan {
 	return &model.Plan{
 		Policy: "default", Now: now,
@@ -83,8 +83,8 @@ func TestWorldObeysThePlan(t *testing.T) {
 	}
 }
 
-// TestLeavingMember: what a PodGroup was said to be stands while a gang lacks nothing but a member that is leaving; with one
-// that waits in its stead, it is told of.
+// TestLeavingMember checks that the status of a PodGroup does not change while a gang only lacks a member that is terminating. If another
+// pod waits to replace it, the status reports it.
 func TestLeavingMember(t *testing.T) {
 	t.Parallel()
 	path, data := scenarioFile(t, "lifecycle/a_gang_whose_member_is_leaving")
@@ -114,7 +114,7 @@ func TestPodsRunAndGo(t *testing.T) {
 	steps := []struct {
 		name string
 		do   func() error
-		want string // of j-0; "" where it is gone
+		want string // of j-0; "": it is gone
 	}{
 		{"a bound pod runs when time passes", func() error { return w.Advance(time.Second) }, "Running"},
 		{"a deleted pod is releasing", func() error { return w.Delete("j-0") }, "Releasing"},
@@ -181,7 +181,7 @@ pods:
 		"default/web": "Releasing",
 	}
 	got := statuses(w)
-	delete(want, "default/j-0") // it was on the node that was drained, and ended: it goes at once
+	delete(want, "default/j-0") // it was on the drained node and had ended, so it is removed at once
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statuses (-want +got)\n%s", diff)
 	}
@@ -190,7 +190,7 @@ pods:
 	}
 }
 
-// TestNodeRanges pairs the names of a range of pods with the nodes of a range, in turn, as the pods of a task.
+// TestNodeRanges assigns the nodes of a range in turn to the pods of a range of names, as for the pods of a task.
 func TestNodeRanges(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, `

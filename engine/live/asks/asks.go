@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	mostQuestions  = 64  // of one server that wait or are being asked
-	mostOfAll      = 512 // of all servers
-	mostNodes      = 256 // that one question is about; the next ones ask about the others
-	mostRequests   = 16  // to one server at once
-	mostUnanswered = 4   // requests of one question, before the rest of it is given up
+	mostQuestions  = 64  // questions to one server that wait or are being sent
+	mostOfAll      = 512 // questions to all servers that wait or are being sent
+	mostNodes      = 256 // nodes in one question; the next questions contain the others
+	mostRequests   = 16  // concurrent requests to one server
+	mostUnanswered = 4   // requests of one question, before the rest of the question is dropped
 	mostTime       = time.Minute
-	mostDial       = 5 * time.Second // until there is a connection
-	mostQuiet      = 5 * time.Second // of a connection that is waited on, and of its answer to whether it is there
-	mostBytes      = 1 << 20         // of an answer
-	mostHeader     = 64 << 10        // in front of it
-	mostText       = 300             // characters of what it says
-	mostLines      = 6               // of the log about one address, in a sweep
+	mostDial       = 5 * time.Second // time limit to establish a connection
+	mostQuiet      = 5 * time.Second // time without data on a connection until a ping, and from the ping to its answer
+	mostBytes      = 1 << 20         // maximum size of a response body
+	mostHeader     = 64 << 10        // maximum size of the response headers
+	mostText       = 300             // characters of a text from a server
+	mostLines      = 6               // lines of the log about one address, per sweep
 	forgetAfter    = 10 * time.Minute
 	sweepEvery     = time.Minute
 )
 
-// Asker asks. Ask is for who owns the cluster; Run does the work.
+// Asker asks extenders. Only the owner of the cluster may call Ask; Run sends the requests.
 type Asker struct {
 	tell   func(op model.Op, a *extender.Answer)
 	client *http.Client
@@ -48,19 +48,19 @@ type Asker struct {
 	questions chan *question
 
 	mu    sync.Mutex
-	lines map[string]*line   // by server: where something is asked
-	all   int                // questions of all lines
-	under map[key]bool       // waits, or is being asked
-	known map[key]*known     // what was told
-	wrong map[string]trouble // by address; by server where the files for its TLS fail
+	lines map[string]*line   // the questions to each server
+	all   int                // number of questions in all lines
+	under map[key]bool       // questions that wait or are being sent
+	known map[key]*known     // the last answers
+	wrong map[string]trouble // by address; by server if the files for its TLS cannot be used
 	swept time.Time
 }
 
-// line is what is asked of one server, so that a slow one holds up nobody else.
+// line contains the questions for one server, so that a slow server delays no other.
 type line struct {
 	server    string
 	questions int
-	requests  chan struct{} // a token for each that is under way
+	requests  chan struct{} // a token for each request under way
 }
 
 type key struct {
@@ -68,16 +68,16 @@ type key struct {
 	of      extender.Subject
 }
 
-// known is what was told, and when each node was asked about.
+// known is an answer, and the time at which each node was asked about.
 type known struct {
 	*extender.Answer
 	asked map[string]time.Time
 }
 
-// trouble is how an address fails.
+// trouble is the failure of an address.
 type trouble struct {
-	text  string // of the last failure; "": it answers
-	lines int    // of the log, since the last sweep
+	text  string // of the last failure; "": the address responds
+	lines int    // log lines since the last sweep
 }
 
 // New creates an Asker. It passes answers to tell, and requests with their outcomes to meter, which may be nil.
@@ -97,23 +97,23 @@ func New(o Options, tell func(op model.Op, a *extender.Answer), meter Meter, log
 // capacity for all, questions that were never asked come first, then those that were asked longest ago.
 func (a *Asker) Ask(c *model.Cluster, asks []extender.Ask, now time.Time) {
 	a.sweep(c, now)
-	nodes := map[string]*nodeInfo{} // that several questions are about
+	nodes := map[string]*nodeInfo{} // shared by several questions
 	for _, ask := range a.longestAgoFirst(asks) {
 		l := a.enter(ask)
 		if l == nil {
-			continue // it is being asked, or there is no room: the next plan asks it again
+			continue // it is being asked, or there is no capacity: the next plan asks again
 		}
 		q := write(c, ask, nodes)
-		if q == nil { // what it is about is gone
+		if q == nil { // the subject no longer exists
 			a.leave(key{ask.URL, ask.As, ask.Of}, l)
 			continue
 		}
 		q.line = l
-		a.questions <- q // there is room: no more are let in than it holds
+		a.questions <- q // never blocks: enter admits no more questions than the channel can hold
 	}
 }
 
-// longestAgoFirst are questions, each about no more nodes than one may be about.
+// longestAgoFirst returns the questions in the order of their last answers, oldest first. Each contains at most mostNodes nodes.
 func (a *Asker) longestAgoFirst(asks []extender.Ask) []extender.Ask {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,7 +143,7 @@ func (a *Asker) longestAgoFirst(asks []extender.Ask) []extender.Ask {
 	return out
 }
 
-// enter lets a question in; nil: it is being asked already, or there is no room for it.
+// enter admits a question; nil: it is already being asked, or there is no capacity for it.
 func (a *Asker) enter(ask extender.Ask) *line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,7 +165,7 @@ func (a *Asker) enter(ask extender.Ask) *line {
 	return l
 }
 
-// leave ends what enter began.
+// leave undoes enter.
 func (a *Asker) leave(k key, l *line) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,7 +180,7 @@ func (a *Asker) left(k key, l *line) {
 	}
 }
 
-// sweep forgets what nobody has asked about for long, and what is about somebody who is gone, or waits no more.
+// sweep forgets answers that were not needed for a long time, and answers about subjects that are gone or no longer wait.
 func (a *Asker) sweep(c *model.Cluster, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,7 +203,7 @@ func (a *Asker) sweep(c *model.Cluster, now time.Time) {
 	}
 }
 
-// gone reports whether a subject has no questions any more.
+// gone reports whether a subject has no more questions.
 func gone(c *model.Cluster, of extender.Subject) bool {
 	if of.Kind == extender.Queue {
 		return c.Queues[of.Queue] == nil
@@ -212,7 +212,7 @@ func gone(c *model.Cluster, of extender.Subject) bool {
 	return j == nil || of.Kind == extender.Task && j.Counts[model.Pending] == 0
 }
 
-// Run asks until ctx ends; when it returns nothing is under way any more.
+// Run sends requests until ctx ends. When it returns, no request is under way.
 func (a *Asker) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer a.client.CloseIdleConnections()
@@ -227,7 +227,7 @@ func (a *Asker) Run(ctx context.Context) {
 	}
 }
 
-// answer asks one question, and tells the answer.
+// answer asks one question and passes on the answer.
 func (a *Asker) answer(ctx context.Context, q *question) {
 	k := key{q.URL, q.As, q.Of}
 	x := &extender.Answer{URL: q.URL, As: q.As, Of: q.Of, At: metav1.NewTime(time.Now())}
@@ -262,8 +262,8 @@ func (a *Asker) answer(ctx context.Context, q *question) {
 	a.tell(model.Upsert, next.Answer)
 }
 
-// allOf sends the requests of a question. The first goes alone: where nobody is there, the others need not wait for that as well. Where
-// many are not answered the rest is given up.
+// allOf sends the requests of a question. It sends the first request alone: if no server responds, the others need not wait as well. After
+// too many unanswered requests it drops the rest.
 func (a *Asker) allOf(ctx context.Context, q *question) []reply {
 	replies := make([]reply, len(q.posts))
 	if replies[0] = a.post(ctx, q, &q.posts[0]); replies[0].nobody {
@@ -292,8 +292,8 @@ func (a *Asker) allOf(ctx context.Context, q *question) []reply {
 	return replies
 }
 
-// joined is an answer with what was said before of nodes that it is not about: of all of them, or, where it began to ask about all, of
-// those that it has not come to. It is as old as the oldest part of it.
+// joined returns an answer that also contains earlier answers for nodes that it does not cover. If the question begins again with all
+// nodes, it keeps only the answers for nodes that this round has not reached. The result is as old as its oldest part.
 func (q *question) joined(old *known, x *extender.Answer) *known {
 	out := &known{x, map[string]time.Time{}}
 	for i := range x.Nodes {
@@ -317,7 +317,7 @@ func (q *question) joined(old *known, x *extender.Answer) *known {
 	return out
 }
 
-// report logs how an address fails, and that it answers again. Each is said once, and no more than a few lines in a while.
+// report logs the failure of an address, and its recovery. It logs each once, and only a few lines per sweep.
 func (a *Asker) report(x *extender.Answer) {
 	wrong := x.Error
 	for i := range x.Nodes {
@@ -340,7 +340,7 @@ func (a *Asker) report(x *extender.Answer) {
 	}
 }
 
-// filesFail logs that files cannot be used, once in a while.
+// filesFail logs that files cannot be used, once per sweep.
 func (a *Asker) filesFail(server string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -351,7 +351,7 @@ func (a *Asker) filesFail(server string, err error) {
 	a.wrong[server] = t
 }
 
-// nameOf is the name of an answer's object: of an address, a form and a subject there is one.
+// nameOf returns the name of an answer's object. The name is unique for an address, a form and a subject.
 func nameOf(k key) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %+q", k.url, k.as, []string{k.of.Kind, k.of.Job, k.of.Queue, k.of.Role, k.of.Like}))
 	return fmt.Sprintf("%x", sum[:16])

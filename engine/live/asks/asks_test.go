@@ -24,7 +24,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// rig is an asker beside a cluster of two nodes, a queue, and a job with one pod.
+// rig is an asker with a cluster of two nodes, a queue, and a job with one pod.
 type rig struct {
 	*Asker
 	t      *testing.T
@@ -87,7 +87,7 @@ func newRigOf(t *testing.T, o Options, m Meter) *rig {
 	return r
 }
 
-// about is an ask of a form at an address.
+// about returns an ask of a form for an address.
 func about(url, as string) extender.Ask {
 	out := extender.Ask{URL: url, As: as, Timeout: 2 * time.Second, All: true, Of: extender.Subject{Kind: extender.Job, Job: "a/g"}}
 	switch as {
@@ -100,7 +100,7 @@ func about(url, as string) extender.Ask {
 	return out
 }
 
-// one asks one question, and gives its answer, which the model takes.
+// one asks one question, adds the answer to the model, and returns it.
 func (r *rig) one(ask extender.Ask) *extender.Answer {
 	r.t.Helper()
 	r.Ask(r.c, []extender.Ask{ask}, time.Now())
@@ -116,10 +116,10 @@ func (r *rig) one(ask extender.Ask) *extender.Answer {
 	}
 }
 
-// reply200 answers; who has gone does not read it.
+// reply200 writes a response; the client may have disconnected.
 func reply200(w http.ResponseWriter, text string) { _, _ = io.WriteString(w, text) }
 
-// said is what an answer says.
+// said returns an answer as text.
 func said(a *extender.Answer) string {
 	out := fmt.Sprint(a.Says, a.Error)
 	for _, n := range a.Nodes {
@@ -128,7 +128,7 @@ func said(a *extender.Answer) string {
 	return strings.TrimSpace(out)
 }
 
-// Each form is asked with the objects that Volcano's extenders know, and what they say is read as theirs.
+// Each form is sent with the objects that Volcano's extenders expect, and their responses are read in the same way.
 func TestForms(t *testing.T) {
 	var bodies sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +176,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// What goes wrong is said in the answer: who is not there, too slow, too long, unreadable, or sends elsewhere.
+// The answer contains the failure: a server that is missing, too slow, too long, unreadable, or redirects.
 func TestFailures(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -226,7 +226,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Of nodes that changed alone what was said before stays for the others; who comes back is logged once, as is who fails.
+// If only changed nodes are asked about, earlier answers remain for the others. A recovery is logged once, and so is a failure.
 func TestAgain(t *testing.T) {
 	var asked atomic.Int32
 	var fails atomic.Bool
@@ -260,7 +260,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// What is being asked is not asked twice, and what finds no room is dropped; what it is about may be gone.
+// A question that is being asked is not asked twice. A question without capacity is dropped. Its subject may be gone.
 func TestBounds(t *testing.T) {
 	done := make(chan struct{})
 	var under, most atomic.Int32
@@ -305,7 +305,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What nobody asks about for long is forgotten, and what is about who is gone or waits no more.
+// Answers that were not needed for long, or whose subject is gone or no longer waits, are forgotten.
 func TestForgets(t *testing.T) {
 	r := newRig(t)
 	var told []string

@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
-// listen takes connections until the test ends.
+// listen accepts connections until the test ends.
 func listen(t *testing.T, with func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,13 +40,13 @@ func listen(t *testing.T, with func(net.Conn)) (address string) {
 		}
 	})
 	t.Cleanup(func() {
-		_ = l.Close() // nobody is asked any more
+		_ = l.Close() // no more requests come
 		all.Wait()
 	})
 	return l.Addr().String()
 }
 
-// A server that takes connections, and says nothing, is left again: what was begun for a request that was given up does not stay for ever.
+// A connection to a server that accepts it and never responds is closed. It does not outlive its request forever.
 func TestConnectionsThatAreNotMadeEnd(t *testing.T) {
 	var open, most atomic.Int32
 	address := listen(t, func(c net.Conn) {
@@ -75,7 +75,7 @@ func TestConnectionsThatAreNotMadeEnd(t *testing.T) {
 	}
 }
 
-// What is asked by a connection that the server closes at that moment is asked again by another.
+// A request on a connection that the server closes at that moment is sent again on another connection.
 func TestAskedAgainWhereAConnectionIsClosed(t *testing.T) {
 	var came atomic.Int32
 	address := listen(t, func(c net.Conn) {
@@ -92,7 +92,7 @@ func TestAskedAgainWhereAConnectionIsClosed(t *testing.T) {
 			const text = `{"status": true}`
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n"+text)
 			if first {
-				_, _ = http.ReadRequest(in) // the next is taken, and not answered
+				_, _ = http.ReadRequest(in) // the next request is read and not answered
 				return
 			}
 		}
@@ -108,7 +108,7 @@ func TestAskedAgainWhereAConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// A connection that many requests share, and whose other end is gone without a word, is given up for another.
+// A shared connection whose other end disappeared silently is replaced.
 func TestDeadConnectionsAreGivenUp(t *testing.T) {
 	a := newAuthority(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,7 @@ func TestDeadConnectionsAreGivenUp(t *testing.T) {
 	server.TLS, server.EnableHTTP2 = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, true
 	server.StartTLS()
 	defer server.Close()
-	dead := make(chan struct{}) // nothing passes by the connections that are there
+	dead := make(chan struct{}) // when closed, existing connections pass no data
 	var came atomic.Int32
 	between := listen(t, func(in net.Conn) {
 		first := came.Add(1) == 1
@@ -165,13 +165,13 @@ func TestDeadConnectionsAreGivenUp(t *testing.T) {
 	}
 	close(dead)
 	ask.Timeout = time.Second
-	r.one(ask) // finds out, or is asked again by another connection
+	r.one(ask) // fails, or is sent again on another connection
 	if got := said(r.one(ask)); got != "yes" {
 		t.Errorf("%q", got)
 	}
 }
 
-// What is wrong with a connection reads the same each time, and tells nothing of where the scheduler is.
+// The text of a connection error is the same each time, and contains no address of the scheduler.
 func TestWithoutPorts(t *testing.T) {
 	ends := func(op string, err error) error {
 		return &net.OpError{

@@ -1,8 +1,8 @@
-// Package asks puts to extenders, between cycles, what plans would have answered, and feeds what they say back.
+// Package asks sends requests to extenders between cycles, for answers that plans lacked, and feeds the answers back.
 //
-//	Plan.Asks --Ask--> questions, written while the cluster holds still --Run--> POST --> extender.Answer --tell--> the feed, and a cycle
+//	Plan.Asks --Ask--> questions, written while the cluster does not change --Run--> POST --> extender.Answer --tell--> the feed, and a cycle
 //
-// It is bounded in each respect: how many questions wait for a server and how many requests to it are under way, for how long an answer is
-// waited for, how much of it is read, and how much of that is kept. A question that finds no room is dropped: the next plan asks it again,
-// before those that were answered since. Servers are apart, so that one that hangs holds up no other.
+// There are limits for the waiting questions and the concurrent requests of a server. There are also limits for the time for an answer, and
+// for the number of bytes that are read and stored. If there is no capacity, a question is dropped. The next plan asks it again, before
+// questions that were answered since. Each server has its own limits, so that a server that hangs delays no other.
 package asks

@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// However often a service that hangs is asked, what waits for it is bounded, and nobody else waits for it.
+// For a server that hangs, the number of waiting questions is limited, and other servers are not delayed.
 func TestHangs(t *testing.T) {
 	done := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
@@ -53,7 +53,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// Where there is no room for all questions, those have it first that were asked never, or longest ago.
+// If there is no capacity for all questions, questions that were never asked, or longest ago, come first.
 func TestRoomGoesRound(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply200(w, `{"status": true}`) }))
 	defer server.Close()
@@ -79,7 +79,7 @@ func TestRoomGoesRound(t *testing.T) {
 	}
 }
 
-// A service that answers about one node, and hangs about the others, is not waited for again and again.
+// A server that responds about one node and hangs for the others is not waited for again and again.
 func TestRestIsGivenUp(t *testing.T) {
 	r := newRig(t)
 	names := r.nodes(200)
@@ -116,8 +116,8 @@ func (r *rig) nodes(count int) (names []string) {
 	return names
 }
 
-// Of more nodes than one question may be about all are asked about in turn, and what was said of the others stays until then. The answer is
-// as old as the oldest part of it.
+// If there are more nodes than a question may contain, all are asked about in turn. Earlier answers remain until then. The answer is as old
+// as its oldest part.
 func TestManyNodes(t *testing.T) {
 	for _, as := range []string{extender.Predicate, extender.Prioritize} {
 		r := newRig(t)
@@ -163,7 +163,7 @@ func TestManyNodes(t *testing.T) {
 	}
 }
 
-// withURL is a question at an address at which all is well.
+// withURL returns a question for a server that works.
 func withURL(t *testing.T, ask extender.Ask) extender.Ask {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { reply200(w, `{}`) }))
@@ -172,7 +172,7 @@ func withURL(t *testing.T, ask extender.Ask) extender.Ask {
 	return ask
 }
 
-// What a service says is read as it can be meant, and nothing of it is long: reasons, conditions and logs show it.
+// Hostile answers are accepted only if plausible, and their texts are short, because reasons, conditions and logs show them.
 func TestHostileAnswers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -243,7 +243,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// A service that fails in other words each time does not fill the log, nor does one that fails each other time.
+// A server that fails with another text each time does not fill the log. Neither does a server that fails every other time.
 func TestLogIsBounded(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -265,7 +265,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// An address with a password is not asked, and neither an answer nor the log shows it.
+// An address with a password is not asked, and neither an answer nor the log contains the password.
 func TestPasswordsAreNotShown(t *testing.T) {
 	r := newRig(t)
 	for _, url := range []string{"http://me:secret@127.0.0.1:1/x", "me:secret@x/y"} {
@@ -276,7 +276,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 	}
 }
 
-// counts is a Meter that remembers.
+// counts is a Meter that counts.
 type counts struct {
 	mu    sync.Mutex
 	asked map[string]int
@@ -306,7 +306,7 @@ func (c *counts) NoRoom(_, form string) {
 	c.asked[form+" no room"]++
 }
 
-// Each request is counted by how it ended.
+// Each request is counted by its outcome.
 func TestMeter(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -2,25 +2,25 @@ package asks
 
 import "time"
 
-// Meter is told what is asked, for metrics. server is a HOST:PORT, and form one of extender.Forms.
+// Meter receives the outcomes of requests, for metrics. server is a HOST:PORT, and form one of extender.Forms.
 type Meter interface {
-	// Asked is told how one request ended, and after what time.
+	// Asked reports the outcome and the duration of one request.
 	Asked(server, form, outcome string, took time.Duration)
-	// Replaced is told how old an answer was when another took its place.
+	// Replaced reports the age of an answer when another answer replaced it.
 	Replaced(server, form string, age time.Duration)
-	// NoRoom is told of a question that is left to the next plan, as too many wait.
+	// NoRoom reports a question that was dropped because too many wait.
 	NoRoom(server, form string)
 }
 
-// How requests end.
+// Outcomes of requests.
 const (
 	Answered  = "answered"
-	Wrong     = "wrong"     // with another status than 200, or with what cannot be read
-	Late      = "late"      // it was waited for in vain
-	Unreached = "unreached" // there was no connection, or it broke
+	Wrong     = "wrong"     // a status other than 200, or a body that cannot be read
+	Late      = "late"      // no response within the timeout
+	Unreached = "unreached" // no connection, or it broke
 )
 
-// silence tells nobody.
+// silence is a Meter that does nothing.
 type silence struct{}
 
 // Asked implements Meter.

@@ -22,18 +22,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
-// reply is what came of one request.
+// reply is the result of one request.
 type reply struct {
 	body []byte
-	err  string // why there is none; "": there is one
-	// nobody says that the service was not reached, or did not answer.
+	err  string // why body is missing; "": it is not
+	// nobody is true if the server was not reached or did not respond.
 	nobody bool
-	// outcome is how the request ended, and took after what time; "": it was not sent.
+	// outcome is how the request ended, and took how long it took; "": it was not sent.
 	outcome string
 	took    time.Duration
 }
 
-// post sends one request, when its turn has come.
+// post sends one request when a slot of its server is free.
 func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 	select {
 	case <-ctx.Done():
@@ -54,12 +54,12 @@ func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 		return reply{err: "cannot be asked", nobody: true}
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header["Idempotency-Key"] = nil // is not sent, and lets a question be asked again that met a connection which was being closed
+	request.Header["Idempotency-Key"] = nil // a nil header is not sent, and allows a retry if the connection was being closed
 	response, err := a.client.Do(request)
 	if err != nil {
 		return a.notReached(ctx, q.line.server, err, timeout)
 	}
-	defer func() { _ = response.Body.Close() }() // nothing is written to it
+	defer func() { _ = response.Body.Close() }() // only read, so the error does not matter
 	if code := response.StatusCode; code != http.StatusOK {
 		return reply{err: fmt.Sprintf("answered %s, not 200", strings.TrimSpace(fmt.Sprint(code, " ", http.StatusText(code)))), outcome: Wrong}
 	}
@@ -73,7 +73,7 @@ func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 	return reply{body: body, outcome: Answered}
 }
 
-// notReached says how a request failed, without the address, which stands beside it.
+// notReached returns how a request failed, without the address, which is reported separately.
 func (a *Asker) notReached(ctx context.Context, server string, err error, timeout time.Duration) reply {
 	if ctx.Err() != nil {
 		return reply{err: fmt.Sprintf("did not answer within %s", timeout), nobody: true, outcome: Late}
@@ -95,8 +95,8 @@ func (a *Asker) notReached(ctx context.Context, server string, err error, timeou
 
 var streamNumber = regexp.MustCompile(`stream ID \d+; |LastStreamID=\d+, `)
 
-// withoutPorts is what is wrong with a connection, without its ends, and without its number: these are others each time, so that who waits
-// would be told anew, and they are nothing that the owners of pods must know.
+// withoutPorts returns the error of a connection without its endpoints and its number. These differ each time, so the owners of waiting
+// pods would get a new message each time, and they do not concern these users.
 func withoutPorts(err error) string {
 	if of, ok := errors.AsType[*net.DNSError](err); ok {
 		why := "the name server could not be asked"
@@ -125,7 +125,7 @@ func withoutPorts(err error) string {
 	return streamNumber.ReplaceAllString(err.Error(), "")
 }
 
-// oneLine is a text from outside as reasons and logs show it: on one line, with nothing in it that is not seen, and not too long.
+// oneLine returns a text from outside for reasons and logs: on one line, without invisible characters, and cut to mostText characters.
 func oneLine(s string) string {
 	unseen := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, " "), unseen), " ")
@@ -139,7 +139,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// The forms of answers, as Volcano's extenders give them.
+// Responses of extenders, as Volcano defines them.
 type (
 	predicateReply struct {
 		Status string `json:"status"`
@@ -160,7 +160,7 @@ type (
 	}
 )
 
-// read fills in an answer from what came of the requests.
+// read fills an answer from the results of its requests.
 func (q *question) read(x *extender.Answer, replies []reply) {
 	if len(replies) > 0 && replies[0].nobody {
 		x.Error = replies[0].err
@@ -197,7 +197,7 @@ func (q *question) read(x *extender.Answer, replies []reply) {
 	x.Error = r.err
 }
 
-// verdict is what was said of one node.
+// verdict returns the answer for one node.
 func (q *question) verdict(node string, r *reply) extender.NodeAnswer {
 	var said predicateReply
 	r.decode(&said)
@@ -212,7 +212,7 @@ func (q *question) verdict(node string, r *reply) extender.NodeAnswer {
 	return out
 }
 
-// ratings are what was said of all nodes at once; one that is not named has no score.
+// ratings fills in the scores of all nodes. A node that the response does not name has no score.
 func (q *question) ratings(x *extender.Answer, r *reply) {
 	var said prioritizeReply
 	if r.decode(&said); r.err == "" && said.ErrorMessage != "" {
@@ -232,7 +232,7 @@ func (q *question) ratings(x *extender.Answer, r *reply) {
 	}
 }
 
-// decode reads the body; what is no JSON of the form is an error of the reply.
+// decode decodes the body. If the body is not valid JSON of this form, the reply gets an error.
 func (r *reply) decode(into any) {
 	if r.err != "" {
 		return
@@ -243,14 +243,14 @@ func (r *reply) decode(into any) {
 	}
 	r.err, r.outcome = oneLine("answered what cannot be read: "+err.Error()), Wrong
 	if of, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		what, _, _ := strings.Cut(of.Value, " ") // a number stands behind its name
+		what, _, _ := strings.Cut(of.Value, " ") // the value of a number follows its type
 		what = cmp.Or(map[string]string{"array": "an array", "object": "an object", "bool": "true or false"}[what], "a "+what)
 		r.err = oneLine(fmt.Sprintf("answered what cannot be read: at %s stands %s, where %s belongs", cmp.Or(of.Field, "its top"), what,
 			kindOf(of.Type)))
 	}
 }
 
-// kindOf is the word for what JSON must have there.
+// kindOf returns the name of the expected JSON type.
 func kindOf(t reflect.Type) string {
 	known := map[reflect.Kind]string{
 		reflect.Bool: "true or false", reflect.String: "a string", reflect.Int: "a whole number", reflect.Float64: "a number within bounds",

@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// Options say what is known of servers beside their addresses. The zero value is of use.
+// Options contains what is known about servers in addition to their addresses. The zero value is usable.
 type Options struct {
-	// TLS names, by HOST:PORT of a server, the folder with what its TLS needs, in files as a Secret of the type kubernetes.io/tls has them:
-	// ca.crt, with the certificates of who may vouch for the server, and tls.crt with tls.key, by which the scheduler says who it is. One
-	// may do without the other. They are read for each connection.
+	// TLS maps HOST:PORT of a server to a folder with its TLS files. The files have the names of a Secret of type kubernetes.io/tls. The
+	// certificates of the server's authority are in ca.crt. The files tls.crt and tls.key identify the scheduler. Either part may be missing.
+	// The files are read for each connection.
 	TLS map[string]string
 }
 
-// The files of a folder.
+// Names of the files in a folder.
 const (
 	authorityFile   = "ca.crt"
 	certificateFile = "tls.crt"
 	keyFile         = "tls.key"
 )
 
-// Check refuses what cannot be meant.
+// Check refuses invalid options.
 func (o Options) Check() error {
 	for _, server := range slices.Sorted(maps.Keys(o.TLS)) {
 		host, port, err := net.SplitHostPort(server)
@@ -47,7 +47,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// trust is which servers are believed, and what they are shown: folders, by HOST:PORT.
+// trust contains the folder of each server's TLS files, by HOST:PORT.
 type trust map[string]string
 
 func (o Options) trust() trust {
@@ -58,9 +58,9 @@ func (o Options) trust() trust {
 	return out
 }
 
-// client makes the requests. It uses no proxy and follows no redirect: what is asked goes where the policy says. A connection is made on
-// after the request that it is for was given up, so making one has a time of its own; and one that is shared by requests is tried now and
-// then, as one whose other end is gone without a word would keep all of them from a server that is back.
+// client returns the HTTP client. It uses no proxy and follows no redirect, so requests only go to the servers that the policy names.
+// Dialing continues after its request was given up, so it has its own timeout. A shared connection is pinged: if the other end disappeared
+// silently, it would keep all requests from a server that is back.
 func (t trust) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -74,13 +74,13 @@ func (t trust) client() *http.Client {
 
 func dialer() *net.Dialer { return &net.Dialer{Timeout: mostDial} }
 
-// untold is an error of which nobody is told but the log: it may name files.
+// untold is an error that only the log may contain, because it may name files.
 type untold struct{ error }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the error.
 func (u untold) Unwrap() error { return u.error }
 
-// dial makes a connection by TLS, with the files as they are now.
+// dial opens a TLS connection with the current files.
 func (t trust) dial(ctx context.Context, network, server string) (net.Conn, error) {
 	config, err := t.config(server)
 	if err != nil {
@@ -89,7 +89,7 @@ func (t trust) dial(ctx context.Context, network, server string) (net.Conn, erro
 	return (&tls.Dialer{NetDialer: dialer(), Config: config}).DialContext(ctx, network, server)
 }
 
-// config is what TLS with a server needs.
+// config returns the TLS configuration for a server.
 func (t trust) config(server string) (*tls.Config, error) {
 	out := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	folder, ok := t[strings.ToLower(server)]
@@ -124,7 +124,7 @@ func missing(file string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// mayBeAsked refuses to send in the clear what is to go by TLS.
+// mayBeAsked returns an error text if a request would be sent unencrypted to a server with TLS files.
 func (t trust) mayBeAsked(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Scheme == "http" {
 		if _, ok := t[serverOf(address)]; ok {
@@ -134,7 +134,7 @@ func (t trust) mayBeAsked(address string) string {
 	return ""
 }
 
-// serverOf is the HOST:PORT of an address; "": it has none.
+// serverOf returns the HOST:PORT of an address; "": it has none.
 func serverOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

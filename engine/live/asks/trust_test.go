@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
-// authority makes certificates.
+// authority issues certificates.
 type authority struct {
 	t    *testing.T
 	key  *ecdsa.PrivateKey
@@ -62,7 +62,7 @@ func (a *authority) make(name string, is bool) (*x509.Certificate, *ecdsa.Privat
 	return cert, key
 }
 
-// pair is a certificate with its key, as PEM.
+// pair returns a certificate with its key, as PEM.
 func (a *authority) pair(name string) (cert, key []byte) {
 	a.t.Helper()
 	c, k := a.make(name, false)
@@ -83,7 +83,7 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// folder holds files.
+// folder returns a folder with files.
 func folder(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func put(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// A server is believed by whom the folder of its address names, and is shown the certificate that is there; both as they are when a
-// connection is made. Others are shown none.
+// The folder of an address contains the authority of the server and the scheduler's certificate. Both are read when a connection is made.
+// Other servers get no certificate.
 func TestTLS(t *testing.T) {
 	servers, clients := newAuthority(t), newAuthority(t)
 	start := func(ask tls.ClientAuthType) (address string) {
@@ -159,7 +159,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused at the start, with what would be right.
+// Invalid options are refused at the start, with a correction.
 func TestTLSMistakes(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.pair("x")

@@ -10,12 +10,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// The objects of a question, with the names that Volcano's extenders know.
+// Objects in a request, with the names that Volcano's extenders use.
 type (
 	amounts struct {
 		MilliCPU        float64
 		Memory          float64
-		ScalarResources map[string]float64 `json:",omitempty"` // in thousandths
+		ScalarResources map[string]float64 `json:",omitempty"` // amounts in thousandths
 		MaxTaskNum      int                `json:",omitempty"`
 	}
 	taskInfo struct {
@@ -51,7 +51,7 @@ type (
 		TaskMinAvailable  map[string]int64
 		Allocated         amounts
 		TotalRequest      amounts
-		Tasks             map[string]int64 // how many there are of each status
+		Tasks             map[string]int64 // number of tasks in each status
 		CreationTimestamp metav1.Time
 		PodGroup          any
 	}
@@ -65,24 +65,24 @@ type (
 	}
 )
 
-// question is an ask with all that its requests say.
+// question is an ask with the contents of its requests.
 type question struct {
 	extender.Ask
 	line     *line
 	posts    []post
-	versions map[string]string // of nodes
-	later    map[string]bool   // nodes that it would be about, if there were not too many
+	versions map[string]string // the versions of nodes
+	later    map[string]bool   // nodes that were left out because there are too many
 }
 
-// post is one request: about one node, all of them, or none. Its text is made when it is sent, as there may be many that wait.
+// post is one request: for one node, for all nodes, or for none. Its text is built when it is sent, because many may wait.
 type post struct {
 	node  string
 	task  []byte
 	nodes []*nodeInfo
-	whole []byte // instead of the others
+	whole []byte // used instead of the other fields if set
 }
 
-// write notes what the requests of a question say; nil: what it is about is gone. nodes are those that were noted already.
+// write prepares the requests of a question; nil: its subject no longer exists. nodes caches nodes that were already prepared.
 func write(c *model.Cluster, ask extender.Ask, nodes map[string]*nodeInfo) *question {
 	q := &question{Ask: ask, versions: map[string]string{}, later: map[string]bool{}}
 	switch ask.Of.Kind {
@@ -114,7 +114,7 @@ func write(c *model.Cluster, ask extender.Ask, nodes map[string]*nodeInfo) *ques
 	return q
 }
 
-// aboutNodes notes a request for each node, or one for all.
+// aboutNodes adds a request for each node, or one request for all.
 func (q *question) aboutNodes(c *model.Cluster, task []byte, noted map[string]*nodeInfo) {
 	var all []*nodeInfo
 	names := []string{}
@@ -145,7 +145,7 @@ func (q *question) aboutNodes(c *model.Cluster, task []byte, noted map[string]*n
 	}
 }
 
-// text is what a request says.
+// text returns the body of a request.
 func (p *post) text() []byte {
 	switch {
 	case p.whole != nil:
@@ -156,7 +156,7 @@ func (p *post) text() []byte {
 	return text(map[string]any{"task": json.RawMessage(p.task), "nodes": p.nodes})
 }
 
-// text is a value as JSON. What the objects of a cluster hold can be written; what could not would be null.
+// text returns a value as JSON. Objects of a cluster can always be encoded; for other values it returns null.
 func text(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -195,7 +195,8 @@ func taskOf(c *model.Cluster, t *model.Task) taskInfo {
 	}
 }
 
-// shown is a pod without what its containers run and are told, which nobody needs for where it goes, and which may be secret.
+// shown returns a pod without commands, environment, probes and lifecycle of its containers. They do not matter for its placement, and may
+// contain secrets.
 func shown(o *corev1.Pod) *corev1.Pod {
 	out := o.DeepCopy()
 	out.ManagedFields = nil
@@ -210,7 +211,7 @@ func shown(o *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// nodeOf is what is said of a node. Its object is nobody's to change, so that it can be written later.
+// nodeOf returns the data of a node in a request. No one changes its object, so it can be encoded later.
 func nodeOf(c *model.Cluster, row int32) *nodeInfo {
 	n := &c.Nodes
 	return &nodeInfo{

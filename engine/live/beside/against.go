@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// against tells what the policy says to the node that the other took: which row refuses it, or how it scores beside the node that the
-// policy chose, among all that have room. The cluster is afterwards as it was.
+// against records the policy's view of the node that the other scheduler chose. It is the row that refuses the node, or the node's scores
+// compared with those of the policy's node. Scores are computed among all nodes with enough resources. It leaves the cluster unchanged.
 func (x *Shadow) against(d *Difference, t *model.Task) {
 	theirs, there := x.cluster.Nodes.Index[d.Other.Node]
 	if !there {
@@ -27,14 +27,14 @@ func (x *Shadow) against(d *Difference, t *model.Task) {
 	nodes := s.Class(t).Roomy()
 	a, b := slices.Index(nodes, theirs), slices.Index(nodes, x.cluster.Nodes.Index[d.Celsius.Node])
 	if a < 0 || b < 0 {
-		return // it has no room by now: something else changed as well
+		return // the node no longer has the resources: something else changed as well
 	}
 	scores := s.ScoreAmong(t, nodes)
 	d.Other.Scores, d.Celsius.Scores = scores[a], scores[b]
 }
 
-// before goes through the pods of a pod's job that the plan places before it and that wait still, each with its place: its node was chosen
-// beside them.
+// before calls do for the pods of a pod's job that the plan places before it and that still wait. The policy chose the pod's node with
+// these placements in effect.
 func (x *Shadow) before(t *model.Task, do func(mate *model.Task, row int32)) {
 	for i := range x.plan.Binds {
 		b := &x.plan.Binds[i]
@@ -49,7 +49,7 @@ func (x *Shadow) before(t *model.Task, do func(mate *model.Task, row int32)) {
 	}
 }
 
-// looking is a session of its own in which the cluster is looked at as it stands, between the cycles.
+// looking returns a separate session for examining the cluster between cycles.
 func (x *Shadow) looking(d *Difference) *session.Session {
 	switch {
 	case x.look == nil:

@@ -9,39 +9,39 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Verbs of what schedulers decide.
+// Verbs of decisions.
 const (
-	Admit = "admit" // a job is let into its queue
-	Bind  = "bind"  // a pod goes to a node
-	Evict = "evict" // a pod leaves its node for another, or because of a rule
+	Admit = "admit" // a job is admitted to its queue
+	Bind  = "bind"  // a pod is bound to a node
+	Evict = "evict" // a pod is evicted for another pod, or because of a rule
 )
 
-// about is what a decision is about: a job by its key, a pod by its UID.
+// about identifies the subject of a decision: a job by its key, a pod by its UID.
 type about struct{ verb, id string }
 
-// deed is something that the other scheduler did.
+// deed is a decision that the other scheduler carried out.
 type deed struct {
 	about
-	key  string // of the pod, or of the job's PodGroup
-	node string // to which, or from which
-	says string // why, in the other's words; "": it does not say
+	key  string // the key of the pod, or of the job's PodGroup
+	node string // the node that the pod was bound to or evicted from
+	says string // the reason in the other scheduler's words; "": none
 }
 
-// witness sees in the changes of objects what the other scheduler did. What was there before it began was not done before its eyes.
+// witness detects the other scheduler's decisions in the changes of objects. It ignores the state from before it began.
 type witness struct {
-	of    string // spec.schedulerName of its pods
+	of    string // spec.schedulerName of the other scheduler's pods
 	began bool
-	pods  map[string]seen   // of the other, by UID
-	out   map[string]bool   // keys of the jobs that were not let in
-	lets  bool              // there are jobs that were: the other, or who was there before, tells so
-	said  map[string]string // by key: why a job is not scheduled, as its PodGroup tells
-	// missed is how many pods were bound when they were seen first: nobody can have decided on them here.
+	pods  map[string]seen   // pods of the other scheduler, by UID
+	out   map[string]bool   // keys of the jobs that were not admitted
+	lets  bool              // admitted jobs exist: the other scheduler or a previous one admits jobs
+	said  map[string]string // by key: why a job is not scheduled, from its PodGroup
+	// missed is the number of pods that were already bound when they were first seen. No decision can be compared for them.
 	missed int
 }
 
-// seen is how a pod was seen last.
+// seen is the last seen state of a pod.
 type seen struct {
-	waits *corev1.Pod // nil: it has a node
+	waits *corev1.Pod // the waiting pod; nil: the pod has a node
 	going bool
 }
 
@@ -49,7 +49,7 @@ func newWitness(of string) *witness {
 	return &witness{of: of, pods: map[string]seen{}, out: map[string]bool{}, said: map[string]string{}}
 }
 
-// see takes in a change, and gives what the other did by it; nil: nothing.
+// see takes in a change, and returns the decision of the other scheduler that it shows; nil: none.
 func (w *witness) see(c *Change) *deed {
 	switch o := c.Object.(type) {
 	case *corev1.Pod:
@@ -111,7 +111,7 @@ func (w *witness) group(op model.Op, o *v1beta1.PodGroup) *deed {
 	return nil
 }
 
-// silence is why a pod waits, as the other tells it, "" where it does not.
+// silence returns why a pod or a job waits, in the other scheduler's words, or "".
 func (w *witness) silence(what about, job string) string {
 	if what.verb == Bind {
 		if pod := w.pods[what.id].waits; pod != nil {
@@ -125,8 +125,8 @@ func (w *witness) silence(what about, job string) string {
 	return w.said[job]
 }
 
-// isMark says whether a condition tells that a scheduler has a pod leave: Volcano's, which deletes it then, Kubernetes', or whoever asks
-// for it as the Eviction API has it.
+// isMark reports whether a condition shows that a pod is being evicted. Volcano, which then deletes the pod, kube-scheduler and the
+// Eviction API set such conditions.
 func isMark(c corev1.PodCondition) bool {
 	if c.Type == corev1.PodReady {
 		return c.Status == corev1.ConditionFalse && c.Reason == "Evict"

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// TestWitness tells what another scheduler did from what pods look like, one version after another.
+// TestWitness derives the decisions of another scheduler from versions of pods.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	evicted := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "Evict", Message: "because of reclaim"}
@@ -79,7 +79,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// TestKeepMarks has a transformation leave by what evictions are told, also when it is done once more.
+// TestKeepMarks checks that a transform keeps the marks of evictions, also when it runs twice.
 func TestKeepMarks(t *testing.T) {
 	t.Parallel()
 	strip := KeepMarks(func(o any) (any, error) {
@@ -97,7 +97,7 @@ func TestKeepMarks(t *testing.T) {
 	}
 }
 
-// TestGrace compares what was done with what was decided, at several times.
+// TestGrace compares decisions of the other scheduler at several times with those of the policy.
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
@@ -110,10 +110,10 @@ func TestGrace(t *testing.T) {
 		after       time.Duration
 		same, fresh bool
 	}{
-		{"n1", 2, 3 * time.Second, true, true},   // it was decided so of late
+		{"n1", 2, 3 * time.Second, true, true},   // decided recently
 		{"n1", 2, 4 * time.Second, false, true},  // too long ago
-		{"n2", 2, 9 * time.Second, true, true},   // it still is
-		{"n2", 3, 5 * time.Second, true, true},   // no more, but of late
+		{"n2", 2, 9 * time.Second, true, true},   // still decided
+		{"n2", 3, 5 * time.Second, true, true},   // no longer, but recently
 		{"n2", 3, 6 * time.Second, false, false}, // it waits
 		{"n3", 2, 2 * time.Second, false, true},
 	} {

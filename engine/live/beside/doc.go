@@ -1,13 +1,14 @@
-// Package beside compares what another scheduler does with what a policy would have decided, and does nothing itself.
+// Package beside compares the decisions of another scheduler with those of a policy, and changes nothing in the cluster.
 //
 //	changes of a cluster --+--> decisions of the other, as objects show them --+
 //	                       |                                                   +--> Report: Counts, Book, Differences
 //	                       +--> model.Cluster --Decide, undone--> Plan --------+
 //
-// The other decides on a state a moment before its bindings are seen, and it cannot be known on which. So what it does is compared with
-// all that the policy decided within the last grace: it is alike if it is one of these. What the policy decides, and the other does not
-// do within the grace, is a difference, too; so is what it would have done if the other had not done something else first.
+// The other scheduler decides on a state from before its bindings are seen, and this state is unknown. So each of its decisions is compared
+// with all decisions of the policy within the last grace period. They agree if one of these is the same. It is also a difference if the
+// policy decides something that the other scheduler does not do within the grace period. The same is true for a decision that the policy
+// can no longer make because the other scheduler did something else first.
 //
-// Each cycle is decided on the cluster as the other made it, so that differences do not add up: a pod that the other put elsewhere is
-// where the other put it for all that is decided next.
+// Each cycle is decided on the cluster as the other scheduler left it, so that differences do not add up. A pod that the other scheduler
+// placed on another node stays there for all later decisions.
 package beside

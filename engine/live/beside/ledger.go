@@ -11,13 +11,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Kinds of what comes out of a comparison.
+// Results of a comparison.
 const (
 	Alike     = "Alike"     // both decided the same
-	Elsewhere = "Elsewhere" // both bound the pod, to other nodes
-	Alone     = "Alone"     // the other did it; the policy would not have
-	Later     = "Later"     // the other did it, the policy would have done so before
-	NotYet    = "NotYet"    // the policy would have done it; the other has not
+	Elsewhere = "Elsewhere" // both bound the pod, but to different nodes
+	Alone     = "Alone"     // the other scheduler did it; the policy would not
+	Later     = "Later"     // the other scheduler did it; the policy would have done it earlier
+	NotYet    = "NotYet"    // the policy would have done it; the other scheduler has not
 )
 
 // Sides of a comparison.
@@ -26,36 +26,36 @@ const (
 	celsius = compare.New
 )
 
-// mostKept is how many differences are kept with their words; all are counted.
+// mostKept is the number of differences that are stored with their texts. All are counted.
 const mostKept = 1000
 
-// Difference is something on which the two do not agree.
+// Difference is a decision on which the two schedulers do not agree.
 type Difference struct {
 	Verb   string `json:"verb"` // Admit, Bind or Evict
 	Kind   string `json:"kind"` // Elsewhere, Alone, Later or NotYet
 	Object string `json:"object"`
 	Job    string `json:"job"` // the key of its PodGroup
 	Queue  string `json:"queue"`
-	// At is when it was seen; of what the other has not done yet, when that was looked at last.
+	// At is when it was seen. For NotYet it is when the check last ran.
 	At time.Time `json:"at"`
-	// Since is since when the policy would have had it, where it is later or not yet.
+	// Since is when the policy first decided it, for Later and NotYet.
 	Since time.Time `json:"since,omitzero"`
-	// Other and Celsius are what each decided, and why, as far as it says so.
+	// Other and Celsius are the decisions of each scheduler, with their reasons if known.
 	Other   Side `json:"other"`
 	Celsius Side `json:"celsius"`
-	// Refused is why the policy refuses the node that the other took; nil: it does not.
+	// Refused is why the policy refuses the node that the other scheduler chose; nil: it does not refuse it.
 	Refused *model.Reason `json:"refused,omitempty"`
 }
 
-// Side is what one of the two decided.
+// Side is the decision of one of the two schedulers.
 type Side struct {
 	Node string `json:"node,omitempty"`
 	Text string `json:"text,omitempty"`
-	// Scores are those of the node by row, as the policy has them, where both nodes could be chosen.
+	// Scores are the node's scores by row under the policy, if both nodes were feasible.
 	Scores []model.RowScore `json:"scores,omitempty"`
 }
 
-// Counts are how many decisions there were of each kind.
+// Counts contains the numbers of decisions by result.
 type Counts struct {
 	Queue     string `json:"queue"`
 	Verb      string `json:"verb"`
@@ -66,10 +66,10 @@ type Counts struct {
 	NotYet    int    `json:"notYet"`
 }
 
-// All is how many there were.
+// All returns the number of decisions.
 func (c *Counts) All() int { return c.Alike + c.Elsewhere + c.Alone + c.Later + c.NotYet }
 
-// Agreement is the part of them that is alike; of none it is 1.
+// Agreement returns the fraction of decisions that are alike; 1 if there are none.
 func (c *Counts) Agreement() float64 {
 	if c.All() == 0 {
 		return 1
@@ -91,21 +91,21 @@ func (c *Counts) of(kind string) *int {
 	return &c.NotYet
 }
 
-// ledger is what came out so far.
+// ledger collects the results so far.
 type ledger struct {
 	tell   func(*Difference)
 	counts map[Counts]*Counts // by queue and verb
 	kept   []*Difference
 	jobs   compare.Book
-	gone   map[string]time.Time // since when those of jobs are that the cluster has no more
+	gone   map[string]time.Time // by job: since when it no longer exists in the cluster
 	closed closed
-	titles explain.Titles // of the jobs that are known
+	titles explain.Titles // the titles of the known jobs
 }
 
-// closed are jobs that fared otherwise, and are gone.
+// closed contains jobs that were affected and are gone.
 type closed struct {
 	kept []compare.Difference
-	more int // that are not kept
+	more int // the number of jobs that are not stored
 }
 
 func newLedger(tell func(*Difference)) ledger {
@@ -115,7 +115,8 @@ func newLedger(tell func(*Difference)) ledger {
 	return ledger{tell: tell, counts: map[Counts]*Counts{}, gone: map[string]time.Time{}, titles: explain.Titles{}}
 }
 
-// close forgets the jobs that are gone for longer than the grace, so that none is kept that fared alike, and of the others the first only.
+// close forgets jobs that have been gone for longer than the grace period. It stores the first of those that were affected, and none of the
+// others.
 func (l *ledger) close(there func(job string) bool, now time.Time, grace time.Duration) {
 	for job := range l.jobs.Jobs() {
 		since, gone := l.gone[job]
@@ -139,7 +140,7 @@ func (l *ledger) close(there func(job string) bool, now time.Time, grace time.Du
 	}
 }
 
-// otherwise are the jobs that fare otherwise, in key order: those that are gone before those of their names that came later.
+// otherwise returns the affected jobs in key order. A job that is gone comes before a later job with the same name.
 func (l *ledger) otherwise() []compare.Difference {
 	out := append(slices.Clone(l.closed.kept), l.jobs.Differences()...)
 	slices.SortStableFunc(out, func(a, b compare.Difference) int { return strings.Compare(a.Job, b.Job) })
@@ -154,7 +155,7 @@ func (l *ledger) row(d *Difference) *Counts {
 	return l.counts[key]
 }
 
-// add counts what came out of one decision, and keeps and tells it where it is a difference.
+// add counts the result of one decision. It stores and reports a difference.
 func (l *ledger) add(d *Difference) *Difference {
 	*l.row(d).of(d.Kind)++
 	if d.Kind != Alike {
@@ -166,7 +167,7 @@ func (l *ledger) add(d *Difference) *Difference {
 	return d
 }
 
-// became has a difference be another: what had not been done was.
+// became replaces a difference by another one, after the other scheduler has carried out the decision.
 func (l *ledger) became(was, is *Difference) {
 	*l.row(was).of(was.Kind)--
 	*l.row(is).of(is.Kind)++
@@ -174,7 +175,7 @@ func (l *ledger) became(was, is *Difference) {
 	l.tell(was)
 }
 
-// rows are the counts by queue and verb, in the order of these.
+// rows returns the counts, ordered by queue and verb.
 func (l *ledger) rows() []Counts {
 	order := []string{Admit, Bind, Evict}
 	out := make([]Counts, 0, len(l.counts))
@@ -187,7 +188,7 @@ func (l *ledger) rows() []Counts {
 	return out
 }
 
-// sum is all of them.
+// sum returns the sum of all counts.
 func (l *ledger) sum() (sum Counts) {
 	for _, c := range l.counts {
 		for _, kind := range []string{Alike, Elsewhere, Alone, Later, NotYet} {

@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// TestLedgerForgets: of jobs that are gone only those are kept that fared otherwise, so many, and the rest is counted.
+// TestLedgerForgets checks that only affected jobs are kept after they are gone, up to a limit, and that the rest is counted.
 func TestLedgerForgets(t *testing.T) {
 	l := newLedger(nil)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -51,7 +51,7 @@ func TestLedgerForgets(t *testing.T) {
 	if len(l.titles) != mostKept+1 || len(l.gone) != 0 {
 		t.Errorf("%d titles and %d times are kept", len(l.titles), len(l.gone))
 	}
-	bound(other, "a/apart-00000", "n1") // it goes on
+	bound(other, "a/apart-00000", "n1") // the job continues
 	delete(there, "a/apart-00000")
 	pass(time.Second)
 	there["a/apart-00000"] = true

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// OnlyReads is a config whose clients refuse to send anything but what reads.
+// OnlyReads returns a config whose clients refuse all requests except reads.
 func OnlyReads(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return reads{next} })
@@ -20,12 +20,12 @@ type reads struct{ next http.RoundTripper }
 func (r reads) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method != http.MethodGet {
 		if request.Body != nil {
-			_ = request.Body.Close() // as a RoundTripper has to
+			_ = request.Body.Close() // as the contract of RoundTripper requires
 		}
 		return nil, fmt.Errorf("%s %s: a shadow writes nothing", request.Method, request.URL.Path)
 	}
 	return r.next.RoundTrip(request) //nolint:wrapcheck // it is the next one's
 }
 
-// WrappedRoundTripper lets those see the transport who look for it, to break a request off.
+// WrappedRoundTripper returns the wrapped transport for callers that look for it in order to cancel a request.
 func (r reads) WrappedRoundTripper() http.RoundTripper { return r.next }

@@ -10,33 +10,33 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Report is what came out of the comparison so far.
+// Report is the result of the comparison so far.
 type Report struct {
-	Of     string    `json:"of"`     // the other's spec.schedulerName
-	Policy string    `json:"policy"` // its name
+	Of     string    `json:"of"`     // spec.schedulerName of the other scheduler
+	Policy string    `json:"policy"` // the name of the policy
 	Cycles int       `json:"cycles"`
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
-	// Decisions is how many were compared, Agreement the part of them that is alike.
+	// Decisions is the number of compared decisions. Agreement is the fraction of them that is alike.
 	Decisions int     `json:"decisions"`
 	Agreement float64 `json:"agreement"`
-	// Missed is how many pods could not be compared: they were bound when they were seen first.
+	// Missed is the number of pods that could not be compared, because they were bound when they were first seen.
 	Missed int `json:"missed,omitempty"`
-	// Unasked says that rows of the policy ask servers, which a shadow does not.
+	// Unasked is true if rows of the policy need answers of extenders. A shadow does not ask extenders.
 	Unasked bool     `json:"unasked,omitempty"`
 	Queues  []Counts `json:"queues"`
-	// Jobs fare otherwise by the policy than by the other scheduler, which is the old side.
+	// Jobs are affected by the policy. The other scheduler is the old side of the comparison.
 	Jobs []compare.Difference `json:"jobs"`
-	// JobsLeftOut is how many more there were, which are gone.
+	// JobsLeftOut is the number of further affected jobs, which are gone.
 	JobsLeftOut int `json:"jobsLeftOut,omitempty"`
-	// Differences are the first so many, in the order in which they were found; LeftOut is how many more there are.
+	// Differences contains the first differences, in the order in which they were found. LeftOut is the number of further ones.
 	Differences []Difference `json:"differences"`
 	LeftOut     int          `json:"leftOut,omitempty"`
 
 	titles explain.Titles
 }
 
-// Report says how things stand.
+// Report returns the current report.
 func (x *Shadow) Report() *Report {
 	for _, w := range x.wishes {
 		if w.told != nil {
@@ -56,7 +56,7 @@ func (x *Shadow) Report() *Report {
 	return out
 }
 
-// Line is how things stand, in one line.
+// Line returns the current result in one line.
 func (x *Shadow) Line() string {
 	sum := x.ledger.sum()
 	return fmt.Sprintf("%s: %s", explain.Count(x.cycle, "cycle"), share(&sum))
@@ -72,10 +72,10 @@ func share(c *Counts) string {
 
 func percent(c *Counts) string { return fmt.Sprintf("%.1f %%", 100*c.Agreement()) }
 
-// mostTold is of how many differences people are told.
+// mostTold is the maximum number of differences in Text.
 const mostTold = 30
 
-// Text is the report for people.
+// Text returns the report as text.
 func (r *Report) Text() string {
 	var sum Counts
 	rows := [][]string{{"QUEUE", "DECISION", "ALIKE", "ELSEWHERE", "ALONE", "LATER", "NOT YET", "AGREES"}}
@@ -109,7 +109,7 @@ func (r *Report) Text() string {
 	return text + r.differences()
 }
 
-// differences tells of each what the other did and what the policy would have done.
+// differences lists each difference with the decisions of both schedulers.
 func (r *Report) differences() string {
 	type line struct{ object, queue, theirs, ours string }
 	var lines []line
@@ -132,7 +132,7 @@ func (r *Report) differences() string {
 	return "decisions that differ\n" + explain.Columns("  ", rows)
 }
 
-// done are verbs in the past.
+// done returns the past tense of a verb.
 func done(verb string) string {
 	switch verb {
 	case Admit:
@@ -143,12 +143,12 @@ func done(verb string) string {
 	return "evicted from"
 }
 
-// String is the difference in one line.
+// String returns the difference in one line.
 func (d *Difference) String() string {
 	return fmt.Sprintf("%s: %s; Celsius: %s", d.Object, d.theirs(), d.ours())
 }
 
-// theirs is what the other did.
+// theirs returns the decision of the other scheduler.
 func (d *Difference) theirs() string {
 	text := done(d.Verb)
 	if d.Kind == NotYet {
@@ -169,7 +169,7 @@ func (d *Difference) theirs() string {
 	return text
 }
 
-// ours is what the policy would have done.
+// ours returns the decision of the policy.
 func (d *Difference) ours() string {
 	if d.Kind == Alone {
 		return d.Celsius.Text
@@ -197,7 +197,7 @@ func (d *Difference) ours() string {
 	return text
 }
 
-// scored is what a node scores, in all and by row.
+// scored returns the score of a node, in total and by row.
 func scored(s *Side) string {
 	b := &model.Bind{Scores: s.Scores}
 	for _, x := range s.Scores {

@@ -16,28 +16,28 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// Options say what is compared. The zero value lacks a policy only.
+// Options configures a comparison. Only Policy is required.
 type Options struct {
 	// Of is the spec.schedulerName of the other scheduler's pods. "": volcano.
 	Of string
-	// Policy decides.
+	// Policy is the policy that decides.
 	Policy *policy.Policy
-	// Cycles is after how many cycles there is enough. 0: never.
+	// Cycles is the number of cycles after which Run returns. 0: no limit.
 	Cycles int
 	// Period is the longest time between two cycles. 0: 1 s.
 	Period time.Duration
-	// Grace is how long the other may take for what the policy decides at once, and how old the state may be on which it decided what is
-	// seen of it now. 0: 3 s.
+	// Grace is how long the other scheduler may take for a decision that the policy makes at once. It is also the maximum age of the state on
+	// which the other scheduler made a decision that is seen now. 0: 3 s.
 	Grace time.Duration
-	// NodeSelector, a label selector in kubectl's syntax, says which nodes the other sees. "": all.
+	// NodeSelector is a label selector in kubectl's syntax for the nodes that the other scheduler sees. "": all nodes.
 	NodeSelector string
-	// Tell is told of each difference when it is found; may be nil.
+	// Tell is called for each difference when it is found; may be nil.
 	Tell func(*Difference)
 	// Cycled is called after each cycle; may be nil.
 	Cycled func(*Shadow)
 }
 
-// WithDefaults fills in what was left out.
+// WithDefaults returns the options with defaults for missing values.
 func (o Options) WithDefaults() Options {
 	o.Of = cmp.Or(o.Of, "volcano")
 	o.Period = cmp.Or(o.Period, time.Second)
@@ -45,71 +45,71 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Change is an object that is there, or is gone.
+// Change is an object that exists or is gone.
 type Change struct {
 	Op     model.Op
 	Object any
 	Seen   time.Time
-	Urgent bool // it can make another decision possible
+	Urgent bool // it can affect a decision
 }
 
-// mostAnew is how often it is decided anew, at most, between the deeds that are seen at once: each time it takes as long as a cycle. Of as
-// many of them it is asked what the policy says to the other's node.
+// mostAnew limits how often a new cycle is decided between decisions of the other scheduler that are seen together. It is limited because
+// each takes as long as any other cycle. mostAnew is also the maximum number of checks of the other scheduler's nodes per cycle.
 const mostAnew = 50
 
-// Shadow decides beside another scheduler. One goroutine owns it, and its cluster.
+// Shadow decides alongside another scheduler. One goroutine owns it and its cluster.
 type Shadow struct {
 	o       Options
 	cluster *model.Cluster
 	feed    Feed
 	decider engine.Decider
-	look    *session.Session // in which the cluster is looked at between cycles; nil: not yet
+	look    *session.Session // the session for examining the cluster between cycles; nil: none yet
 
 	cycles
-	waiting waiting // of the last plan
-	stale   bool    // something came since that can make another decision possible
-	strayed bool    // the other did something else since
+	waiting waiting // waits of the last plan
+	stale   bool    // a change that can affect a decision came since the last cycle
+	strayed bool    // the other scheduler has acted differently since the last cycle
 
 	witness *witness
 	wishes  map[about]*wish
 	ledger  ledger
 }
 
-// cycles are those that were made.
+// cycles contains data about the cycles so far.
 type cycles struct {
-	cycle       int // how many
+	cycle       int // the number of cycles
 	first, last time.Time
-	plan        *model.Plan // of the last
-	unasked     bool        // some plan had servers asked
-	asked       int         // how often, of what is seen now, it was asked what the policy says to another node
+	plan        *model.Plan // the plan of the last cycle
+	unasked     bool        // some plan needed answers of extenders
+	asked       int         // number of checks of the other scheduler's nodes in this cycle
 }
 
-// Feed is where changes come from.
+// Feed is the source of changes.
 type Feed struct {
-	// Wake has a token when there is something new; Urgent is when the first change came that can make another decision possible, of those
-	// that were not taken. Zero: there is none.
+	// Wake contains a token when there are new changes. Urgent returns when the first change came that can affect a decision and was not taken
+	// yet; zero: none.
 	Wake   <-chan struct{}
 	Urgent func() time.Time
-	// Take takes all of them.
+	// Take returns and removes all changes.
 	Take func() []Change
-	// Deltas turns one into what the cluster is told.
+	// Deltas converts a change to deltas of the cluster.
 	Deltas func(c *Change, now time.Time) []model.Delta
 }
 
-// New is a shadow on a cluster that has nothing yet.
+// New returns a shadow on an empty cluster.
 func New(o Options, cluster *model.Cluster, feed Feed) *Shadow {
 	o = o.WithDefaults()
 	return &Shadow{o: o, cluster: cluster, feed: feed, witness: newWitness(o.Of), wishes: map[about]*wish{}, ledger: newLedger(o.Tell)}
 }
 
 const (
-	// window is for how long changes are gathered before a cycle.
+	// window is how long changes are collected before a cycle.
 	window = 20 * time.Millisecond
-	// restShare is how many times as long as the last cycle it rests: it is a guest on its machine.
+	// restShare is the rest after a cycle as a multiple of its duration, because the shadow should not disturb other work on its machine.
 	restShare = 3
 )
 
-// Run makes cycles until there were enough, or ctx ends. It logs objects that cannot be read.
+// Run runs cycles until the configured number is reached or ctx ends. It logs objects that cannot be read.
 func (x *Shadow) Run(ctx context.Context, log logr.Logger) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -117,7 +117,7 @@ func (x *Shadow) Run(ctx context.Context, log logr.Logger) {
 	for !x.done() {
 		select {
 		case <-ctx.Done():
-			x.cycleNow(log) // what was seen is compared
+			x.cycleNow(log) // compare what was already seen
 			return
 		case <-x.feed.Wake:
 		case <-timer.C:
@@ -147,11 +147,11 @@ func (x *Shadow) cycleNow(log logr.Logger) {
 	}
 }
 
-// done says whether there were enough cycles.
+// done reports whether the configured number of cycles is reached.
 func (x *Shadow) done() bool { return x.o.Cycles > 0 && x.cycle >= x.o.Cycles }
 
-// Cycle takes in what changed, and decides. What the other did is compared with what was decided before it was seen. The errors are of
-// objects that cannot be read, and were left out.
+// Cycle takes in changes and decides. It compares the other scheduler's decisions with those that the policy made before they were seen. It
+// returns the errors of objects that cannot be read and were left out.
 func (x *Shadow) Cycle(now time.Time) (wrong []error) {
 	var deltas []model.Delta
 	apply := func() {
@@ -181,8 +181,8 @@ func (x *Shadow) Cycle(now time.Time) (wrong []error) {
 	return wrong
 }
 
-// inOrder puts first what is not about pods: objects of several kinds come in no order, and a pod may be seen bound before what its
-// scheduler knew of its PodGroup.
+// inOrder puts changes of other objects before changes of pods. Objects of different types arrive in no order, so a bound pod may be seen
+// before the PodGroup that its scheduler knew.
 func inOrder(changes []Change) []Change {
 	rank := func(c Change) int {
 		if _, pod := c.Object.(*corev1.Pod); pod {
@@ -194,7 +194,7 @@ func inOrder(changes []Change) []Change {
 	return changes
 }
 
-// decide makes a cycle, and undoes it.
+// decide runs a cycle and undoes it.
 func (x *Shadow) decide(now time.Time) {
 	if x.cycle++; x.cycle == 1 {
 		x.first = now
@@ -204,7 +204,7 @@ func (x *Shadow) decide(now time.Time) {
 	if x.cluster.Past.Fired == nil {
 		x.cluster.Past.Fired = map[string]time.Time{}
 	}
-	maps.Copy(x.cluster.Past.Fired, x.plan.Fired) // what rests between its turns rests though they are undone
+	maps.Copy(x.cluster.Past.Fired, x.plan.Fired) // the cycle is undone later, but rows and steps keep their rest times
 	x.waiting, x.unasked = waiting{}, x.unasked || len(x.plan.Asks) > 0
 	x.stale = false
 	x.wish(now)

@@ -11,33 +11,34 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// wish is what the policy decides of one object, cycle after cycle, until it is done or the object is gone.
+// wish is a decision of the policy about one object. It lasts over cycles, until the other scheduler does it or the object is gone.
 type wish struct {
 	about
 	key, job, queue string
-	cycle           int       // the last in which it was decided
-	since           time.Time // of the first of the cycles up to that one, without a break
-	choices         []choice  // nodes, of late; of a job that is let in it is ""
+	cycle           int       // the last cycle that decided it
+	since           time.Time // the first of the uninterrupted cycles up to that one
+	choices         []choice  // the recently chosen nodes; "" for the admission of a job
 	bind            *model.Bind
-	says            string // why, of the last
-	// owed is since when it would have been done, if the other had done it then, or nothing else in its place. Zero: it is not.
+	says            string // the reason in the last cycle
+	// owed is since when the policy's decision is outstanding, either because the other scheduler has not done it or because it did something
+	// else instead. Zero: it is not outstanding.
 	owed time.Time
-	told *Difference // once it was owed for longer than the grace
+	told *Difference // set when it was owed for longer than the grace period
 }
 
-// choice is a node, and when it was chosen last.
+// choice is a node, and when it was last chosen.
 type choice struct {
 	node string
 	at   time.Time
 }
 
-// latest is the node that was chosen last.
+// latest returns the node that was last chosen.
 func (w *wish) latest() string { return w.choices[len(w.choices)-1].node }
 
-// last is when it was decided last.
+// last returns when it was last decided.
 func (w *wish) last() time.Time { return w.choices[len(w.choices)-1].at }
 
-// choose notes what a cycle decides.
+// choose records the decision of a cycle.
 func (w *wish) choose(node string, cycle int, now time.Time, grace time.Duration) {
 	if w.cycle != cycle-1 || w.since.IsZero() {
 		w.since = now
@@ -47,7 +48,7 @@ func (w *wish) choose(node string, cycle int, now time.Time, grace time.Duration
 	w.choices = append(w.choices, choice{node, now})
 }
 
-// wish notes all that the last cycle decided, and what it did not decide again.
+// wish records the decisions of the last cycle, and which earlier decisions it did not repeat.
 func (x *Shadow) wish(now time.Time) {
 	for i := range x.plan.Admits {
 		a := &x.plan.Admits[i]
@@ -89,8 +90,8 @@ func (x *Shadow) wish(now time.Time) {
 	x.strayed = false
 }
 
-// owes says whether a wish is owed for longer than the grace and that is not told yet. It is owed once it was decided for as long without a
-// break, and where it is not decided any more because the other did something else.
+// owes reports whether a wish is owed for longer than the grace period and was not reported yet. A wish becomes owed when it was decided
+// for that long without a break. It also becomes owed when it is no longer decided because the other scheduler did something else.
 func (x *Shadow) owes(w *wish, now time.Time) bool {
 	decided := w.cycle == x.cycle
 	if w.owed.IsZero() && (decided && now.Sub(w.since) > x.o.Grace || w.cycle == x.cycle-1 && x.strayed) {
@@ -99,7 +100,7 @@ func (x *Shadow) owes(w *wish, now time.Time) bool {
 	return w.told == nil && !w.owed.IsZero() && now.Sub(w.owed) > x.o.Grace
 }
 
-// wished is what is known of a decision.
+// wished returns the wish for a decision, and creates it if it does not exist.
 func (x *Shadow) wished(what about, key, job, queue string) *wish {
 	w := x.wishes[what]
 	if w == nil {
@@ -110,7 +111,7 @@ func (x *Shadow) wished(what about, key, job, queue string) *wish {
 	return w
 }
 
-// there says whether what is wished can be done still.
+// there reports whether a wish can still be carried out.
 func (x *Shadow) there(w *wish) bool {
 	if w.verb == Admit {
 		j := x.cluster.Jobs[w.key]
@@ -133,7 +134,7 @@ func (w *wish) why() string {
 	return w.says
 }
 
-// title is what people call a job or a pod.
+// title returns the title of a job or the key of a pod.
 func (x *Shadow) title(what about, key string) string {
 	if what.verb == Admit {
 		if j := x.cluster.Jobs[key]; j != nil {
@@ -143,12 +144,13 @@ func (x *Shadow) title(what about, key string) string {
 	return key
 }
 
-// did says whether what the other did is among what was decided within a grace; fresh, whether anything was. nil is nothing.
+// did reports whether the other scheduler's decision is among those of the policy within a grace period, and whether there were any. A nil
+// wish has none.
 func (w *wish) did(d *deed, cycle int, at time.Time, grace time.Duration) (same, fresh bool) {
 	if w == nil {
 		return false, false
 	}
-	if w.cycle == cycle { // it holds until it is decided again
+	if w.cycle == cycle { // it remains valid until the next decision
 		same, fresh = w.latest() == d.node, true
 	}
 	for _, c := range w.choices {
@@ -159,7 +161,7 @@ func (w *wish) did(d *deed, cycle int, at time.Time, grace time.Duration) (same,
 	return same, fresh
 }
 
-// compare sets what the other did against what was decided of late. The cluster is as it was before.
+// compare compares a decision of the other scheduler with the recent decisions of the policy. It leaves the cluster unchanged.
 func (x *Shadow) compare(did *deed, at time.Time) {
 	w := x.wishes[did.about]
 	delete(x.wishes, did.about)
@@ -192,13 +194,13 @@ func (x *Shadow) compare(did *deed, at time.Time) {
 	x.settle(d, w, t)
 }
 
-// drained says whether a node is cordoned: what is evicted from it goes for who empties it.
+// drained reports whether a node is cordoned. Its pods are evicted by whoever drains it, not by the scheduler.
 func (x *Shadow) drained(node string) bool {
 	row, there := x.cluster.Nodes.Index[node]
 	return there && x.cluster.Nodes.Rows[row].Unschedulable
 }
 
-// settle writes down what the other did, and what the policy says to that.
+// settle records the other scheduler's decision and the policy's view of it.
 func (x *Shadow) settle(d *Difference, w *wish, t *model.Task) {
 	switch {
 	case d.Kind == Alone && d.Verb == Evict:
@@ -226,7 +228,7 @@ func (x *Shadow) settle(d *Difference, w *wish, t *model.Task) {
 	}
 }
 
-// book notes for the comparison by jobs that one side does something at some time.
+// book records for the comparison by jobs when one side carries out a decision.
 func (x *Shadow) book(side int, at time.Time, what *wish, node string) {
 	if j := x.cluster.Jobs[what.job]; j != nil {
 		x.ledger.titles[j.Key] = j.Title
@@ -241,13 +243,13 @@ func (x *Shadow) book(side int, at time.Time, what *wish, node string) {
 	x.ledger.jobs.Note(side, plan)
 }
 
-// waiting are the waits of a plan by what they are about.
+// waiting contains the waits of a plan by task and by job.
 type waiting struct {
 	tasks, jobs map[string]*model.Wait
-	kept        map[string]string // by task: what it is promised
+	kept        map[string]string // by task: the resources promised to it
 }
 
-// whyWaits is why the last plan leaves a pod, or a job, waiting.
+// whyWaits returns why the last plan leaves a pod or a job waiting.
 func (x *Shadow) whyWaits(d *Difference, t *model.Task) string {
 	s := &x.waiting
 	if s.tasks == nil {

@@ -1,11 +1,10 @@
-// Package events tells people of what happened to an object, so that clients of both of Kubernetes' APIs of events find all
-// that they look for.
+// Package events writes Events about objects. The Events are complete for clients of both event APIs of Kubernetes.
 //
-//	Event --correlate--> repeats are counted into one, too many are passed over --> the API server
+//	Event --correlate--> repeats are counted into one, too many are dropped --> the API server
 //
-// They go out as core/v1, with the fields of events.k8s.io/v1 (eventTime, action, who reports) beside the older ones (first
-// and last timestamp, count, source): by the newer API the server takes none of the older ones. What is remembered in order
-// to correlate is bounded, by the rules of client-go.
+// Events are written as core/v1, with the fields of events.k8s.io/v1 (eventTime, action, reporter) in addition to the older ones (first and
+// last timestamp, count, source). With the newer API, the server would not accept the older fields. The memory for correlation is bounded
+// by the rules of client-go.
 package events
 
 import (
@@ -26,23 +25,23 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Server is the part of the core client that takes events.
+// Server is the part of the core client that writes events.
 type Server interface {
 	CreateWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event) (*corev1.Event, error)
 	PatchWithEventNamespaceWithContext(ctx context.Context, event *corev1.Event, data []byte) (*corev1.Event, error)
 }
 
-// Event is something that happened to an object.
+// Event reports that something happened to an object.
 type Event struct {
 	On          corev1.ObjectReference
 	Annotations map[string]string
-	// Type is Normal or Warning; Reason is one word. Action is what was done, or tried; where it is "", it is the reason.
+	// Type is Normal or Warning, and Reason is one word. Action is what was done or tried; "": the same as Reason.
 	Type, Reason, Action string
 	Message              string
 	At                   time.Time
 }
 
-// Writer writes the events of one component. It may be used from any goroutine.
+// Writer writes the events of one component. Any goroutine may use it.
 type Writer struct {
 	server              Server
 	correlator          *record.EventCorrelator
@@ -51,20 +50,20 @@ type Writer struct {
 	written             atomic.Uint64
 }
 
-// Why an event is dropped, as metrics have it.
+// Reasons for dropped events, as values of a metric label.
 const (
 	Waiting = "waiting" // too many wait to be written
-	TooMany = "tooMany" // there were too many of its object
-	Failed  = "failed"  // the API server did not take it
+	TooMany = "tooMany" // the object has too many events
+	Failed  = "failed"  // the API server refused it
 )
 
-// Dropped is the name of the metric that counts those events by why, and DroppedHelp what it says.
+// Dropped is the name of the metric that counts dropped events by reason. DroppedHelp is its help text.
 const (
 	Dropped     = "celsius_events_dropped_total"
 	DroppedHelp = "Events that were not written, by why: too many waited, too many were of their object, or the API server refused them."
 )
 
-// NewWriter makes the writer of a component's events. dropped is told why each is dropped that is.
+// NewWriter returns a writer for a component's events. dropped is called with the reason for each dropped event.
 func NewWriter(server Server, component string, dropped func(why string)) *Writer {
 	const longest = 128 // the API server's limit
 	instance := component
@@ -77,7 +76,7 @@ func NewWriter(server Server, component string, dropped func(why string)) *Write
 	}
 }
 
-// Write counts an event into one that it repeats, or makes a new one. One of an object that has too many is passed over.
+// Write creates an event, or increases the count of an event that it repeats. It drops an event if the object has too many.
 func (w *Writer) Write(ctx context.Context, e Event) error {
 	event := w.event(e)
 	result, err := w.correlator.EventCorrelate(event)
@@ -105,10 +104,10 @@ func (w *Writer) Write(ctx context.Context, e Event) error {
 	return nil
 }
 
-// longestMessage is what the API server takes of a message, in bytes, less what is put before one that stands for several.
+// longestMessage is the API server's limit for a message, in bytes, minus the prefix of an event that combines several.
 const longestMessage = 1024 - len("(combined from similar events): ")
 
-// Short is a text of so many bytes at most; what is cut off is told by dots.
+// Short cuts a text to a number of bytes. A text that was cut ends with dots.
 func Short(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -116,15 +115,15 @@ func Short(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
-// event is an Event as the older API has it.
+// event converts an Event to the older API.
 func (w *Writer) event(e Event) *corev1.Event {
 	at := metav1.NewTime(e.At)
 	suffix := fmt.Sprintf(".%x%04x", at.UnixNano(), w.written.Add(1)&0xffff)
 	of := e.On.Name[:min(len(e.On.Name), validation.DNS1123SubdomainMaxLength-len(suffix))]
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   cmp.Or(e.On.Namespace, metav1.NamespaceDefault), // where events of what has no namespace are
-			Name:        strings.TrimRight(of, "-.") + suffix,            // a name may not be cut behind these
+			Namespace:   cmp.Or(e.On.Namespace, metav1.NamespaceDefault), // namespace for events about cluster-scoped objects
+			Name:        strings.TrimRight(of, "-.") + suffix,            // a name must not end with these before the suffix
 			Annotations: e.Annotations,
 		},
 		InvolvedObject: e.On, Reason: e.Reason, Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
@@ -134,7 +133,7 @@ func (w *Writer) event(e Event) *corev1.Event {
 	}
 }
 
-// complete writes what only the newer API has into an event that is to be made, which may stand for several that were alike.
+// complete sets the fields of the newer API in a new event, which may combine several similar ones.
 func (w *Writer) complete(event, of *corev1.Event) {
 	event.EventTime = metav1.NewMicroTime(event.FirstTimestamp.Time)
 	event.Action, event.ReportingController, event.ReportingInstance = of.Action, w.component, w.instance

@@ -21,7 +21,7 @@ import (
 	eventsv1conversion "k8s.io/kubernetes/pkg/apis/events/v1"
 )
 
-// server takes what the API server would take, and holds it as that would.
+// server accepts what the API server would accept, and stores it in the same way.
 type server struct {
 	t    *testing.T
 	held map[string]*corev1.Event
@@ -63,7 +63,7 @@ func (s *server) PatchWithEventNamespaceWithContext(_ context.Context, event *co
 	return s.take(next)
 }
 
-// only gives the one event that the server holds, as both APIs show it.
+// only returns the only event of the server in both APIs.
 func (s *server) only() (*corev1.Event, *eventsv1.Event) {
 	s.t.Helper()
 	if len(s.held) != 1 {
@@ -90,8 +90,8 @@ func jobEvent(name string, at time.Time) Event {
 	}
 }
 
-// TestBothAPIs: an event that was repeated has what clients of the older and of the newer API look for, whether it could be
-// counted into the first or that was gone.
+// TestBothAPIs checks that a repeated event has the fields that clients of the older and of the newer API need. The first event may still
+// exist or not.
 func TestBothAPIs(t *testing.T) {
 	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, gone := range []bool{false, true} {
@@ -122,8 +122,7 @@ func TestBothAPIs(t *testing.T) {
 	}
 }
 
-// TestAnyName: an object whose name is as long as can be, or that has no namespace, has its events too; without an action the
-// reason is it.
+// TestAnyName checks events of an object with a name of the maximum length and without a namespace. Without an action, the reason is used.
 func TestAnyName(t *testing.T) {
 	s := &server{t: t, held: map[string]*corev1.Event{}}
 	e := jobEvent(strings.Repeat("a", 253), time.Now())
@@ -137,7 +136,7 @@ func TestAnyName(t *testing.T) {
 	}
 }
 
-// TestLongName: wherever the name of an object is cut, that of its event is one that the server takes.
+// TestLongName checks that the name of an event is valid, regardless of where the name of its object is cut.
 func TestLongName(t *testing.T) {
 	for n := 1; n < 253; n++ {
 		for _, sign := range []string{"-", ".a", "--"} {
@@ -154,7 +153,7 @@ func TestLongName(t *testing.T) {
 	}
 }
 
-// TestMany: of one object, many events in a row are few on the server; those that say nearly the same are one.
+// TestMany checks that many events of one object in a row become few on the server. Similar ones become one.
 func TestMany(t *testing.T) {
 	s := &server{t: t, held: map[string]*corev1.Event{}}
 	w := NewWriter(s, "celsius-controllers", func(string) {})
@@ -170,7 +169,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// A message that is longer than the API server takes is cut where a character ends.
+// A message that is longer than the API server allows is cut between characters.
 func TestLongMessage(t *testing.T) {
 	s := &server{t: t, held: map[string]*corev1.Event{}}
 	e := jobEvent("train", time.Now())

@@ -13,40 +13,40 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ErrLapsed is in the error of a request that was not sent because the lease was not renewed in time.
+// ErrLapsed is wrapped in the error of a request that was not sent because the lease was not renewed in time.
 var ErrLapsed = errors.New("the lease was not renewed in time: nothing is written until it is")
 
-// Of a lease's duration.
+// Fractions of a lease's duration.
 const (
-	// marginShare is the part at the end of it in which its holder writes nothing: clocks may go differently fast.
+	// marginShare: in the last 1/6 of the duration its holder writes nothing, because the speeds of clocks may differ.
 	marginShare = 6
-	// tailShare is the part of it that a request may take at the API server, and that others wait for beyond it.
+	// tailShare: a request may take 1/3 of the duration at the API server, and other instances wait for this time after the lease ends.
 	tailShare = 3
 )
 
-// Tail is for how long what a holder has sent may be under way, of a lease with this duration.
+// Tail returns how long a request of the holder may be under way, for a lease with this duration.
 func Tail(duration time.Duration) time.Duration { return duration / tailShare }
 
-// Fence says whether its process may write. Nil is the fence of who takes no turns: it is open.
+// Fence decides whether its process may write. A nil Fence is always open; it is for instances that do not take turns.
 type Fence struct {
-	until atomic.Pointer[moment] // nil: there was no turn yet
+	until atomic.Pointer[moment] // nil: no turn has begun
 
 	mu     sync.Mutex
-	ended  chan struct{} // closed when the turn is over
-	reason error         // of the end
-	// unanswered is when a write was sent last of which nobody knows what became.
+	ended  chan struct{} // closed when the turn ends
+	reason error         // why the turn ended
+	// unanswered is when the last write with an unknown outcome was sent.
 	unanswered time.Time
 }
 
-// moment is a time by two clocks: the one stands still while the machine sleeps, the other can be set.
+// moment is a time on two clocks. The monotonic clock stops while the machine sleeps; the wall clock can be set.
 type moment struct {
 	steady time.Time
-	wall   int64 // in nanoseconds
+	wall   int64 // a time in nanoseconds since 1970
 }
 
 func newFence() *Fence { return &Fence{ended: make(chan struct{})} }
 
-// Check is ErrLapsed where nothing may be sent.
+// Check returns ErrLapsed if nothing may be sent.
 func (f *Fence) Check() error {
 	if f == nil {
 		return nil
@@ -61,7 +61,7 @@ func (f *Fence) Check() error {
 	return ErrLapsed
 }
 
-// renewed opens the fence after a renewal that was sent then, unless the turn is over.
+// renewed opens the fence after a renewal that was sent at the given time, unless the turn is over.
 func (f *Fence) renewed(sent time.Time, duration time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f *Fence) renewed(sent time.Time, duration time.Duration) {
 	f.until.Store(&moment{until, until.UnixNano()})
 }
 
-// held says whether there was a turn.
+// held reports whether a turn has begun.
 func (f *Fence) held() bool { return f.until.Load() != nil }
 
 // end ends the turn: the fence stays closed. Only the first reason counts.
@@ -87,14 +87,14 @@ func (f *Fence) end(why error) {
 	close(f.ended)
 }
 
-// why is the reason for which the turn ended; nil: it did not.
+// why returns the reason why the turn ended; nil: it has not ended.
 func (f *Fence) why() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.reason
 }
 
-// lost notes that a write was sent of which no answer came.
+// lost records that a write was sent and got no answer.
 func (f *Fence) lost() {
 	now := time.Now()
 	f.mu.Lock()
@@ -102,7 +102,7 @@ func (f *Fence) lost() {
 	f.unanswered = now
 }
 
-// settle waits until nothing that was sent can be under way any more, given how long a request may be.
+// settle waits until no request can be under way any more. tail is how long a request may be under way.
 func (f *Fence) settle(ctx context.Context, tail time.Duration) error {
 	f.mu.Lock()
 	last := f.unanswered
@@ -120,9 +120,9 @@ func (f *Fence) settle(ctx context.Context, tail time.Duration) error {
 	}
 }
 
-// Client is the way to the API server for what only the holder of the lease may do. A write is looked
-// at when it is sent, and what leaves on a connection once more when it leaves: a process can be
-// stopped in between. Each request gets most at the API server and here; 0: as long as the config says.
+// Client returns the configuration and the client for requests that only the holder of the lease may send. A write is checked when it is
+// sent, and again when its bytes leave on the connection: the process may be suspended in between. most limits each request at the API
+// server and in the client; 0: the limit of the config.
 func (f *Fence) Client(cfg *rest.Config, most time.Duration) (*rest.Config, *http.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	if f != nil {
@@ -141,7 +141,7 @@ func (f *Fence) Client(cfg *rest.Config, most time.Duration) (*rest.Config, *htt
 	return cfg, client, nil
 }
 
-// sender sends writes while the fence is open.
+// sender sends writes only while the fence is open.
 type sender struct {
 	fence *Fence
 	next  http.RoundTripper
@@ -165,15 +165,15 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// WrappedRoundTripper lets those see the transport who look for it.
+// WrappedRoundTripper returns the wrapped transport for callers that look for it.
 func (s *sender) WrappedRoundTripper() http.RoundTripper { return s.next }
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dial makes connections that end at the fence.
+// dial returns a dialer whose connections check the fence.
 func (f *Fence) dial(by dialer) dialer {
 	if by == nil {
-		const as = 30 * time.Second // as client-go has it
+		const as = 30 * time.Second // the same value as in client-go
 		by = (&net.Dialer{Timeout: as, KeepAlive: as}).DialContext
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -182,7 +182,7 @@ func (f *Fence) dial(by dialer) dialer {
 			return nil, err
 		}
 		if tcp, ok := c.(*net.TCPConn); ok {
-			// What stands in the kernel's buffer when the connection or the process ends is dropped, not delivered when the network is well again.
+			// When the connection or the process ends, the kernel drops its send buffer instead of delivering it after a network failure.
 			if err := tcp.SetLinger(0); err != nil {
 				_ = c.Close()
 				return nil, fmt.Errorf("connect to %s: %w", address, err)
@@ -192,7 +192,7 @@ func (f *Fence) dial(by dialer) dialer {
 	}
 }
 
-// conn is a connection on which nothing leaves behind the fence.
+// conn is a connection that sends nothing while the fence is closed.
 type conn struct {
 	net.Conn
 	fence *Fence

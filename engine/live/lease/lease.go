@@ -18,18 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Times are how long a lease holds, and how hard its holder tries to keep it.
+// Times contains the durations of a lease, and of the holder's attempts to renew it.
 type Times struct {
-	// Duration is for how long others respect a lease that is not renewed, in whole seconds; they wait a third longer, for what its holder
-	// has sent. 0: 15 s.
+	// Duration is how long other instances respect a lease that is not renewed, in whole seconds. They wait a third longer, for requests that
+	// the holder has sent. 0: 15 s.
 	Duration time.Duration
-	// RenewDeadline is for how long the holder tries to renew before it gives up. 0: 10 s.
+	// RenewDeadline is how long the holder tries to renew before it gives up. 0: 10 s.
 	RenewDeadline time.Duration
 	// RetryPeriod is the time between two tries. 0: 2 s.
 	RetryPeriod time.Duration
 }
 
-// Complete fills in what was left out, and refuses what does not go together.
+// Complete sets defaults and refuses times that contradict each other.
 func (t Times) Complete() (Times, error) {
 	for _, field := range []struct {
 		of        *time.Duration
@@ -51,14 +51,14 @@ func (t Times) Complete() (Times, error) {
 	return t, nil
 }
 
-// Lease is one instance's part in taking turns. Nil takes none.
+// Lease is the membership of one instance in a leader election. A nil Lease takes part in none.
 type Lease struct {
 	times  Times
 	leases *resourcelock.LeaseLock
 	lock   *lock
 }
 
-// New has an instance take turns by the Lease of that namespace and name. The times are complete.
+// New returns the membership of an instance in the election by the Lease with this namespace and name. times must be complete.
 func New(cfg *rest.Config, namespace, name string, times Times) (*Lease, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -66,7 +66,7 @@ func New(cfg *rest.Config, namespace, name string, times Times) (*Lease, error) 
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, rest.DefaultKubernetesUserAgent()) + "/leader-election"
-	// One answer that does not come must not cost the lease.
+	// A single missing response must not lose the lease.
 	cfg.Timeout = max(times.RenewDeadline/2, time.Second)
 	client, err := coordinationv1client.NewForConfig(cfg)
 	if err != nil {
@@ -79,7 +79,7 @@ func New(cfg *rest.Config, namespace, name string, times Times) (*Lease, error) 
 	return &Lease{times, leases, &lock{Interface: leases, fence: newFence(), tail: Tail(times.Duration)}}, nil
 }
 
-// Fence is closed when the instance may not write.
+// Fence returns a fence that is closed while the instance may not write.
 func (l *Lease) Fence() *Fence {
 	if l == nil {
 		return nil
@@ -87,7 +87,7 @@ func (l *Lease) Fence() *Fence {
 	return l.lock.fence
 }
 
-// Tail is how long the API server may take for a request of the holder's.
+// Tail returns how long the API server may take for a request of the holder.
 func (l *Lease) Tail() time.Duration {
 	if l == nil {
 		return 0
@@ -95,7 +95,7 @@ func (l *Lease) Tail() time.Duration {
 	return Tail(l.times.Duration)
 }
 
-// Elect has a manager to be made wait for its turn.
+// Elect configures a new manager to wait for its turn.
 func (l *Lease) Elect(o *manager.Options) {
 	if l == nil {
 		return
@@ -105,7 +105,7 @@ func (l *Lease) Elect(o *manager.Options) {
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &l.times.Duration, &l.times.RenewDeadline, &l.times.RetryPeriod
 }
 
-// Join has the manager that was made by Elect end with its turn.
+// Join makes the manager that Elect configured end with its turn.
 func (l *Lease) Join(m manager.Manager) error {
 	if l == nil {
 		return nil
@@ -117,7 +117,7 @@ func (l *Lease) Join(m manager.Manager) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l *Lease) NeedLeaderElection() bool { return true }
 
-// Start returns when ctx ends, or the turn: then with the reason.
+// Start returns when ctx ends or the turn ends. For the turn, it returns the reason.
 func (l *Lease) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -125,19 +125,19 @@ func (l *Lease) Start(ctx context.Context) error {
 	case <-l.lock.fence.ended:
 	}
 	select {
-	case <-ctx.Done(): // it was given back
+	case <-ctx.Done(): // the lease was released
 		return nil
 	default:
 		return l.lock.fence.why()
 	}
 }
 
-// lock is the Lease as an elector sees it. It is used by one goroutine.
+// lock is the Lease as client-go's elector uses it. Only one goroutine uses it.
 type lock struct {
 	resourcelock.Interface
 	fence *Fence
 	tail  time.Duration
-	ours  bool // the record that was read or written last
+	ours  bool // the record that was last read or written is ours
 }
 
 var (
@@ -145,7 +145,7 @@ var (
 	errNotOurs  = errors.New("the lease is another's, and not ours to give back")
 )
 
-// Get reads the record. Another's holds a while longer than it says.
+// Get reads the record. It extends the validity of another instance's record by the tail.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
@@ -164,7 +164,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	return record, raw, nil
 }
 
-// saw notes whose the lease is. A turn of ours ends where it is another's.
+// saw records the holder of the lease. If another instance holds it, our turn ends.
 func (l *lock) saw(holder string) {
 	l.ours = holder == l.Identity()
 	if l.ours || !l.fence.held() {
@@ -176,12 +176,12 @@ func (l *lock) saw(holder string) {
 	l.fence.end(fmt.Errorf("the lease %s was lost: it is held by %s", l.Describe(), holder))
 }
 
-// Create makes the record.
+// Create creates the record.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update writes the record that was read or written last, in its next version.
+// Update writes the next version of the record that was last read or written.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
 		return l.release(ctx, record)
@@ -189,7 +189,7 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write takes or renews the lease, unless a turn of ours is over: there is one in the life of a process.
+// write acquires or renews the lease, unless our turn is over: a process has only one turn.
 func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord,
 	by func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
@@ -205,10 +205,10 @@ func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	return nil
 }
 
-// release gives the lease back, if it is ours, when nothing that was written under it is under way any more.
+// release releases the lease if it is ours, after none of our writes is under way any more.
 func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if !l.ours {
-		return errNotOurs // client-go asks for it all the same where it has not noticed yet
+		return errNotOurs // client-go calls it even if it has not noticed the loss yet
 	}
 	l.fence.end(errReleased)
 	if err := l.fence.settle(ctx, l.tail); err != nil {

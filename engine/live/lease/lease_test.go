@@ -27,19 +27,19 @@ import (
 
 var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
-// stored is the one Lease of a test, as the API server has it.
+// stored is the only Lease of a test, as the API server stores it.
 type stored struct {
 	mu      sync.Mutex
-	version int // 0: it is not there
+	version int // 0: it does not exist
 	record  resourcelock.LeaderElectionRecord
 }
 
-// access is one instance's way to it. wait is called before and after each request, and may take its time.
+// access is one instance's access to the Lease. It calls wait before and after each request, which may block.
 type access struct {
 	of      *stored
 	name    string
 	wait    func()
-	version int // that was read or written last
+	version int // the version that was last read or written
 }
 
 func (a *access) RecordEvent(string) {}
@@ -82,7 +82,7 @@ func (a *access) put(r resourcelock.LeaderElectionRecord, otherwise error) error
 	return nil
 }
 
-// testLock is an instance's part in a lease of 15 s.
+// testLock returns an instance's lock for a lease of 15 s.
 func testLock(s *stored, name string) *lock {
 	return &lock{Interface: &access{of: s, name: name, wait: func() {}}, fence: newFence(), tail: Tail(15 * time.Second)}
 }
@@ -94,7 +94,7 @@ func recordOf(name string) resourcelock.LeaderElectionRecord {
 func TestTheFenceOpensForFiveSixthsFromWhenARenewalWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testLock(&stored{}, "a")
-		l.Interface.(*access).wait = func() { time.Sleep(time.Second) } // 2 s for a request and its answer
+		l.Interface.(*access).wait = func() { time.Sleep(time.Second) } // 2 s for a request and its response
 		if err := l.fence.Check(); err != nil {
 			t.Fatalf("before the first turn: %v", err)
 		}
@@ -114,7 +114,7 @@ func TestTheFenceOpensForFiveSixthsFromWhenARenewalWasSent(t *testing.T) {
 			}
 		}
 		closes(12500 * time.Millisecond)
-		// Nobody had it in between: the turn goes on.
+		// No other instance held the lease in between, so the turn continues.
 		start = time.Now()
 		if err := l.Update(t.Context(), recordOf("a")); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestATurnEndsForGood(t *testing.T) {
 			if err := whole.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "system/scheduler") {
 				t.Errorf("the manager goes on: %v", err)
 			}
-			// Neither taken a second time, nor given back for another.
+			// The lease is neither acquired a second time, nor released for another instance.
 			for _, r := range []resourcelock.LeaderElectionRecord{recordOf("a"), recordOf("")} {
 				if err := l.Update(t.Context(), r); err == nil {
 					t.Errorf("%q was written", r.HolderIdentity)
@@ -201,7 +201,7 @@ func TestALeaseIsGivenBackWhenNothingIsUnderWay(t *testing.T) {
 	})
 }
 
-// A process can be stopped after it looked at its lease and before the request leaves.
+// A process may be suspended after it checked its lease and before the request is sent.
 func TestNothingLeavesBehindTheFence(t *testing.T) {
 	var mu sync.Mutex
 	var came []string
@@ -283,7 +283,7 @@ func TestWhoTakesNoTurnsIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// The short time that a renewal gets is the renewal's: a watch that had it would end every few seconds, and a long list never.
+// Only renewals get a short timeout. A watch with this timeout would end every few seconds, and a long list would never finish.
 func TestTheConfigIsItsOwners(t *testing.T) {
 	cfg := &rest.Config{Host: "http://127.0.0.1", UserAgent: "celsius-scheduler/1"}
 	was := *cfg
@@ -322,24 +322,24 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// write is one that left a process, and was carried out until then.
+// write is a request that left a process, and the time when it was carried out.
 type write struct {
 	by   string
 	left time.Time
 	done time.Time
 }
 
-// process is one that elects, and writes all the time while it leads. At any point but between its last look at the fence and the write it
-// can be stopped, for as long as the random numbers say.
+// process takes part in the election, and writes all the time while it leads. It can be suspended for a random time at any point, except
+// between its last check of the fence and the write.
 type process struct {
 	name   string
 	random *rand.Rand
 	mu     sync.Mutex
-	until  time.Time // it is stopped
+	until  time.Time // it is suspended until then
 }
 
 func (p *process) wait() {
-	time.Sleep(time.Duration(p.draw(300)) * time.Millisecond) // the network
+	time.Sleep(time.Duration(p.draw(300)) * time.Millisecond) // simulates the network
 	for {
 		p.mu.Lock()
 		rest := time.Until(p.until)
@@ -357,12 +357,12 @@ func (p *process) draw(n int) int {
 	return p.random.IntN(n)
 }
 
-// run takes part in turns until ctx ends or a turn does. As a manager does, it ends what it leads before it ends the election.
+// run takes part in elections until ctx ends or a turn ends. Like a manager, it ends its work before it leaves the election.
 func (p *process) run(ctx context.Context, s *stored, wrote func(write)) {
 	l := &lock{Interface: &access{of: s, name: p.name, wait: p.wait}, fence: newFence(), tail: Tail(15 * time.Second)}
 	work, stop := context.WithCancel(ctx)
 	elect, leave := context.WithCancel(context.WithoutCancel(ctx))
-	var turn sync.Mutex // over the beginning and the end of leading
+	var turn sync.Mutex // protects the start and the end of leading
 	var leading sync.WaitGroup
 	end := func() {
 		turn.Lock()
@@ -402,8 +402,8 @@ func (p *process) run(ctx context.Context, s *stored, wrote func(write)) {
 	end()
 }
 
-// write writes until ctx ends: as a client does, it looks at the fence, is sent through a pool, and is
-// looked at again where it leaves. Some answers are not waited for.
+// write writes until ctx ends. Like a client, it checks the fence, is sent through a pool, and is checked again when it leaves. It does not
+// wait for some of the responses.
 func (p *process) write(ctx context.Context, f *Fence, wrote func(write)) {
 	for ctx.Err() == nil {
 		p.wait()
@@ -425,8 +425,8 @@ func (p *process) write(ctx context.Context, f *Fence, wrote func(write)) {
 	}
 }
 
-// TestNoTwoWriteAtATime has three processes take turns for ten minutes, each of which is stopped again
-// and again for up to 40 s, or told to end.
+// TestNoTwoWriteAtATime lets three processes take turns for ten minutes. Each of them is repeatedly suspended for up to 40 s, or told to
+// end.
 func TestNoTwoWriteAtATime(t *testing.T) {
 	turns := 0
 	for seed := range uint64(20) {
@@ -464,7 +464,7 @@ func TestNoTwoWriteAtATime(t *testing.T) {
 	}
 }
 
-// stumble stops a process now and then.
+// stumble suspends a process from time to time.
 func (p *process) stumble(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(time.Duration(p.draw(40)) * time.Second)
@@ -474,11 +474,11 @@ func (p *process) stumble(ctx context.Context) {
 	}
 }
 
-// checkTurns says how often another wrote than before. Nothing of the one may be carried out when the next has begun.
+// checkTurns returns how often the writer changed. No write of one process may be carried out after the next process has begun to write.
 func checkTurns(t *testing.T, seed uint64, writes []write) (turns int) {
 	t.Helper()
 	slices.SortStableFunc(writes, func(a, b write) int { return a.left.Compare(b.left) })
-	last := map[string]write{} // of each process, the one that took longest
+	last := map[string]write{} // for each process, the write that took longest
 	for i, w := range writes {
 		if i > 0 && writes[i-1].by != w.by {
 			turns++

@@ -22,7 +22,7 @@ type Vacancy struct {
 	Name    types.NamespacedName
 	Missing bool      // the Lease does not exist
 	Holder  string    // the last holder; "": the Lease was released
-	Renewed time.Time // by the clock of the holder; zero: never
+	Renewed time.Time // a time of the holder's clock; zero: never renewed
 	valid   time.Duration
 }
 
@@ -90,10 +90,10 @@ type Watch struct {
 	Name types.NamespacedName
 
 	version string    // of the Lease at the last look; "": it did not exist
-	since   time.Time // when version was first read, by our own clock
+	since   time.Time // when version was first read, a time of our own clock
 }
 
-// Look reads the Lease. It returns nil while a process may hold the Lease, which ends when the Lease has not changed for 4/3 of its
+// Look reads the Lease. It returns nil while a process may hold the Lease. No process holds it if it has not changed for 4/3 of its
 // duration. The clocks of both processes need not agree, because Look measures the time with its own clock. It returns errors of the API
 // server.
 func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vacancy, error) {
@@ -119,8 +119,8 @@ func (w *Watch) Look(ctx context.Context, r client.Reader, now time.Time) (*Vaca
 // for use.
 type Reports struct{ done map[types.UID]bool }
 
-// Next returns the oldest objects without a report, at most as many as most, and marks them as reported. waiting lists all objects that
-// the vacancy affects. Next forgets all other objects.
+// Next returns the oldest objects without a report, and marks them as reported. most limits their number. The parameter waiting lists all
+// objects that the vacancy affects. Next forgets all other objects.
 func (r *Reports) Next(waiting []client.Object, most int) []client.Object {
 	still, next := map[types.UID]bool{}, []client.Object{}
 	for _, o := range waiting {

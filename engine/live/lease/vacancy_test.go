@@ -136,5 +136,5 @@ func TestReports(t *testing.T) {
 	next(all, "eval-0")
 	next(all)
 	next([]client.Object{eval})
-	next([]client.Object{eval, train}, "train-0") // it waited no more in between
+	next([]client.Object{eval, train}, "train-0") // it did not wait in between
 }

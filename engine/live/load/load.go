@@ -1,8 +1,7 @@
-// Package load asks Prometheus for the measured load of nodes, in the form in which the API metrics.k8s.io has it.
+// Package load reads the measured load of nodes from Prometheus, in the format of the API metrics.k8s.io.
 //
-// Three queries give a number for each node: the cores that are used, the bytes of memory, and the second at which it was measured. The
-// last is asked for itself, as the answer to any other has the time of the question. What is answered otherwise, or not
-// in time, tells of nothing.
+// Three queries return a number for each node: the used cores, the used bytes of memory, and the second of the measurement. The time has
+// its own query, because the result of any other query has the time of the query. Results that are late or have another form are ignored.
 package load
 
 import (
@@ -29,7 +28,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// What is asked where nothing else is said: of Prometheus' node exporter, whose label instance has the name of the node.
+// Default queries, for Prometheus' node exporter with the name of the node in the label instance.
 const (
 	DefaultLabel  = "instance"
 	DefaultCPU    = `sum by (instance) (rate(node_cpu_seconds_total{mode!="idle"}[10m]))`
@@ -38,33 +37,33 @@ const (
 )
 
 const (
-	mostTime  = 10 * time.Second // for all queries of a list
-	mostBytes = 32 << 20         // of an answer
-	mostToken = 64 << 10         // of a file with a token
-	mostValue = 1e15             // of a number that can be meant
+	mostTime  = 10 * time.Second // time limit for all queries of a list
+	mostBytes = 32 << 20         // maximum size of a response
+	mostToken = 64 << 10         // maximum size of a file with a token
+	mostValue = 1e15             // the largest plausible number
 )
 
-// Options say whom to ask, and what. The zero value asks nobody.
+// Options configures the source of the load. The zero value turns it off.
 type Options struct {
-	// URL is that of Prometheus, with what comes before /api. "": the load of nodes is not asked here.
+	// URL is the URL of Prometheus, without /api. "": Prometheus is not used.
 	URL string
-	// CAFile has the certificates of those who may vouch for the server, as PEM. "": those that the system trusts.
+	// CAFile contains the certificates of the server's authority, as PEM. "": those that the system trusts.
 	CAFile string
-	// TokenFile has a bearer token; it is read for each query. "": none is sent.
+	// TokenFile contains a bearer token, and is read for each query. "": no token is sent.
 	TokenFile string
-	// Label is that of the answers in which the name of the node is, where it may have a port. "": DefaultLabel.
+	// Label is the label with the name of the node, which may include a port. "": DefaultLabel.
 	Label string
 	// CPU, Memory and Time are the queries. "": the defaults.
 	CPU, Memory, Time string
 }
 
-// Source asks.
+// Source reads the load from Prometheus.
 type Source struct {
 	options Options
 	api     promv1.API
 }
 
-// New makes a source, and refuses what cannot be meant.
+// New returns a source. It refuses invalid options.
 func New(o Options) (*Source, error) {
 	for _, x := range []struct {
 		field     *string
@@ -97,7 +96,7 @@ func New(o Options) (*Source, error) {
 	}
 	client, err := api.NewClient(api.Config{Address: o.URL, Client: &http.Client{
 		Transport:     guarded{transport, o.TokenFile},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is not for others
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token must not reach other servers
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("the URL of Prometheus: %w", err)
@@ -117,10 +116,10 @@ func certificates(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// guarded sends the token, and reads no more of an answer than can be meant.
+// guarded adds the token to requests, and limits the size of responses.
 type guarded struct {
 	next  http.RoundTripper
-	token string // file
+	token string // name of a file
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -157,7 +156,7 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// bounded is a body that errs where it is too long.
+// bounded is a body that returns an error if it is too long.
 type bounded struct {
 	io.ReadCloser
 	left int64
@@ -172,7 +171,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// List asks what is measured of all nodes. Of nodes of which not all is told, nothing is.
+// List reads the load of all nodes. It leaves out nodes without a value in every query.
 func (s *Source) List(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error {
 	ctx, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
@@ -207,11 +206,11 @@ func (s *Source) List(ctx context.Context, of *metricsv1beta1.NodeMetricsList) e
 	return nil
 }
 
-// ask is the number that a query gives for each node; what is no number that can be meant is left out.
+// ask returns the number of a query for each node. It leaves out values that are not plausible.
 func (s *Source) ask(ctx context.Context, query string) (map[string]float64, error) {
 	answer, _, err := s.api.Query(ctx, query, time.Time{})
 	if err != nil {
-		return nil, fmt.Errorf("%.1000s", explained(err).Error()) // the server says what is in it
+		return nil, fmt.Errorf("%.1000s", explained(err).Error()) // the server controls the length of the text
 	}
 	vector, ok := answer.(prommodel.Vector)
 	if !ok {
@@ -235,7 +234,7 @@ func (s *Source) ask(ctx context.Context, query string) (map[string]float64, err
 	return out, nil
 }
 
-// explained adds what the server said.
+// explained adds the server's message to an error.
 func explained(err error) error {
 	var of *promv1.Error
 	if errors.As(err, &of) && of.Detail != "" {
@@ -244,7 +243,7 @@ func explained(err error) error {
 	return err
 }
 
-// withoutPort is the name in front of a port, where there is one.
+// withoutPort removes the port from a name, if there is one.
 func withoutPort(s string) string {
 	name, port, ok := strings.Cut(s, ":")
 	if ok && port != "" && strings.Trim(port, "0123456789") == "" {

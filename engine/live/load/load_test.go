@@ -15,7 +15,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// number is one of an answer: a node and what is told of it.
+// number returns one element of a result: a node and its value.
 func number(label, node, value string) string {
 	return fmt.Sprintf(`{"metric": {%q: %q}, "value": [1768000000, %q]}`, label, node, value)
 }
@@ -24,7 +24,7 @@ func vector(numbers ...string) string {
 	return `{"status": "success", "data": {"resultType": "vector", "result": [` + strings.Join(numbers, ",") + `]}}`
 }
 
-// answering is a Prometheus that gives these answers to cpu, memory and time.
+// answering returns a Prometheus server with these results for cpu, memory and time.
 func answering(t *testing.T, answers map[string]string) *httptest.Server {
 	t.Helper()
 	return serving(t, func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func serving(t *testing.T, f http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// told is what a source tells, or its error.
+// told returns the list of a source as text, or its error.
 func told(t *testing.T, o Options) string {
 	t.Helper()
 	s, err := New(o)
@@ -110,7 +110,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A server that fails, sends elsewhere, or says too much tells of nothing; one that is slow is not waited for.
+// A server that fails, redirects, or sends too much provides no values. A slow server is not waited for.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
 	elsewhere := serving(t, func(http.ResponseWriter, *http.Request) { t.Error("it went elsewhere") })
@@ -152,7 +152,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// A bearer token goes to who can show a certificate that is trusted, as it is in its file then.
+// The bearer token is sent only to a server with a trusted certificate. Its file is read for each query.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -12,26 +12,25 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// Watch lists what is measured of the nodes' load, while it is wanted. Where a list fails, what was listed before stays, and grows old by
-// itself.
+// Watch lists the measured load of nodes while it is wanted. If a list fails, the earlier values remain and age.
 type Watch struct {
 	List   func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error
 	Wanted func() bool
-	// Tell is told of each node that is measured, and of those that are no more.
+	// Tell is called for each measured node, and for each node that is no longer measured.
 	Tell func(x *metricsv1beta1.NodeMetrics, gone bool)
 	Log  logr.Logger
 
-	known map[string]bool // nodes that Tell was told of
-	wrong string          // what the log was told last; "": all is well
-	ahead int             // nodes that were measured in time to come, by the last list
+	known map[string]bool // nodes that were passed to Tell
+	wrong string          // the last logged error; "": none
+	ahead int             // number of nodes in the last list with a time in the future
 }
 
 const (
-	mostMeasuring = 30 * time.Second // for one list
-	mostAhead     = time.Minute      // by which clocks may differ
+	mostMeasuring = 30 * time.Second // time limit for one list
+	mostAhead     = time.Minute      // tolerated difference between clocks
 )
 
-// Run lists at once, and then each time that so much has passed, until ctx ends.
+// Run lists at once and then at each interval, until ctx ends.
 func (m *Watch) Run(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -45,7 +44,7 @@ func (m *Watch) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Once tells what is measured now.
+// Once lists the load once and passes it on.
 func (m *Watch) Once(ctx context.Context) {
 	if !m.Wanted() {
 		return
@@ -78,7 +77,7 @@ func (m *Watch) Once(ctx context.Context) {
 	m.known = there
 }
 
-// past leaves out what says that it was measured in time to come: it would count as new for as long as that is ahead.
+// past drops values with a time in the future, because they would count as new until that time.
 func (m *Watch) past(list []metricsv1beta1.NodeMetrics) []metricsv1beta1.NodeMetrics {
 	latest := time.Now().Add(mostAhead)
 	out := slices.DeleteFunc(slices.Clone(list), func(x metricsv1beta1.NodeMetrics) bool { return x.Timestamp.After(latest) })
@@ -91,7 +90,7 @@ func (m *Watch) past(list []metricsv1beta1.NodeMetrics) []metricsv1beta1.NodeMet
 	return out
 }
 
-// failed tells the log what is wrong, once.
+// failed logs an error, once until it changes.
 func (m *Watch) failed(err error) {
 	text := "the load of nodes could not be read; what was measured before counts until it is too old"
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

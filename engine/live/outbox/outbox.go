@@ -1,7 +1,7 @@
-// Package outbox has writes to the API server done by workers, the urgent ones first: bindings; then statuses that somebody waits for
-// before pods can be made; then evictions; then other statuses; then events. What is written about one object is one entry, in which the
-// newest replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way
-// follows what the API server takes: see pace.
+// Package outbox contains a priority queue for writes to the API server, and workers that send them. Priorities: bindings; then statuses
+// that a client needs before it can create pods; then evictions; then other statuses; then events. All writes about one object share one
+// entry. The newest replaces a write that was not sent yet, and two writes of one object never run at once. The number of concurrent writes
+// adapts to the API server: see pace.
 package outbox
 
 import (
@@ -12,26 +12,26 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/recovery"
 )
 
-// Class is how much a write matters. Lower ones go first.
+// Class is the priority of a write. Lower values go first.
 type Class uint8
 
 // The classes.
 const (
 	Binding  Class = iota // bindings
-	Awaited               // statuses that somebody waits for before pods can be made
-	Eviction              // evictions, each with the word on its pod
+	Awaited               // statuses that a client needs before it can create pods
+	Eviction              // evictions, each with the condition on its pod
 	Status                // other statuses
-	Event                 // events
+	Event                 // the events
 	numClasses
 )
 
-// String is the class as metrics name it.
+// String returns the name of the class in metrics.
 func (c Class) String() string { return [...]string{"bind", "waiter", "evict", "status", "event"}[c] }
 
-// While bindings wait, one write of another class is let through after so many of them, so that nothing starves.
-// A PodGroup's status costs the API server twice what a binding does, for it is of a custom resource, and what is said of an object
-// while its first word waits becomes one write with it: statuses and events are let through rarely, but for those that have
-// waited long. Evictions are few, and somebody waits for their room.
+// While bindings wait, one write of another class is sent after this number of bindings, so that no class starves. A PodGroup's status
+// costs the API server twice as much as a binding, because it is a custom resource. While a status waits, later statuses of the same object
+// are merged into it. So statuses and events are sent rarely, unless they have waited long. Evictions are few, and pods wait for their
+// resources.
 const (
 	bindsPerWaiter   = 4
 	bindsPerEviction = 10
@@ -40,30 +40,30 @@ const (
 	lateAfter        = 30 * time.Second
 )
 
-// slowEach is for how many waiting statuses and events there is one more of them under way at once. Few go out one
-// after another: a binding that is decided meanwhile shares the API server with one of them, not with a quarter of all workers.
+// slowEach is the number of waiting statuses and events that allows one more concurrent write of them. A few are sent one after another. A
+// new binding then shares the API server with one of them, not with a quarter of all workers.
 const slowEach = 16
 
-// maxEvents is how many events may wait; beyond it none is taken.
+// maxEvents is the maximum number of waiting events. Further events are dropped.
 const maxEvents = 20000
 
-// lastAnswers is how long what is under way at the end may take.
+// lastAnswers is the time for running writes to finish when Run ends.
 const lastAnswers = 2 * time.Second
 
-// Outbox holds the writes that are to go out, in the order of their classes. What is written under one
-// key is one entry: the newest replaces what has not gone out, and never two of a key are under way at once.
+// Outbox contains the waiting writes, ordered by class. All writes under one key share one entry. The newest replaces a write that was not
+// sent, and two writes of one key never run at once.
 type Outbox struct {
 	mu      sync.Mutex
 	ready   *sync.Cond
 	queues  [numClasses][]*entry
-	entries map[string]*entry // queued or under way
+	entries map[string]*entry // waiting and running writes, by key
 	waiting [numClasses]int
-	under   int // writes that are under way
-	slow    int // of them those of the classes from Eviction on
+	under   int // running writes
+	slow    int // running writes of the classes from Eviction on
 	pace    pace
 	// Failed receives a panic of a write; nil: the panic ends the process.
 	Failed func(p *recovery.Panic)
-	served [numClasses]int // bindings since the last of a class
+	served [numClasses]int // bindings since the last write of each class
 	closed bool
 }
 
@@ -72,27 +72,27 @@ type entry struct {
 	key    string
 	class  Class
 	queued bool
-	since  time.Time // it stands in line
+	since  time.Time // when it began to wait
 	do     func(context.Context)
-	// What came in while do was under way.
+	// The write that was put while do was running.
 	next      func(context.Context)
 	nextClass Class
 }
 
-// New has so many writes under way at once at most.
+// New returns an outbox with this maximum number of concurrent writes.
 func New(workers int) *Outbox {
 	o := &Outbox{entries: map[string]*entry{}, pace: newPace(workers)}
 	o.ready = sync.NewCond(&o.mu)
 	return o
 }
 
-// Put has do run by a worker. It must return when its context ends. It is not taken, and will not be run, if it is an event and too many
-// wait already.
+// Put queues do for a worker. do must return when its context ends. Put returns false, and do will not run, if it is an event and too many
+// events wait already.
 func (o *Outbox) Put(c Class, key string, do func(context.Context)) (taken bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		return true // nobody counts any more
+		return true // no one counts this any more
 	}
 	if c == Event && o.waiting[Event] >= maxEvents {
 		return false
@@ -107,7 +107,7 @@ func (o *Outbox) Put(c Class, key string, do func(context.Context)) (taken bool)
 		e.do = do
 		if c < e.class {
 			o.waiting[e.class]--
-			o.push(e, c, do) // its old place in the line is passed over
+			o.push(e, c, do) // pop ignores its old place in the queue
 		}
 	default:
 		e.next, e.nextClass = do, c
@@ -122,12 +122,12 @@ func (o *Outbox) push(e *entry, c Class, do func(context.Context)) {
 	o.ready.Signal()
 }
 
-// Later is Put after a time.
+// Later calls Put after a delay.
 func (o *Outbox) Later(after time.Duration, c Class, key string, do func(context.Context)) {
 	time.AfterFunc(after, func() { o.Put(c, key, do) })
 }
 
-// Cancel takes back what has not gone out. It says whether there was anything.
+// Cancel removes a write that was not sent, and reports whether there was one.
 func (o *Outbox) Cancel(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,17 +147,17 @@ func (o *Outbox) Cancel(key string) bool {
 	return false
 }
 
-// Answered takes in that a binding succeeded that was sent then.
+// Answered records that a binding succeeded. sent is when it was sent.
 func (o *Outbox) Answered(sent time.Time) {
 	o.adjust(func(at time.Time) { o.pace.answered(sent, at, o.waiting[Binding] > 0) })
 }
 
-// Unanswered takes in that nobody knows what became of a binding that was sent then.
+// Unanswered records a binding with an unknown outcome. sent is when it was sent.
 func (o *Outbox) Unanswered(sent time.Time) {
 	o.adjust(func(at time.Time) { o.pace.unanswered(sent, at) })
 }
 
-// adjust has the pace take something in, and lets workers go on where it admits more of them.
+// adjust updates the pace, and wakes workers if it allows more of them.
 func (o *Outbox) adjust(learn func(at time.Time)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -168,22 +168,22 @@ func (o *Outbox) adjust(learn func(at time.Time)) {
 	}
 }
 
-// AtOnce is how many writes may be under way now.
+// AtOnce returns the current limit of concurrent writes.
 func (o *Outbox) AtOnce() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.pace.limit
 }
 
-// Depths is how many writes of each class wait.
+// Depths returns the number of waiting writes of each class.
 func (o *Outbox) Depths() [numClasses]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting
 }
 
-// Run works until ctx ends, and returns when all workers have stopped. What is under way then has a moment for its answer: who leads next
-// begins the sooner, the less is under way of which nobody knows.
+// Run sends writes until ctx ends, and returns when all workers have stopped. Running writes get lastAnswers to finish, because the next
+// leader can begin sooner if fewer writes have an unknown outcome.
 func (o *Outbox) Run(ctx context.Context) {
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -206,7 +206,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Step waits for the next write and does it; false: the outbox is closed.
+// Step waits for the next write and runs it; false: the outbox is closed.
 func (o *Outbox) Step(ctx context.Context) bool {
 	e := o.take()
 	if e == nil {
@@ -243,7 +243,7 @@ func (o *Outbox) take() *entry {
 	return nil
 }
 
-// next is the class whose turn it is.
+// next returns the class of the next write.
 func (o *Outbox) next() (Class, bool) {
 	slow := numClasses
 	if o.slow < o.slowAtOnce() {
@@ -278,14 +278,14 @@ func (o *Outbox) next() (Class, bool) {
 	return slow, slow < numClasses
 }
 
-// slowAtOnce is how many writes of the classes from Eviction on may be under way: the more, the more of them wait, and never so many that a
-// binding finds no worker.
+// slowAtOnce returns how many writes of the classes from Eviction on may run at once. It grows with the number that wait, but always leaves
+// workers for bindings.
 func (o *Outbox) slowAtOnce() int {
 	more := o.waiting[Eviction] + (o.waiting[Status]+o.waiting[Event])/slowEach
 	return max(min(1+more, o.pace.limit/4), 1)
 }
 
-// bindsPer is after how many bindings a write of a slow class, of which there is one, is let through.
+// bindsPer returns the number of bindings after which a write of this slow class is sent. The class must have a waiting write.
 func (o *Outbox) bindsPer(c Class) int {
 	if time.Since(o.queues[c][0].since) >= lateAfter {
 		return bindsPerLate
@@ -293,7 +293,7 @@ func (o *Outbox) bindsPer(c Class) int {
 	return bindsPerStatus
 }
 
-// pop takes the first entry of a class that is still in line.
+// pop removes and returns the first entry of a class that still waits.
 func (o *Outbox) pop(c Class) *entry {
 	for {
 		e := o.queues[c][0]
@@ -305,7 +305,7 @@ func (o *Outbox) pop(c Class) *entry {
 	}
 }
 
-// finish lets what came in meanwhile stand in line.
+// finish ends a write, and queues the write that was put meanwhile.
 func (o *Outbox) finish(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sent does what waits in an outbox, one write after another, and says in which order.
+// sent runs the waiting writes of an outbox one after another, and returns their order.
 func sent(o *Outbox) string {
 	var order []string
 	for {
@@ -57,7 +57,7 @@ func TestOutboxOrder(t *testing.T) {
 	}
 }
 
-// bindings are those from one number up to another.
+// bindings returns the names of bindings in a range.
 func bindings(from, to int) string {
 	var names []string
 	for i := from; i < to; i++ {
@@ -89,7 +89,7 @@ func TestOutboxReplaces(t *testing.T) {
 	}
 }
 
-// Two writes of one object are never under way at once, and what comes in meanwhile goes out after.
+// Two writes of one object never run at once, and a write that is put meanwhile runs afterwards.
 func TestOutboxOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestOutboxOneAtATime(t *testing.T) {
 		o.Put(Binding, "a", slow)
 		synctest.Wait()
 		o.Put(Binding, "a", slow)
-		o.Put(Binding, "a", slow) // instead of the one before
+		o.Put(Binding, "a", slow) // replaces the one before
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if most != 1 || done != 2 {
@@ -133,7 +133,7 @@ func TestOutboxOneAtATime(t *testing.T) {
 	})
 }
 
-// Slow writes go out one after another while there are few, and never take all workers, so that a binding finds one.
+// A few slow writes are sent one after another. Slow writes never use all workers, so that a binding finds one.
 func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 	for _, c := range []struct{ waiting, under int }{{1, 1}, {slowEach, 1}, {slowEach + 2, 2}, {20 * slowEach, 2}} {
 		t.Run(fmt.Sprint(c.waiting), func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 	}
 }
 
-// Evictions go before statuses, one after every few bindings, and leave workers to bindings though the API server keeps them waiting.
+// Evictions are sent before statuses, one after every few bindings. They leave workers for bindings even if the API server is slow.
 func TestEvictionsDoNotHoldUpBindings(t *testing.T) {
 	o := New(8)
 	o.Put(Status, "status", nothing)

@@ -3,28 +3,28 @@ package outbox
 import "time"
 
 const (
-	// fewest is how many writes may be under way in any case; an answer's time while no more are is what it takes by itself.
+	// fewest is the minimum limit of concurrent writes. The response time at this limit counts as the response time without load.
 	fewest = 4
-	// firstPace is how many may be before anything is known of the API server.
+	// firstPace is the limit before anything is known about the API server.
 	firstPace = 16
-	// patience is how many times as long as by itself an answer may take. Until then more writes at once are cheaper for the API
-	// server, which commits together what comes together; beyond that they only stand in line there, and others behind them.
+	// patience is the tolerated response time, as a multiple of the response time without load. Up to this, more concurrent writes cost the
+	// API server less per write, because it commits writes together. Beyond it, they only wait there and delay other requests.
 	patience = 12
-	// probeEvery is the least time between two looks at what an answer takes by itself.
+	// probeEvery is the minimum time between two measurements of the response time without load.
 	probeEvery = 10 * time.Second
 )
 
-// pace is how many writes may be under way at once: as many as the API server takes without having them wait for long. It
-// goes up by one while bindings wait for a worker, and down by a quarter when answers become slow: additive increase,
-// multiplicative decrease, as TCP has it. Now and then it falls to the fewest for a few bindings, to learn what an answer takes by itself.
+// pace is the limit of concurrent writes: as many as the API server handles without long waits. The limit grows by one while bindings wait
+// for a worker, and shrinks by a quarter when responses become slow. TCP does the same: additive increase, multiplicative decrease. From
+// time to time it falls to fewest for a few bindings, to measure the response time without load.
 type pace struct {
 	most   int
 	limit  int
-	alone  time.Duration // what an answer takes by itself; 0: not known
-	resume int           // the limit after a look at that; 0: there is none under way
+	alone  time.Duration // response time without load; 0: unknown
+	resume int           // the limit to restore after a measurement; 0: none is running
 	looked time.Time
 
-	// The window: bindings that were sent since it began.
+	// The window: bindings that were sent after it began.
 	began   time.Time
 	answers int
 	sum     time.Duration
@@ -32,10 +32,10 @@ type pace struct {
 
 func newPace(most int) pace { return pace{most: most, limit: min(most, firstPace)} }
 
-// answered takes in a binding that succeeded. more says that others wait for a worker.
+// answered records a binding that succeeded. more means that other bindings wait for a worker.
 func (p *pace) answered(sent, at time.Time, more bool) {
 	if !sent.After(p.began) {
-		return // it stood in line behind those of the window before
+		return // it waited behind bindings of the previous window
 	}
 	p.answers++
 	p.sum += at.Sub(sent)
@@ -56,7 +56,7 @@ func (p *pace) answered(sent, at time.Time, more bool) {
 	p.began, p.answers, p.sum = at, 0, 0
 }
 
-// unanswered takes in a binding of which nobody knows what became: the API server has more than it can do, or is not there.
+// unanswered records a binding with an unknown outcome: the API server is overloaded or not available.
 func (p *pace) unanswered(sent, at time.Time) {
 	if !sent.After(p.began) {
 		return

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// apiServer answers so many requests at once in the time that one takes, and has the others wait.
+// apiServer handles a number of requests at once, each in the same time. Other requests wait.
 type apiServer struct {
 	width int
 	takes time.Duration
 }
 
-// serve has a pace bind without end for a minute, and gives how many bindings were made and the
-// highest and lowest limit in the second half.
+// serve sends bindings for a minute without a pause. It returns the number of bindings, and the lowest and highest limit in the second
+// half.
 func (s apiServer) serve(p *pace, now *time.Time) (bound, low, high int) {
 	type request struct{ sent, answer time.Time }
 	var under []request
-	free := make([]time.Time, s.width) // when each of its processors is
+	free := make([]time.Time, s.width) // when each of its processors is free
 	begin, end := *now, now.Add(time.Minute)
 	for now.Before(end) {
 		for len(under) < p.limit {
@@ -71,7 +71,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// A server that loses half of its processors gets fewer; one that answers nothing gets the fewest, and as many as before
+// A server that loses most of its processors gets fewer requests. A server that does not respond gets the fewest, and as many as before
 // when it is back.
 func TestPaceGivesWay(t *testing.T) {
 	p, now := newPace(64), time.Unix(0, 0)

@@ -21,21 +21,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// trustName is the ConfigMap that states by which certificate an API server is recognized, and how it names the user who asks.
+// trustName is the ConfigMap with the certificate authority of the API server's client certificate and the headers for the user.
 const trustName = "extension-apiserver-authentication"
 
-// reviewBackoff is how often an API server is asked again that gave no answer.
+// reviewBackoff returns the backoff for retries if the API server does not respond.
 func reviewBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 3}
 }
 
-// gate knows who asks, and what they may.
+// gate authenticates and authorizes users.
 type gate struct {
 	authenticator.Request
 	authorizer.Authorizer
 }
 
-// newGate trusts the API server's word for who asks, and otherwise a token.
+// newGate returns a gate that accepts the user that the API server names in its headers, or a token.
 func newGate(ctx context.Context, cfg *rest.Config, all *sync.WaitGroup) (*gate, error) {
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -86,7 +86,7 @@ func newGate(ctx context.Context, cfg *rest.Config, all *sync.WaitGroup) (*gate,
 	return g, nil
 }
 
-// who asks; nil: that is not known.
+// who returns the user of a request; nil: unknown.
 func (g *gate) who(r *http.Request) user.Info {
 	said, ok, err := g.AuthenticateRequest(r)
 	if err != nil || !ok {
@@ -95,7 +95,7 @@ func (g *gate) who(r *http.Request) user.Info {
 	return said.User
 }
 
-// may says whether a user may have something explained: resource is jobs, pods, queues or nodes, name "" any of them.
+// may reports whether a user may read an explanation. resource is jobs, pods, queues or nodes; name "" means all of them.
 func (g *gate) may(ctx context.Context, u user.Info, verb, resource, namespace, name string) (bool, error) {
 	decided, _, err := g.Authorize(ctx, authorizer.AttributesRecord{
 		User: u, Verb: verb, APIGroup: Group, APIVersion: Version, Resource: resource, Namespace: namespace, Name: name, ResourceRequest: true,

@@ -18,10 +18,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// patience is for how long an answer is waited for.
+// patience is the time limit of an answer.
 const patience = 20 * time.Second
 
-// kindOf is the kind of object that a resource of the API explains; "": there is no such resource.
+// kindOf returns the type of object that a resource of the API explains; "": no such resource exists.
 func kindOf(resource string) string {
 	kind, plural := strings.CutSuffix(resource, "s")
 	if !plural || !slices.Contains(explain.Kinds(), kind) {
@@ -30,10 +30,10 @@ func kindOf(resource string) string {
 	return kind
 }
 
-// Namespaced says whether objects of a kind lie in namespaces.
+// Namespaced reports whether objects of this type have a namespace.
 func Namespaced(kind string) bool { return kind == explain.Job || kind == explain.Pod }
 
-// Path is where an object is explained.
+// Path returns the path of an object's explanation.
 func Path(kind, namespace, name string) string {
 	at := "/apis/" + Group + "/" + Version
 	if Namespaced(kind) {
@@ -49,22 +49,22 @@ type Answer struct {
 	Explanation     *explain.Explanation `json:"explanation"`
 }
 
-// Metadata names what is explained.
+// Metadata names the explained object.
 type Metadata struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Metrics is the resource of what the scheduler counts, as Prometheus reads it: for those who ask the API server, and cannot reach the pod.
+// Metrics is the resource with the scheduler's metrics in Prometheus format, for clients of the API server that cannot reach the pod.
 const Metrics = "metrics"
 
-// MetricsPath is where that is: by a name, as what has none is listed and not got for the API server.
+// MetricsPath is the path of this resource. It has a name, because the API server would treat a path without one as a list.
 const MetricsPath = "/apis/" + Group + "/" + Version + "/" + Metrics + "/scheduler"
 
-// question is about one object.
+// question identifies one object.
 type question struct{ resource, kind, namespace, name string }
 
-// questionOf is that of a path; false: it is none.
+// questionOf parses the path of a question; false: it is not one.
 func questionOf(path string) (q question, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/apis/"+Group+"/"+Version+"/")
 	if !ok {
@@ -81,7 +81,7 @@ func questionOf(path string) (q question, ok bool) {
 	return q, q.kind != "" && Namespaced(q.kind) == (q.namespace != "")
 }
 
-// handler answers what the API has: what it is, and questions.
+// handler serves discovery and questions.
 func (s *Server) handler(g *gate) http.Handler {
 	mux := http.NewServeMux()
 	for path, object := range discovery() {
@@ -125,7 +125,7 @@ func (s *Server) handler(g *gate) http.Handler {
 	return mux
 }
 
-// tellMetrics tells what the scheduler counts.
+// tellMetrics serves the scheduler's metrics.
 func (s *Server) tellMetrics(w http.ResponseWriter, r *http.Request, g *gate) {
 	resource := schema.GroupResource{Group: Group, Resource: Metrics}
 	u := g.who(r)
@@ -143,13 +143,13 @@ func (s *Server) tellMetrics(w http.ResponseWriter, r *http.Request, g *gate) {
 	}
 }
 
-// turns has one question at a time be answered, and keeps what was learned for those of what if.
+// turns answers one question at a time, and keeps computed data for what-if questions.
 type turns struct {
 	turn chan struct{}
 	kept kept
 }
 
-// answer answers a question, with the names of what its user may know.
+// answer answers a question. It names only objects that the user may see.
 func (s *Server) answer(ctx context.Context, g *gate, u user.Info, q question, x *turns) (*explain.Explanation, error) {
 	resource := schema.GroupResource{Group: Group, Resource: q.resource}
 	switch ok, err := g.may(ctx, u, "get", q.resource, q.namespace, q.name); {
@@ -202,7 +202,7 @@ func (s *Server) asSeen(ctx context.Context, g *gate, u user.Info, x *turns, nam
 	return err
 }
 
-// look has one question at a time be answered, and then a rest.
+// look answers one question at a time, with a rest after each.
 func (s *Server) look(ctx context.Context, turn chan struct{}, do func(*explain.Cycle)) error {
 	select {
 	case turn <- struct{}{}:
@@ -237,7 +237,7 @@ func notThere(resource schema.GroupResource, name, message string) *apierrors.St
 	return out
 }
 
-// statusOf is an error as the API says it.
+// statusOf converts an error to a status of the API.
 func statusOf(err error) *apierrors.StatusError {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status
@@ -262,7 +262,7 @@ func write(w http.ResponseWriter, code int, object any) {
 	_, _ = w.Write(text)
 }
 
-// wantsText says whether who asks wants no more than words.
+// wantsText reports whether the client requests plain text.
 func wantsText(r *http.Request) bool { return strings.HasPrefix(r.Header.Get("Accept"), "text/plain") }
 
 func writeText(w http.ResponseWriter, text string) {
@@ -270,7 +270,7 @@ func writeText(w http.ResponseWriter, text string) {
 	_, _ = w.Write([]byte(text))
 }
 
-// discovery is what the API server asks of an API, by its path.
+// discovery returns the discovery objects of the API, by path.
 func discovery() map[string]any {
 	version := metav1.GroupVersionForDiscovery{GroupVersion: Group + "/" + Version, Version: Version}
 	group := metav1.APIGroup{

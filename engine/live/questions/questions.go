@@ -1,13 +1,13 @@
 // Package questions answers questions about the last cycle as an API of the cluster. Users ask the API server, with every authentication
-// that kubectl supports, and the API server asks the scheduler that leads.
+// method that kubectl supports, and the API server asks the scheduler that leads.
 //
 //	GET /apis/explain.celsius.dev/v1alpha1/namespaces/NAMESPACE/jobs/NAME    user --> API server --TLS--> Server --> who, and may they?
 //	                                     .../pods/NAME                                                     |
 //	                             .../queues/NAME, .../nodes/NAME                                           +--> on a copy: explain
-//	                             .../metrics                                                               +--> what is counted
+//	                             .../metrics                                                               +--> metrics
 //
-// Only the leader serves, and says so: it writes where it is into the Service of the API. There is no Secret: its certificate lives as long
-// as the process does, and is vouched for in the APIService.
+// Only the leader serves. It writes its address into the Service of the API. No Secret is needed: the certificate lives as long as the
+// process, and the APIService contains its authority.
 package questions
 
 import (
@@ -28,26 +28,27 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// The API.
+// Names of the API.
 const (
 	Group   = "explain.celsius.dev"
 	Version = "v1alpha1"
-	// ServiceName is that of the Service at which the API server asks.
+	// ServiceName is the Service to which the API server sends questions.
 	ServiceName = "celsius-explain"
 )
 
-// Options say where questions are taken.
+// Options configures the server for questions.
 type Options struct {
-	// Address is what is listened on, as host:port. "" or "0": nowhere.
+	// Address is the listen address, as host:port. "" or "0": the server is off.
 	Address string
-	// Host is where the API server finds that: an IP, say that of the pod, or, for a scheduler outside of the cluster, a name.
+	// Host is where the API server reaches the address. It is an IP, such as that of the pod, or a name for a scheduler outside of the
+	// cluster.
 	Host string
 }
 
-// On says whether questions are taken.
+// On reports whether the server is on.
 func (o Options) On() bool { return o.Address != "" && o.Address != "0" }
 
-// Check says what cannot be meant.
+// Check refuses invalid options.
 func (o Options) Check() error {
 	if !o.On() {
 		return nil
@@ -64,28 +65,28 @@ func (o Options) Check() error {
 // Ask calls a function that examines a copy of the last cycle, and waits for it. It fails if there was no cycle yet, or when ctx ends.
 type Ask func(ctx context.Context, look func(*explain.Cycle)) error
 
-// Server takes questions while its scheduler leads.
+// Server answers questions while its scheduler leads.
 type Server struct {
 	Options
-	Namespace string // of the Service
-	// Config reaches the API server, which is asked who asks and what they may.
+	Namespace string // the namespace of the Service
+	// Config reaches the API server that authenticates and authorizes users.
 	Config *rest.Config
-	// Client writes where the server is, and Ending takes it back when the lease is over.
+	// Client registers the server. Ending removes the registration after the lease has ended.
 	Client, Ending client.Client
 	Ask            Ask
-	// Metrics answers who may get metrics of the API: what the scheduler counts, which its pods serve at /metrics as well.
+	// Metrics serves the scheduler's metrics to users who may get the resource metrics. The pods also serve them at /metrics.
 	Metrics http.Handler
 	Log     logr.Logger
 }
 
-// goodFor is for how long a certificate is shown, which is good for a year.
+// goodFor is the time for which a certificate is used. The certificate is valid for a year.
 const goodFor = 90 * 24 * time.Hour
 
 // mostRest is the longest pause after an answer. The pause is as long as the answer took, so that questions with answers of up to mostRest
 // use at most half of one core.
 const mostRest = 5 * time.Second
 
-// Run serves until ctx ends. That it cannot serve is logged, and no reason not to schedule.
+// Run serves until ctx ends. It logs failures; they do not stop scheduling.
 func (s *Server) Run(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		term, end := context.WithTimeout(ctx, goodFor)
@@ -132,7 +133,7 @@ func (s *Server) serve(ctx context.Context) error {
 		Handler: s.handler(who), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-			ClientAuth: tls.RequestClientCert, // the API server shows one; it is checked with what it says of who asks
+			ClientAuth: tls.RequestClientCert, // the API server sends a certificate, which is verified together with the user that it names
 		},
 	}
 	all.Go(func() { s.register(ctx, port, authority) })

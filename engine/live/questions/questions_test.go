@@ -26,7 +26,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// cycleOf is a cycle over a small cluster: jobs a/one and b/two wait in queue q for more than its only node has.
+// cycleOf returns a cycle of a small cluster: jobs a/one and b/two wait in queue q for more than its only node has.
 func cycleOf(t *testing.T) *explain.Cycle {
 	t.Helper()
 	p, issues := policy.Default()
@@ -75,7 +75,7 @@ func cycleOf(t *testing.T) *explain.Cycle {
 	return explain.New(d.Session(), plan)
 }
 
-// known says who asks by the header X-Remote-User; each may get, and of questions create, what rights lists of it, as RESOURCE or
+// known authenticates by the header X-Remote-User. A user may get, and for questions create, the listed resources, as RESOURCE or
 // NAMESPACE/RESOURCE.
 type known map[string][]string
 
@@ -99,7 +99,7 @@ func (k known) Authorize(_ context.Context, a authorizer.Attributes) (authorizer
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// TestAnswers asks as users with different rights, and looks at what they are told, and not told.
+// TestAnswers asks as users with different rights, and checks what the answers contain and omit.
 func TestAnswers(t *testing.T) {
 	x := cycleOf(t)
 	s := &Server{Ask: func(_ context.Context, look func(*explain.Cycle)) error {
@@ -159,7 +159,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatIf asks what would be decided, as users with different rights.
+// TestWhatIf asks what-if questions as users with different rights.
 func TestWhatIf(t *testing.T) {
 	x := cycleOf(t)
 	s := &Server{Ask: func(_ context.Context, look func(*explain.Cycle)) error {

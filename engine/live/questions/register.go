@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// APIServiceName is that of the object by which the API server knows where to ask.
+// APIServiceName is the name of the APIService that routes questions to the Service.
 const APIServiceName = Version + "." + Group
 
-// serviceName is that of the Service; outside of a cluster it is another than that of deploy, which can be applied beside it.
+// serviceName returns the name of the Service. Outside of a cluster the name differs from the one in deploy, so that both can exist.
 func (s *Server) serviceName() string {
 	if net.ParseIP(s.Host) == nil {
 		return ServiceName + "-outside"
@@ -27,7 +27,7 @@ func (s *Server) serviceName() string {
 	return ServiceName
 }
 
-// certificate makes what the server is known by, for as long as it runs; authority vouches for it.
+// certificate creates the server's certificate, and returns it with its authority.
 func (s *Server) certificate() (pair tls.Certificate, authority []byte, err error) {
 	cert, key, err := certutil.GenerateSelfSignedCertKey(s.serviceName()+"."+s.Namespace+".svc", nil, nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Server) certificate() (pair tls.Certificate, authority []byte, err erro
 	if pair, err = tls.X509KeyPair(cert, key); err != nil {
 		return pair, nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	// The leaf comes first, and then who signed it.
+	// The leaf comes first, then its issuer.
 	_, rest := pem.Decode(cert)
 	return pair, bytes.TrimSpace(rest), nil
 }
@@ -44,7 +44,7 @@ func (s *Server) certificate() (pair tls.Certificate, authority []byte, err erro
 // registerEvery is how often the registration is written: objects of it that were deleted are created again.
 const registerEvery = 30 * time.Second
 
-// register writes where the server is, until ctx ends. Outside of a cluster it deletes the registration then.
+// register writes the address of the server until ctx ends. Outside of a cluster it then deletes the registration.
 func (s *Server) register(ctx context.Context, port int, authority []byte) {
 	for wait := time.Second; ctx.Err() == nil; {
 		next := registerEvery
@@ -61,7 +61,7 @@ func (s *Server) register(ctx context.Context, port int, authority []byte) {
 		}
 	}
 	if net.ParseIP(s.Host) != nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return // the next writes over it
+		return // the next leader overwrites it
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -70,7 +70,7 @@ func (s *Server) register(ctx context.Context, port int, authority []byte) {
 	}
 }
 
-// write applies the Service, or where it leads, and the APIService.
+// write applies the Service or its EndpointSlice, and the APIService.
 func (s *Server) write(ctx context.Context, port int, authority []byte) error {
 	where := s.service(port)
 	if net.ParseIP(s.Host) != nil {
@@ -94,14 +94,14 @@ func (s *Server) object(apiVersion, kind, namespace, name string, content map[st
 	return u
 }
 
-// service leads to a server outside of the cluster, by its name.
+// service returns a Service that refers to a server outside of the cluster by its name.
 func (s *Server) service(port int) *unstructured.Unstructured {
 	return s.object("v1", "Service", s.Namespace, s.serviceName(), map[string]any{
 		"spec": map[string]any{"type": "ExternalName", "externalName": s.Host, "ports": []any{map[string]any{"port": int64(port)}}},
 	})
 }
 
-// slice has the Service, which selects no pods, lead to the leader.
+// slice returns an EndpointSlice that makes the Service, which has no pod selector, refer to the leader.
 func (s *Server) slice(port int) *unstructured.Unstructured {
 	family := "IPv4"
 	if net.ParseIP(s.Host).To4() == nil {
@@ -118,10 +118,10 @@ func (s *Server) slice(port int) *unstructured.Unstructured {
 	return u
 }
 
-// apiService has the API server ask the Service, which it knows by the authority.
+// apiService returns the APIService that routes to the Service and contains its certificate authority.
 func (s *Server) apiService(port int, authority []byte) *unstructured.Unstructured {
 	to := map[string]any{"namespace": s.Namespace, "name": s.serviceName()}
-	if net.ParseIP(s.Host) == nil { // else the port is 443, or what someone has set it to
+	if net.ParseIP(s.Host) == nil { // otherwise the port is 443, or another port that a user has set
 		to["port"] = int64(port)
 	}
 	spec := map[string]any{

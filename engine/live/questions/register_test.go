@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// The objects that lead the API server to the scheduler are created again after they were deleted.
+// The objects that route questions to the scheduler are created again after their deletion.
 func TestRegistrationIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exist := map[string]bool{}

@@ -24,37 +24,37 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// Resources of questions: what would be decided if something were otherwise in a namespace, and in the cluster.
+// Resources for what-if questions about a namespace and about the cluster.
 const (
 	WhatIfs        = "whatifs"
 	ClusterWhatIfs = "clusterwhatifs"
 )
 
-// mostQuestion is how long a question may be, in bytes, as the API server has it for objects.
+// mostQuestion is the maximum size of a question in bytes, as for objects in the API server.
 const mostQuestion = 3 << 20
 
-// keptFor is for how long what was learned for questions is kept after the last one.
+// keptFor is how long computed data is kept after the last question.
 const keptFor = 5 * time.Minute
 
-// WhatIf is a question: what the next cycle would decide if all of this were so.
+// WhatIf is a question: the decisions of the next cycle if all of these changes were made.
 type WhatIf struct {
 	metav1.TypeMeta `json:",inline"`
-	// Add are objects: Jobs, PodGroups and Pods, and of the cluster Queues and Nodes as well.
+	// Add contains objects: Jobs, PodGroups and Pods, and for the cluster also Queues and Nodes.
 	Add []json.RawMessage `json:"add,omitempty"`
-	// Delete are names of jobs; of the cluster as namespace/name.
+	// Delete contains names of jobs; for the cluster as namespace/name.
 	Delete []string `json:"delete,omitempty"`
-	// Copies are nodes like others, and Policy a SchedulingPolicy in place of the one that serves: of the cluster alone.
+	// Copies adds copies of nodes, and Policy replaces the serving SchedulingPolicy. Both are only for the cluster.
 	Copies []whatif.Copies `json:"copies,omitempty"`
 	Policy json.RawMessage `json:"policy,omitempty"`
 }
 
-// WhatIfAnswer is what is answered.
+// WhatIfAnswer is the answer to a WhatIf.
 type WhatIfAnswer struct {
 	metav1.TypeMeta `json:",inline"`
 	Answer          *whatif.Answer `json:"answer"`
 }
 
-// WhatIfPath is where a question is asked; namespace "": of the cluster.
+// WhatIfPath returns the path for questions; namespace "": for the cluster.
 func WhatIfPath(namespace string) string {
 	at := "/apis/" + Group + "/" + Version + "/"
 	if namespace == "" {
@@ -63,14 +63,14 @@ func WhatIfPath(namespace string) string {
 	return at + "namespaces/" + namespace + "/" + WhatIfs
 }
 
-// kept is what was learned for questions.
+// kept is the data that is kept between questions.
 type kept struct {
 	asker whatif.Asker
 	timer *time.Timer
 	once  sync.Once
 }
 
-// askWhatIf answers a request with a question.
+// askWhatIf answers a request with a what-if question.
 func (s *Server) askWhatIf(w http.ResponseWriter, r *http.Request, g *gate, x *turns, namespace string) {
 	u := g.who(r)
 	if u == nil {
@@ -130,7 +130,7 @@ func (s *Server) whatIf(ctx context.Context, g *gate, u user.Info, x *turns, nam
 	return answer, nil
 }
 
-// forgetLater forgets what was learned once nobody has asked for a while.
+// forgetLater drops the kept data if no question comes for keptFor.
 func (x *turns) forgetLater() {
 	x.kept.once.Do(func() {
 		x.kept.timer = time.AfterFunc(keptFor, func() {
@@ -142,7 +142,7 @@ func (x *turns) forgetLater() {
 	x.kept.timer.Reset(keptFor)
 }
 
-// changeOf reads a question about a namespace, or about the cluster. Each error says what is wrong, and what would be right.
+// changeOf parses a question about a namespace or the cluster. Each error states what is wrong, and what would be right.
 func changeOf(text []byte, namespace string) (*whatif.Change, error) {
 	var q WhatIf
 	if err := json.Unmarshal(text, &q); err != nil {
@@ -175,7 +175,7 @@ func changeOf(text []byte, namespace string) (*whatif.Change, error) {
 	return change, nil
 }
 
-// objectOf reads an object that is to be added.
+// objectOf parses an object to add.
 func objectOf(raw json.RawMessage, namespace string) (metav1.Object, error) {
 	var is metav1.TypeMeta
 	if err := json.Unmarshal(raw, &is); err != nil {

@@ -106,7 +106,7 @@ func Catch(at Place, do func()) (p *Panic) {
 	defer func() {
 		switch cause := recover().(type) {
 		case nil:
-		case *Panic: // of a goroutine that do waited for, see Panic.Again
+		case *Panic: // comes from a goroutine that do waited for, see Panic.Again
 			p = cause
 			p.Place = at
 		default:

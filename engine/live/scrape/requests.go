@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Requests is the metric of Count.
+// Requests is the name of the metric of Count.
 const (
 	Requests     = "celsius_api_requests_total"
 	RequestsHelp = "Requests to the API server, by verb and resource."
 )
 
-// NewLeading registers whether an instance of a part leads, 0 until it is set.
+// NewLeading registers the gauge that shows whether an instance of a part leads. It is 0 until it is set.
 func NewLeading(in prometheus.Registerer, part string) prometheus.Gauge {
 	return promauto.With(in).NewGauge(prometheus.GaugeOpts{
 		Name: "celsius_leading", Help: "1 while this instance of the part is at work: it holds the lease, or needs none. 0 while it stands by.",
@@ -23,7 +23,7 @@ func NewLeading(in prometheus.Registerer, part string) prometheus.Gauge {
 	})
 }
 
-// Before looks at requests, or changes them, before the next has them.
+// Before calls Look for each request, which may replace it, and then Next.
 type Before struct {
 	Next http.RoundTripper
 	Look func(*http.Request) *http.Request
@@ -34,10 +34,10 @@ func (b Before) RoundTrip(request *http.Request) (*http.Response, error) {
 	return b.Next.RoundTrip(b.Look(request))
 }
 
-// WrappedRoundTripper lets those see the transport who look for it, to break a request off.
+// WrappedRoundTripper returns the wrapped transport for callers that look for it in order to cancel a request.
 func (b Before) WrappedRoundTripper() http.RoundTripper { return b.Next }
 
-// Count has every request of a config's clients counted, by verb and resource.
+// Count counts every request of a config's clients, by verb and resource.
 func Count(cfg *rest.Config, into *prometheus.CounterVec) {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return Before{next, func(r *http.Request) *http.Request {
@@ -47,7 +47,7 @@ func Count(cfg *rest.Config, into *prometheus.CounterVec) {
 	})
 }
 
-// requestKind is the verb of a request as Kubernetes has it, and its resource with its subresource.
+// requestKind returns the Kubernetes verb of a request, and its resource with its subresource.
 func requestKind(r *http.Request) (verb, resource string) {
 	parts := 3 // apis/GROUP/VERSION/
 	rest := strings.TrimPrefix(r.URL.Path, "/")

@@ -1,8 +1,8 @@
-// Package scrape serves what a part counts, to who may read it.
+// Package scrape serves the metrics of a part to clients that may read them.
 //
 //	GET /metrics --TLS--> who is it (TokenReview) --> may it get /metrics (SubjectAccessReview) --> a registry
 //
-// Metrics name queues, policies and how much of everything there is, which is not for whoever reaches a pod.
+// Metrics contain names of queues and policies and the amounts of resources, which not every client that reaches a pod may see.
 package scrape
 
 import (
@@ -22,30 +22,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 )
 
-// Served is what a part of Celsius serves about itself, and where.
+// Served configures the endpoints of a part of Celsius.
 type Served struct {
-	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
+	// MetricsAddress is the address for /metrics. "" or "0": off.
 	MetricsAddress string
-	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
+	// MetricsSecure serves metrics with TLS, and only to clients that the API server allows to get /metrics.
 	MetricsSecure bool
-	// HealthAddress is where /healthz and /readyz are served. "" or "0": nowhere.
+	// HealthAddress is the address for /healthz and /readyz. "" or "0": off.
 	HealthAddress string
-	// PprofAddress is where profiles of the process are served, below /debug/pprof/. "" or "0": nowhere.
+	// PprofAddress is the address for profiles of the process, below /debug/pprof/. "" or "0": off.
 	PprofAddress string
 }
 
-// Server serves /metrics, whether leading or not. It is a runnable of a manager.
+// Server serves /metrics, with or without leadership. It is a runnable of a manager.
 type Server struct {
-	// Address is what is listened on, as host:port.
+	// Address is the listen address, as host:port.
 	Address string
-	// Config reaches the API server that is asked who may read. nil: everybody may, without TLS.
+	// Config reaches the API server that authorizes clients. nil: every client may read, without TLS.
 	Config *rest.Config
-	// From has the metrics.
+	// From is the source of the metrics.
 	From prometheus.Gatherer
 	Log  logr.Logger
 }
 
-// On says whether an address stands for a place to serve at.
+// On reports whether an address turns its endpoint on.
 func On(address string) bool { return address != "" && address != "0" }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -85,7 +85,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// Guard asks the API server who brings the bearer token of a request, and whether they may get its path.
+// Guard returns a handler that authenticates the bearer token of a request with the API server, and checks that its user may get the path.
 func Guard(cfg *rest.Config, log logr.Logger, handler http.Handler) (http.Handler, error) {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -98,7 +98,7 @@ func Guard(cfg *rest.Config, log logr.Logger, handler http.Handler) (http.Handle
 	return filter(log, handler)
 }
 
-// SelfSigned is a certificate that lives as long as the process: who scrapes shows a token, and trusts the network policy.
+// SelfSigned returns a certificate that lives as long as the process. Scrapers send a token, and rely on the network policy.
 func SelfSigned() (*tls.Config, error) {
 	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer knows two by their tokens, of whom reader may get /metrics.
+// apiServer is an API server that knows two users by their tokens. Only reader may get /metrics.
 func apiServer(t *testing.T) *rest.Config {
 	t.Helper()
 	answer := func(w http.ResponseWriter, object any) {
@@ -95,10 +95,10 @@ func read(t *testing.T, url, token string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// TestWhoMayRead shows metrics to whom the API server knows and lets read them, and to nobody else.
+// TestWhoMayRead checks that only authorized users can read metrics.
 func TestWhoMayRead(t *testing.T) {
 	address := serving(t, apiServer(t))
-	// That a token is nobody's is an error to Kubernetes' own filter.
+	// For an unknown token, Kubernetes' own filter returns an error.
 	for token, want := range map[string]int{
 		"": http.StatusUnauthorized, "stranger": http.StatusInternalServerError,
 		"other": http.StatusForbidden, "reader": http.StatusOK,
@@ -113,7 +113,7 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// TestOpen is metrics on a machine of one's own.
+// TestOpen reads metrics without TLS and authorization.
 func TestOpen(t *testing.T) {
 	if code, body := read(t, "http://"+serving(t, nil)+"/metrics", ""); code != http.StatusOK || !strings.Contains(body, "secret_total 0") {
 		t.Errorf("%d %s", code, body)

@@ -16,29 +16,29 @@ type candidate struct {
 	name       string
 	uid        types.UID // "" for the embedded default
 	generation int64     // 0 for the embedded default
-	// mode as written, "" where it is not written or no mode.
+	// mode is the mode in the spec, or "" if the spec contains no valid mode.
 	mode v1alpha1.Mode
-	// data is the policy as it is kept: apiVersion, kind, metadata.name and spec.
+	// data is the stored policy: apiVersion, kind, metadata.name and spec.
 	data []byte
-	// policy is nil where it does not compile; issues say why, or hold warnings.
+	// policy is nil if the candidate does not compile. issues contains the errors, or warnings.
 	policy *policy.Policy
 	issues source.Issues
-	// ofQueues says that it is to serve the queues that it names, beside the one that serves the others.
+	// ofQueues is true if the policy serves only the queues that it names, alongside the policy that serves all others.
 	ofQueues bool
-	// takenBack is why it was taken back, by what it says itself; "": it was not.
+	// takenBack is the reason why the policy's own conditions rolled it back; "": it was not rolled back.
 	takenBack string
-	// faulty is the fault for which it is not served; "": there is none.
+	// faulty is the fault for which the policy is not served; "": none.
 	faulty string
-	// fallback and queues are as written, "" where they are not written.
+	// fallback and queues are the values in the spec, or "".
 	fallback, queues string
 }
 
-// same says whether two candidates are one generation of one object.
+// same reports whether two candidates are the same generation of the same object.
 func (c *candidate) same(other *candidate) bool {
 	return c != nil && other != nil && c.name == other.name && c.uid == other.uid && c.generation == other.generation
 }
 
-// String names the candidate in messages: default@3.
+// String returns the name of the candidate for messages: default@3.
 func (c *candidate) String() string {
 	if c.uid == "" {
 		return "the embedded default"
@@ -46,33 +46,34 @@ func (c *candidate) String() string {
 	return fmt.Sprintf("%s@%d", c.name, c.generation)
 }
 
-// choice is what serves, and what was passed over on the way to it.
+// choice is the serving policy, and the candidates that could not serve.
 type choice struct {
 	serving *candidate
-	// policy is that of serving, in the mode that is in force.
+	// policy is the policy of serving, in the effective mode.
 	policy *policy.Policy
-	// parts serve queues of their own beside it; policy has them in it.
+	// parts are policies that serve their own queues alongside serving. policy contains them.
 	parts []*candidate
-	// skipped are kept policies that do not compile any more, newest first.
+	// skipped are stored policies that no longer compile, newest first.
 	skipped []*candidate
-	// kept are not fit to serve, and some of what they decide is in force.
+	// kept contains candidates that are not fit to serve, but a part of their decisions is in force.
 	kept []*candidate
 }
 
-// all are those that serve.
+// all returns all serving candidates.
 func (c *choice) all() []*candidate { return append([]*candidate{c.serving}, c.parts...) }
 
-// choose says which policy serves:
+// choose returns the policy that serves:
 //
-//	the selected object compiles           it
-//	is there and does not compile       the newest of before that does, else the embedded default
-//	is there, and its rows were faulty     likewise, with the predicates of the object
-//	is there, and is a shadow              likewise
-//	is there, and was taken back           likewise
-//	it is not there                        the embedded default
+//	state of the selected object        what serves
+//	it compiles                         the object
+//	it does not compile                 the newest policy in before that compiles, else the embedded default
+//	its rows were faulty                the same, with the predicates of the object
+//	it is a shadow                      the same
+//	it was rolled back                  the same
+//	it does not exist                   the embedded default
 //
-// The mode is always that of the object, where it has one: the switch for an incident works in a
-// policy that is broken otherwise. object is nil where there is none; before is newest first.
+// The mode is always that of the object, if it has one. So the switch for an incident works even in a broken policy. object is nil if it
+// does not exist. before is ordered newest first.
 func choose(object *candidate, before iter.Seq[*candidate], shipped *candidate) choice {
 	if object == nil {
 		return choice{serving: shipped, policy: shipped.policy}
@@ -100,10 +101,10 @@ func choose(object *candidate, before iter.Seq[*candidate], shipped *candidate) 
 	return out
 }
 
-// inMode gives the policy in another mode.
+// inMode returns the policy in another mode.
 func inMode(p *policy.Policy, mode v1alpha1.Mode) *policy.Policy {
 	if mode == v1alpha1.ModeShadow {
-		mode = v1alpha1.ModeActive // what serves beside a shadow was active
+		mode = v1alpha1.ModeActive // the policy that serves instead of a shadow was active
 	}
 	if mode == "" || p.Mode == string(mode) {
 		return p

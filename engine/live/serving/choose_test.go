@@ -13,7 +13,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// good and bad are candidates that compile and do not.
+// good returns a candidate that compiles, and bad one that does not.
 func good(generation int64, mode v1alpha1.Mode) *candidate {
 	return &candidate{name: "default", uid: "u", generation: generation, mode: mode, policy: &policy.Policy{
 		Name: "default", Generation: generation, Mode: string(mode),
@@ -31,7 +31,7 @@ func TestChoose(t *testing.T) {
 		name    string
 		object  *candidate
 		before  []*candidate
-		want    string // what serves, and in which mode
+		want    string // the serving policy and its mode
 		skipped []string
 	}{
 		{"nothing was ever stored", nil, nil, "the embedded default Active", nil},
@@ -75,9 +75,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestChooseHolds: something compiled always serves, an object that compiles always does itself, what
-// serves otherwise is the newest of before that compiles, the mode is always the object's, and no
-// candidate is changed by it.
+// TestChooseHolds checks four properties. A compiled policy always serves. An object that compiles always serves. Otherwise the newest
+// policy in before that compiles serves. The mode is always that of the object, and no candidate changes.
 func TestChooseHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]v1alpha1.Mode{"", v1alpha1.ModeActive, v1alpha1.ModePaused})

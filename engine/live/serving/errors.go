@@ -19,34 +19,34 @@ import (
 )
 
 const (
-	// tellEvery is the least time between two statuses that differ in nothing but how often rows erred.
+	// tellEvery is the minimum time between two statuses that differ only in the error counts of rows.
 	tellEvery = time.Minute
-	// mostRows is how many rows a status names that erred, mostText how many characters of what each erred for, and of why.
+	// mostRows is the maximum number of failed rows in a status. mostText is the maximum length of their texts, in characters.
 	mostRows = 50
 	mostText = 300
 )
 
-// eventErred: a row erred for the first time under a generation.
+// eventErred means that a row failed for the first time in a generation.
 const eventErred = "RowErred"
 
-// rowErrors counts the errors of rows of each candidate that serves, since it began to. It is for any goroutine.
+// rowErrors counts the errors of rows for each serving candidate since it began to serve. Any goroutine may use it.
 type rowErrors struct {
 	mu sync.Mutex
-	// by is what cycles may have been decided by that have not ended, oldest first.
+	// by contains the choices that may have decided cycles which have not ended, oldest first.
 	by []choice
 	of map[*candidate]*tally
 }
 
-// tally has the rows of a candidate that erred, by the names that they have in its own text.
+// tally counts the failed rows of a candidate, by their names in its own text.
 type tally struct {
-	rows  []v1alpha1.RuleErrors // in the order in which they first erred
-	shown []v1alpha1.RuleErrors // rows as they were when there was news last: what is written does not move with each cycle
-	next  time.Time             // when counts are news again
-	told  int                   // how many rows events told of
+	rows  []v1alpha1.RuleErrors // failed rows in the order of their first error
+	shown []v1alpha1.RuleErrors // rows at the last report; so the written status does not change with each cycle
+	next  time.Time             // when changed counts must be reported again
+	told  int                   // the number of rows that events have reported
 	faults
 }
 
-// serve begins to count the errors of what begins to serve, and drops those of what serves no more.
+// serve starts counting the errors of a new choice, and drops the counts of candidates that no longer serve.
 func (e *rowErrors) serve(c choice) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +70,7 @@ func (e *rowErrors) add(by *policy.Policy, plan *model.Plan, now time.Time) (new
 		return false
 	}
 	e.by = e.by[at:]
-	own := map[string][]model.RuleError{} // by the policy of queues, "" of all others
+	own := map[string][]model.RuleError{} // by policy with its own queues; "": the policy for all other queues
 	for i := range plan.Errors {
 		x := plan.Errors[i]
 		var part string
@@ -100,7 +100,7 @@ func (t *tally) add(errors []model.RuleError, now time.Time) (news bool) {
 	return news || faulty
 }
 
-// faults are those until now of a candidate that serves.
+// faults returns the faults of a serving candidate.
 func (e *rowErrors) faults(c *candidate) faults {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *rowErrors) faults(c *candidate) faults {
 	return faults{}
 }
 
-// AddErrors adds the errors of a cycle to those of before, row by row.
+// AddErrors adds the errors of a cycle to earlier errors, row by row.
 func AddErrors(rows []v1alpha1.RuleErrors, plan *model.Plan, now time.Time) []v1alpha1.RuleErrors {
 	for i := range plan.Errors {
 		x := &plan.Errors[i]
@@ -127,7 +127,7 @@ func AddErrors(rows []v1alpha1.RuleErrors, plan *model.Plan, now time.Time) []v1
 	return rows
 }
 
-// rows gives the rows that erred of a candidate that serves, and those of them that no event told of until now.
+// rows returns the failed rows of a serving candidate, and those of them that no event has reported.
 func (e *rowErrors) rows(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *rowErrors) rows(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	return t.shown, t.shown[told:]
 }
 
-// total are the errors until now of a candidate that serves.
+// total returns the number of errors of a serving candidate.
 func (e *rowErrors) total(c *candidate) (out rollback.RowErrors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,7 +158,7 @@ func (e *rowErrors) total(c *candidate) (out rollback.RowErrors) {
 	return out
 }
 
-// Observe takes in a cycle that has ended, and the policy that it was decided by. It is for the goroutine of cycles.
+// Observe takes in a cycle that has ended, and the policy that decided it. Only the goroutine of cycles may call it.
 func (p *Policies) Observe(by *policy.Policy, plan *model.Plan, now time.Time) {
 	first := p.lastCycle.Load() == 0
 	p.Cycled(now)
@@ -167,7 +167,7 @@ func (p *Policies) Observe(by *policy.Policy, plan *model.Plan, now time.Time) {
 	}
 }
 
-// tellErred has an event tell of rows.
+// tellErred records an event for each row.
 func (p *Policies) tellErred(u *unstructured.Unstructured, rows []v1alpha1.RuleErrors) {
 	for i := range rows {
 		r := &rows[i]
@@ -180,7 +180,7 @@ func rowOf(r *v1alpha1.RuleErrors) string {
 	return fmt.Sprintf("%s (%s)", model.RowName(r.Table, r.Rule), r.Site)
 }
 
-// erringCondition says which rows erred of those that schedulers serve of a generation; nil: none did.
+// erringCondition returns a condition that lists the failed rows of a generation in all schedulers that serve it; nil: no row failed.
 func erringCondition(schedulers []v1alpha1.SchedulerStatus, generation int64) *metav1.Condition {
 	var rows []string
 	for _, s := range schedulers {

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// erringPlan is a cycle in which two rows erred.
+// erringPlan returns a plan in which two rows failed.
 func erringPlan() *model.Plan {
 	return &model.Plan{Errors: []model.RuleError{
 		{
@@ -21,8 +21,8 @@ func erringPlan() *model.Plan {
 	}}
 }
 
-// Rows that erred stand in the status with their counts and last errors: at once where a row is new, else once a minute. An event
-// tells of each when it erred first.
+// The status lists failed rows with their counts and last errors: at once for a new row, else once a minute. One event reports the first
+// error of each row.
 func TestPolicyRowsErr(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -61,12 +61,12 @@ func TestPolicyRowsErr(t *testing.T) {
 		w.put("default", warnedSpec)
 		w.check("another generation", strings.Contains(w.status("default"), "Erring"), false)
 		w.check("another generation", strings.HasSuffix(w.status("default"), "celsius serves 2\n"), true)
-		w.check("events", len(w.take()), 1) // of its activation
+		w.check("events", len(w.take()), 1) // the event of its activation
 		stop()
 	})
 }
 
-// What erred of a policy that was replaced is not told of the one that replaced it, though it has its name and generation.
+// Errors of a replaced policy are not reported for the new one, even if it has the same name and generation.
 func TestPolicyRowsErredOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -93,8 +93,8 @@ func TestPolicyRowsErredOfAnother(t *testing.T) {
 	})
 }
 
-// A cycle that ends between the write of a status and the next look is not written at once: else the two would go round for as long as
-// a row errs.
+// A cycle that ends between the write of a status and the next check is not written at once. Otherwise the writes would never end while a
+// row fails.
 func TestPolicyRowsErrEachCycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -121,7 +121,7 @@ func TestPolicyRowsErrEachCycle(t *testing.T) {
 	})
 }
 
-// What erred under one of two schedulers that serve a policy stands in its entry, and both agree on the condition.
+// If rows fail in one of two schedulers that serve a policy, they are in its entry, and both write the same condition.
 func TestPolicyRowsErrUnderOneOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

@@ -8,19 +8,20 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// What is in force of a generation that is not fit to serve, in addition to what serves in its place. A policy states it in spec.fallback.
+// Values of spec.fallback. A value selects what remains in force of a generation that is not fit to serve, next to the policy that replaces
+// it.
 const (
-	// keepPredicates: its predicates judge where pods may run. A pod that a faulty predicate cannot judge waits. It is what happens after a
-	// fault where the policy states nothing: whoever can cause a fault must not get past the rules of the newer policy.
+	// keepPredicates: its predicates still decide where pods may run. A pod that a faulty predicate cannot judge waits. This is the default
+	// after a fault: a user who can cause a fault must not bypass the rules of the newer policy.
 	keepPredicates = "KeepPredicates"
 	// stopScheduling: no pod of its queues is placed.
 	stopScheduling = "Stop"
 )
 
-// keeps is what is in force of a candidate that does not serve; "": nothing.
+// keeps returns what remains in force of a candidate that does not serve; "": nothing.
 func (c *candidate) keeps() string {
 	switch {
-	case c.fit(), c.policy != nil && c.faulty == "" && c.takenBack == "": // it serves, or is a shadow
+	case c.fit(), c.policy != nil && c.faulty == "" && c.takenBack == "": // it serves or is a shadow
 		return ""
 	case c.fallback == "" && c.faulty != "":
 		return keepPredicates
@@ -30,7 +31,8 @@ func (c *candidate) keeps() string {
 	return c.fallback
 }
 
-// part is what is joined to the policy that serves in place of a candidate; false: nothing is. all: the candidate was to serve all queues.
+// part returns the part of a candidate that stays in force when another policy replaces it. joins is false if no part does. all means that
+// the candidate was to serve all queues.
 func (c *candidate) part(all bool) (part policy.Part, joins bool) {
 	switch keeps := c.keeps(); {
 	case keeps == keepPredicates:
@@ -44,7 +46,7 @@ func (c *candidate) part(all bool) (part policy.Part, joins bool) {
 	return part, true
 }
 
-// stopped is a policy of the candidate's queues by which no pod is placed; one that does not exist where it names no queues.
+// stopped returns the spec of a policy for the candidate's queues that places no pod. The candidate should name its queues.
 func (c *candidate) stopped() source.Value {
 	data, err := json.Marshal(map[string]any{
 		"queues": c.queues,
@@ -56,7 +58,7 @@ func (c *candidate) stopped() source.Value {
 		}}}},
 	})
 	if err != nil {
-		return source.Value{} // never: there are only texts in it
+		return source.Value{} // impossible: the value contains only strings
 	}
 	doc, _ := source.ParseStored(data)
 	if doc == nil {
@@ -65,7 +67,7 @@ func (c *candidate) stopped() source.Value {
 	return doc.Root
 }
 
-// inForce says in a message what is in force of a candidate that does not serve.
+// inForce returns the part of a message that states what remains in force of a candidate that does not serve.
 func (c *candidate) inForce(all bool) string {
 	switch keeps := c.keeps(); {
 	case keeps == keepPredicates:

@@ -16,28 +16,28 @@ import (
 
 // A generation of a policy is on trial until a scheduler has served it for trialTime. If its rows are faulty in mostFaulty cycles of that
 // time, the generation is not served any more. A row is faulty in a cycle in which an evaluation of it panicked or exceeded its budget. The
-// end of a scheduler's process is no evidence against a policy: a user who can fill the scheduler's memory could otherwise choose which
+// end of a scheduler's process is no evidence against a policy. Otherwise, a user who can fill the scheduler's memory could choose which
 // generation is served. Both outcomes are stored at the generation's revision, so that a restart begins no further trial.
 const (
-	// annotationFaulty has the fault of a generation that is not served any more.
+	// annotationFaulty contains the fault of a generation that is no longer served.
 	annotationFaulty = "celsius.dev/policy-faulty"
-	// annotationProved has how long a generation was on trial, once the trial is over.
+	// annotationProved contains the length of a generation's trial, once the trial is over.
 	annotationProved = "celsius.dev/policy-proved"
 	trialTime        = 2 * time.Minute
 	mostFaulty       = 2
 )
 
-// cycles notes when cycles end.
+// cycles records when cycles end.
 type cycles struct {
-	lastCycle atomic.Int64 // when one ended, in nanoseconds; 0: none did
+	lastCycle atomic.Int64 // the end of the last cycle, in nanoseconds since 1970; 0: none has ended
 }
 
-// Cycled notes that a cycle has ended. It is for the goroutine of cycles.
+// Cycled records that a cycle has ended. Only the goroutine of cycles may call it.
 func (t *cycles) Cycled(at time.Time) { t.lastCycle.Store(at.UnixNano()) }
 
 func (t *cycles) cycled(since time.Time) bool { return t.lastCycle.Load() >= since.UnixNano() }
 
-// fit says whether a candidate may serve.
+// fit reports whether a candidate may serve.
 func (c *candidate) fit() bool {
 	return c.policy != nil && c.faulty == "" && c.takenBack == "" && c.mode != v1alpha1.ModeShadow
 }
@@ -45,10 +45,10 @@ func (c *candidate) fit() bool {
 // faults counts the cycles in which rows of a candidate were faulty.
 type faults struct {
 	cycles int
-	first  string // which row was faulty first, for which object, and how
+	first  string // the first faulty row, the object that it was evaluated for, and the fault
 }
 
-// add takes in the errors of a cycle, and reports whether some row was faulty.
+// add takes in the errors of a cycle, and reports whether any row was faulty.
 func (f *faults) add(errors []model.RuleError) bool {
 	i := slices.IndexFunc(errors, func(e model.RuleError) bool { return e.OverBudget > 0 || e.Panicked > 0 })
 	if i < 0 {
@@ -62,7 +62,7 @@ func (f *faults) add(errors []model.RuleError) bool {
 	return true
 }
 
-// judge looks how the trial of a guarded candidate goes on, and reports whether the candidate is not fit to serve any more.
+// judge checks the trial of a guarded candidate, and reports whether the candidate became unfit to serve.
 func (p *Policies) judge(ctx context.Context, g *guard) (found bool, err error) {
 	c := g.of
 	if g.proved || c.faulty != "" || !p.kept.loaded {
@@ -89,7 +89,7 @@ func (p *Policies) judge(ctx context.Context, g *guard) (found bool, err error) 
 	return false, err
 }
 
-// faultyOf is the fault for which a candidate is not served, as it is stored, or as it is known before it is stored; "": there is none.
+// faultyOf returns the fault for which a candidate is not served; "": none. The stored fault comes first, then one that is not stored yet.
 func (r *revisions) faultyOf(c *candidate) string {
 	if rev := r.of(c); rev != nil && rev.Annotations[annotationFaulty] != "" {
 		return rev.Annotations[annotationFaulty]
@@ -97,7 +97,7 @@ func (r *revisions) faultyOf(c *candidate) string {
 	return c.faulty
 }
 
-// unfit reports whether a revision holds a generation that was found not fit to serve.
+// unfit reports whether a revision contains a generation that was found unfit to serve.
 func unfit(rev *appsv1.ControllerRevision) bool {
 	return rev.Annotations[annotationBack] != "" || rev.Annotations[annotationFaulty] != ""
 }
@@ -110,7 +110,7 @@ func (p *Policies) nextLook() <-chan time.Time {
 	return nil
 }
 
-// of is the newest revision that holds a candidate, nil if there is none.
+// of returns the newest revision that contains a candidate, or nil.
 func (r *revisions) of(c *candidate) *appsv1.ControllerRevision {
 	for _, rev := range r.newest {
 		if r.head(rev).same(c) {
@@ -120,7 +120,7 @@ func (r *revisions) of(c *candidate) *appsv1.ControllerRevision {
 	return nil
 }
 
-// annotate stores an annotation at a revision.
+// annotate stores an annotation on a revision.
 func (r *revisions) annotate(ctx context.Context, c *candidate, rev *appsv1.ControllerRevision, key, value string) error {
 	if rev.Annotations[key] == value {
 		return nil
@@ -132,7 +132,7 @@ func (r *revisions) annotate(ctx context.Context, c *candidate, rev *appsv1.Cont
 	next.Annotations[key] = value
 	if err := r.client.Update(ctx, next); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			r.loaded = false // another wrote meanwhile: look again
+			r.loaded = false // another client changed it: load again
 		}
 		return fmt.Errorf("note at ControllerRevision %s/%s what became of policy %s: %w", rev.Namespace, rev.Name, c, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 )
 
-// ownedSpec has a rule of its owner: a predicate. It states what is in force after a fault.
+// ownedSpec returns a spec with a predicate, and with this fallback after a fault.
 func ownedSpec(fallback string) string {
 	if fallback != "" {
 		fallback = `"fallback":"` + fallback + `",`
@@ -22,7 +22,7 @@ func ownedSpec(fallback string) string {
 		`"scores":[{"name":"dear","expression":"1.0"}]}}]}]}`
 }
 
-// faulty is a cycle in which a row was faulty.
+// faulty returns a plan in which a row was faulty.
 func faulty(table string, overBudget, panicked int) *model.Plan {
 	text := "exceeded its budget of 1000000 steps"
 	if panicked > 0 {
@@ -34,7 +34,7 @@ func faulty(table string, overBudget, panicked int) *model.Plan {
 	}}}
 }
 
-// prove has the trial of what serves pass.
+// prove completes the trial of the serving policy.
 func prove(p *Policies) {
 	p.Observe(p.Current(), &model.Plan{}, time.Now())
 	look()
@@ -43,7 +43,7 @@ func prove(p *Policies) {
 	look()
 }
 
-// predicatesOf are the predicates in force, by table, and what they answer where they fail.
+// predicatesOf returns the predicates in force, by table, with their answer on an error.
 func predicatesOf(p *policy.Policy) string {
 	var out []string
 	for _, r := range p.All {
@@ -64,7 +64,7 @@ func TestKilledSchedulersAreNoEvidence(t *testing.T) {
 		w.put("lab", labSpec)
 		for range 5 {
 			w.take()
-			p.Observe(p.Current(), &model.Plan{}, time.Now()) // it dies within its first cycles
+			p.Observe(p.Current(), &model.Plan{}, time.Now()) // it ends within its first cycles
 			kill()
 			p, kill = w.start("default", "celsius")
 			w.check("after a death", serving(p), "default@2 Active")
@@ -75,8 +75,9 @@ func TestKilledSchedulersAreNoEvidence(t *testing.T) {
 	})
 }
 
-// TestFaultyRows: a generation whose rows panic or exceed their budget in two cycles of its trial falls back to the generation before, with
-// an event, a reason of condition Active and of the metric. Its predicates are in force, and deny where they fail.
+// TestFaultyRows checks a generation whose rows panic or exceed their budget in two cycles of its trial. The generation before it serves
+// again. An event, the condition Active and the metric state the reason. The predicates of the faulty generation stay in force, and deny on
+// an error.
 func TestFaultyRows(t *testing.T) {
 	for _, test := range []struct{ name, text string }{
 		{"panic", "internal error: runtime error: index out of range [3] with length 3"},
@@ -124,7 +125,7 @@ func TestFaultyRows(t *testing.T) {
 	}
 }
 
-// TestFallbackStops: by spec.fallback no pod is placed in place of a faulty policy, of all queues and of some.
+// TestFallbackStops checks the fallback Stop: no pod of the faulty policy's queues is placed, for all queues and for some.
 func TestFallbackStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, rightSpec)
@@ -152,7 +153,7 @@ func TestFallbackStops(t *testing.T) {
 	})
 }
 
-// TestFaultyPart: the predicates of a faulty policy of queues judge the pods of its queues, and no others.
+// TestFaultyPart checks that the predicates of a faulty policy apply to pods of its own queues only.
 func TestFaultyPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, ownedSpec(""))
@@ -176,7 +177,7 @@ func TestFaultyPart(t *testing.T) {
 	})
 }
 
-// TestTrialPasses: what was served for two minutes of cycles is not on trial any more, after a start neither.
+// TestTrialPasses checks that a policy is no longer on trial after two minutes of cycles, also after a restart.
 func TestTrialPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, rightSpec)

@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// annotationBack is why a policy was taken back, at its revision.
+	// annotationBack, on a revision, contains the reason why its policy was rolled back.
 	annotationBack = "celsius.dev/policy-rolled-back"
-	// annotationPassed is for how long it was looked whether a policy is to be taken back, at its revision, once that is over.
+	// annotationPassed, on a revision, contains how long its policy was checked for a rollback, once the check is over.
 	annotationPassed = "celsius.dev/policy-rollback-passed"
-	// guardLook is how often it is looked whether what serves is to be taken back.
+	// guardLook is the interval at which serving policies are checked for a rollback.
 	guardLook = 5 * time.Second
-	// eventRollback: what a policy says of when to take it back cannot be looked at as it is written.
+	// eventRollback means that a condition in a policy's spec for its rollback cannot be evaluated.
 	eventRollback = "PolicyRollbackInvalid"
 )
 
-// guard watches whether a candidate that serves by choice is to be taken back, by what it says itself.
+// guard watches a chosen candidate, and decides by the candidate's own conditions whether to roll it back.
 type guard struct {
 	of     *candidate
-	said   *rollback.Conditions // nil: it says nothing, or that is over
-	watch  *rollback.Watch      // nil: it is not looked yet, or not any more
-	stored bool                 // that it was taken back, or was faulty
-	since  time.Time            // when its trial began; zero: no cycle has ended yet
+	said   *rollback.Conditions // the conditions of the policy; nil: it has none, or the check is over
+	watch  *rollback.Watch      // nil: the check has not begun, or it is over
+	stored bool                 // the rollback or the fault is stored
+	since  time.Time            // the start of its trial; zero: no cycle has ended yet
 	proved bool                 // its trial is over
 }
 
-// guarding guards those that serve by choice, and stops guarding others of which there is nothing to store. What serves in place of another
-// is not guarded: that would go on until nothing is left.
+// guarding starts to guard the chosen candidates, and stops guarding others for which nothing is left to store. A policy that serves in
+// place of another is not guarded, because the rollbacks would continue until no policy is left.
 func (p *Policies) guarding(byChoice []*candidate) {
 	p.guards = slices.DeleteFunc(p.guards, func(g *guard) bool {
 		return !slices.Contains(byChoice, g.of) && (g.of.fit() || g.stored)
@@ -71,8 +71,8 @@ func (p *Policies) takeBack(ctx context.Context) (taken bool, err error) {
 	return taken, errors.Join(errs...)
 }
 
-// watch begins to look at a candidate, once a cycle has ended and metrics are what they are, and ends that when it has passed: for good, so
-// that a scheduler that begins later with much to catch up with takes back nothing that has long proved itself.
+// watch starts checking a candidate once a cycle has ended, when metrics have their usual values. It ends the check permanently when the
+// time has passed. So a scheduler that starts later with a large backlog does not roll back a proven policy.
 func (p *Policies) watch(ctx context.Context, g *guard) error {
 	rev := p.kept.of(g.of)
 	switch {
@@ -96,7 +96,8 @@ func (p *Policies) watch(ctx context.Context, g *guard) error {
 	return nil
 }
 
-// takenBack is why a candidate was taken back, as it is stored, or known here before it is; "": it was not.
+// takenBack returns the reason why a candidate was rolled back; "": it was not. The stored reason comes first, then one that is not stored
+// yet.
 func (r *revisions) takenBack(c *candidate) string {
 	if rev := r.of(c); rev != nil && rev.Annotations[annotationBack] != "" {
 		return rev.Annotations[annotationBack]

@@ -12,19 +12,20 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// guarded is rightSpec with a rollback.
+// guarded returns rightSpec with rollback conditions.
 func guarded(rollback string) string {
 	return strings.Replace(rightSpec, `"pipeline"`, `"rollback":`+rollback+`,"pipeline"`, 1)
 }
 
-// erred is a cycle in which a row erred so many times.
+// erred returns a plan in which a row failed this number of times.
 func erred(count int) *model.Plan {
 	return &model.Plan{Errors: []model.RuleError{
 		{Site: "scores", Table: "house", Rule: "bad", Count: count, Object: "pod default/a", Text: "division by zero"},
 	}}
 }
 
-// TestRollbackOfErrors: a policy whose rows err more than it bears is taken back, and stays so after a start; another generation is tried.
+// TestRollbackOfErrors checks that a policy with more errors than it tolerates is rolled back, also after a restart. A new generation is
+// tried.
 func TestRollbackOfErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -63,13 +64,13 @@ func TestRollbackOfErrors(t *testing.T) {
 	})
 }
 
-// look sleeps until it was looked again whether what serves is to be taken back.
+// look waits until the serving policy was checked for a rollback.
 func look() {
 	time.Sleep(guardLook)
 	synctest.Wait()
 }
 
-// TestRollbackByMetric: a policy is taken back while a metric that it names is out of the bounds that it names.
+// TestRollbackByMetric checks that a policy is rolled back while a metric is out of the policy's bounds.
 func TestRollbackByMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -115,7 +116,8 @@ func TestRollbackByMetric(t *testing.T) {
 	})
 }
 
-// TestRollbackWithoutSeries: a metric that has no series is within all bounds, and one that can never have any is told once.
+// TestRollbackWithoutSeries checks that a metric without series is within all bounds. A metric that can never have a series is reported
+// once.
 func TestRollbackWithoutSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -142,7 +144,7 @@ func TestRollbackWithoutSeries(t *testing.T) {
 			`{"name":"waiting_sum","above":3}`:                      `this scheduler has no metric waiting_sum; known: errors, took, waiting`,
 			`{"name":"took","below":3}`:                             `metric took has no value of its own; write took_count or took_sum`,
 			`{"name":"took_count","above":3,"labels":{"of":"a"}}`:   `metric took_count has no labels; leave out labels`,
-			`{"name":"took_count","above":3}`:                       "", // the remedies of the two
+			`{"name":"took_count","above":3}`:                       "", // the remedies of the two above
 			`{"name":"took_sum","above":3}`:                         "",
 			`{"name":"waiting","below":5,"labels":{"queu":"lib"}}`:  `metric waiting has no label "queu"; did you mean "queue"? (known: queue)`,
 			`{"name":"waiting","below":3,"labels":{"queue":"lib"}}`: "",
@@ -161,7 +163,8 @@ func TestRollbackWithoutSeries(t *testing.T) {
 	})
 }
 
-// TestRollbackBeginsWithCycles: what a scheduler that begins has not measured yet takes back nothing, and nothing has risen from it.
+// TestRollbackBeginsWithCycles checks that a starting scheduler without measurements rolls back nothing, and that no increase counts from
+// then.
 func TestRollbackBeginsWithCycles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, rightSpec, guarded(`{"metrics":[{"name":"nodes","below":5},{"name":"bound","above":100,"rise":true}]}`))
@@ -186,8 +189,8 @@ func TestRollbackBeginsWithCycles(t *testing.T) {
 	})
 }
 
-// TestRollbackEnds: what serves in place of what was taken back is not guarded, and what has passed is not looked at again, after a start
-// neither.
+// TestRollbackEnds checks that the replacement of a rolled back policy is not guarded. A policy that has passed is not checked again, also
+// after a restart.
 func TestRollbackEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

@@ -22,9 +22,9 @@ func (o *Options) values(name string, labels map[string]string) (value float64, 
 	return values(o.Metrics, name, labels)
 }
 
-// values reads the sum of some series of a metric.
+// values returns the sum of the series of a metric that have the given labels.
 func values(r *prometheus.Registry, name string, labels map[string]string) (sum float64, there bool) {
-	families, _ := r.Gather() // what can be read is given
+	families, _ := r.Gather() // Gather returns all metrics that it can read
 	for _, f := range families {
 		part, ok := strings.CutPrefix(name, f.GetName())
 		if !ok {
@@ -52,15 +52,15 @@ func has(m *dto.Metric, labels map[string]string) bool {
 	return found == len(labels)
 }
 
-// The parts of a histogram, or of a summary, that have a value.
+// Suffixes for the parts of a histogram or a summary that have a value.
 const (
 	partCount = "_count"
 	partSum   = "_sum"
 )
 
-// valueOf is the value of a series, or of a part of it; false: it has none.
+// valueOf returns the value of a series or of a part of it; false: it has none.
 func valueOf(m *dto.Metric, part string) (value float64, there bool) {
-	histogram, summary := m.GetHistogram(), m.GetSummary() // of one that is nil all is 0
+	histogram, summary := m.GetHistogram(), m.GetSummary() // the getters return 0 for nil
 	switch sampled := histogram != nil || summary != nil; {
 	case sampled && part == partCount:
 		return float64(histogram.GetSampleCount() + summary.GetSampleCount()), true
@@ -74,7 +74,7 @@ func valueOf(m *dto.Metric, part string) (value float64, there bool) {
 	return 0, false
 }
 
-// wrongMetric says why a metric never has a value, and what would; "": it may have one.
+// wrongMetric returns why a metric can never have a value, and how to correct it; "": it may have a value.
 func wrongMetric(r *prometheus.Registry, m *rollback.Metric) string {
 	if r == nil {
 		return ""
@@ -106,7 +106,7 @@ func wrongMetric(r *prometheus.Registry, m *rollback.Metric) string {
 	return ""
 }
 
-// described are the metrics that a registry has, with series or without, and their labels.
+// described returns the metrics of a registry, with or without series, and their labels.
 func described(r *prometheus.Registry) map[string][]string {
 	all := make(chan *prometheus.Desc)
 	go func() {

@@ -16,25 +16,25 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// reasonNotJoined: a policy of queues cannot stand beside the one that serves the others.
+// reasonNotJoined means that a policy for its own queues cannot be combined with the policy that serves the others.
 const reasonNotJoined = "DoesNotJoin"
 
-// beside are the policies that serve queues of their own, beside the one that serves all others.
+// beside contains the policies that serve their own queues, alongside the policy that serves all others.
 type beside struct {
 	serving []*candidate
-	// kept are not fit to serve, and some of what they decide is in force.
+	// kept contains candidates that are not fit to serve, but a part of their decisions is in force.
 	kept []*candidate
-	// joined is of base and those of them that could be joined; refused has what was wrong with the others.
+	// joined combines base with the policies that could be joined. refused contains the errors of the others.
 	base    *policy.Policy
 	of      []*candidate
-	whole   []bool // of each of them: it is fit to serve
+	whole   []bool // whether each policy in of is fit to serve
 	joined  *policy.Policy
 	refused map[*candidate]source.Issues
-	// instead are those whose queues another serves.
+	// instead are the policies whose queues another policy serves.
 	instead []*candidate
 }
 
-// partsOf are those among candidates that are to serve queues of their own, in the order of their names.
+// partsOf returns the candidates that are to serve their own queues, ordered by name.
 func (p *Policies) partsOf(all []*candidate) (out []*candidate) {
 	for _, c := range all {
 		if p.isPart(c) {
@@ -45,12 +45,13 @@ func (p *Policies) partsOf(all []*candidate) (out []*candidate) {
 	return out
 }
 
-// isPart says whether a candidate is to serve queues of its own.
+// isPart reports whether a candidate is to serve its own queues.
 func (p *Policies) isPart(c *candidate) bool {
 	return c.ofQueues && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
 }
 
-// join adds to a choice the policies of queues that are fit to serve, and the parts in force of the policies that are not.
+// join adds the policies that serve their own queues to a choice. A policy that is not fit to serve is added if a part of its decisions
+// stays in force.
 func (x *beside) join(c choice, selected *candidate, all []*candidate) choice {
 	var fit []*candidate
 	for _, part := range all {
@@ -85,7 +86,7 @@ func (x *beside) serve(c choice, of []*candidate) choice {
 		case !candidate.fit() && !refused:
 			c.kept = append(c.kept, candidate)
 		case !candidate.fit():
-			mode = v1alpha1.ModePaused // nothing may be placed without its predicates
+			mode = v1alpha1.ModePaused // no pod may be placed without the candidate's predicates
 		}
 	}
 	c.policy = inMode(x.joined, mode)
@@ -110,7 +111,7 @@ func (x *beside) joinParts(selected *candidate) {
 	}
 }
 
-// servingOf is what serves of an object's generations; nil: none does.
+// servingOf returns the generation of an object that serves; nil: none does.
 func (p *Policies) servingOf(u *unstructured.Unstructured) *candidate {
 	if p.serving.uid == u.GetUID() {
 		return p.serving
@@ -122,7 +123,7 @@ func (p *Policies) servingOf(u *unstructured.Unstructured) *candidate {
 	return p.parts.serving[i]
 }
 
-// partSays is what condition Active says of one that is to serve queues of its own.
+// partSays returns the condition Active of a policy that is to serve its own queues.
 func partSays(p *Policies, c *candidate) (status metav1.ConditionStatus, reason, message string) {
 	switch {
 	case slices.Contains(p.parts.serving, c):
@@ -138,8 +139,8 @@ func partSays(p *Policies, c *candidate) (status metav1.ConditionStatus, reason,
 		p.serving, c.generation, mistakes(p.parts.refused[c]))
 }
 
-// fallBack has events tell whose queues another serves from now on, of those that are to serve queues of their own, and gives for which
-// reason of condition Active that is of the first; "": each serves its own. PolicyRejected tells of one that does not compile.
+// fallBack records events for the policies whose own queues another policy serves from now on. It returns the reason of condition Active of
+// the first such policy; "": each policy serves its own queues. PolicyRejected reports a policy that does not compile.
 func fallBack(p *Policies, all []*candidate) (first string) {
 	var instead []*candidate
 	for _, c := range all {
@@ -157,7 +158,7 @@ func fallBack(p *Policies, all []*candidate) (first string) {
 	return first
 }
 
-// partFallback says what serves the queues of one that is not fit to.
+// partFallback returns a message: which policy serves the queues of an unfit policy, and why.
 func partFallback(serving, c *candidate) string {
 	if c.policy == nil {
 		return fmt.Sprintf("%s serves its queues, because generation %d does not compile: %s", serving, c.generation,

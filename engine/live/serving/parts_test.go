@@ -11,11 +11,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// labSpec is a policy of queues, with a row of its own.
+// labSpec is a policy for its own queues, with one row.
 const labSpec = `{"mode":"Active","queues":"queue.name == 'lab'","rollback":{"rowErrors":0},"pipeline":["allocate"],"tiers":[{"name":"t",` +
 	`"tables":[{"name":"own","inline":{"predicates":[{"name":"p","expression":"node.ready"}]}}]}]}`
 
-// tablesOf are those of the rows that decide.
+// tablesOf returns the tables of the current policy's rows.
 func tablesOf(p *Policies) string { return tables(p.Current()) }
 
 func tables(p *policy.Policy) string {
@@ -28,7 +28,7 @@ func tables(p *policy.Policy) string {
 	return strings.Join(out, " ")
 }
 
-// TestPartsLife follows a policy of queues through what can happen to it beside the one of all others.
+// TestPartsLife follows a policy for its own queues through all events.
 func TestPartsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -85,15 +85,15 @@ func TestPartsLife(t *testing.T) {
 	})
 }
 
-// erredOf is a cycle in which a row of a table erred.
+// erredOf returns a plan in which a row of a table failed.
 func erredOf(table string, count int) *model.Plan {
 	return &model.Plan{Errors: []model.RuleError{
 		{Site: "predicates", Table: table, Rule: "p", Count: count, Object: "pod a/b", Text: "no"},
 	}}
 }
 
-// TestPartsErrors: errors are of the generation that a cycle was decided by, whatever serves when it ends; counts of what did not change go
-// on.
+// TestPartsErrors checks that errors belong to the generation that decided the cycle, even if another one serves when the cycle ends.
+// Counts of unchanged policies continue.
 func TestPartsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -128,18 +128,18 @@ func TestPartsErrors(t *testing.T) {
 		synctest.Wait()
 		w.check("rows are told of their own policy", slices.DeleteFunc(w.take(), func(s string) bool { return !strings.Contains(s, "RowErred") }),
 			[]string{
-				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@2
-				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // of default@1
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // comes from default@2
+				"Warning RowErred default: house/p (predicates) erred for pod a/b: no", // comes from default@1
 				"Warning RowErred lab: own/p (predicates) erred for pod a/b: no",
 			})
 	})
 }
 
-// clashingSpec is a policy beside which none of queues can stand.
+// clashingSpec is a policy with which no policy for its own queues can be joined.
 const clashingSpec = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{"attributes":[` +
 	`{"name":"servedBy","on":"queue","settle":"cycle","expression":"'me'"}],"jobReady":[{"name":"r","expression":"true"}]}}]}]}`
 
-// TestPartsFallBack: an event and a metric tell whose queues another serves, once, and whatever the reason.
+// TestPartsFallBack checks that an event and a metric report whose queues another policy serves: once, and for any reason.
 func TestPartsFallBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

@@ -23,31 +23,31 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// The labels of a kept policy. A policy without UID is the embedded default.
+// Labels of a stored policy. A policy without a UID is the embedded default.
 const (
 	LabelScheduler  = "celsius.dev/scheduler"
 	LabelPolicy     = "celsius.dev/policy"
 	LabelGeneration = "celsius.dev/policy-generation"
 	LabelUID        = "celsius.dev/policy-uid"
-	// LabelQueues is there, and true, where it served queues of its own beside another.
+	// LabelQueues is "true" if the policy served its own queues alongside another policy.
 	LabelQueues = "celsius.dev/policy-queues"
 )
 
-// mostRevisions is how many generations that served are kept of each policy that is stored, and of all others together. As many again are
-// kept that are not fit to serve, so that they do not take the place of those that are.
+// mostRevisions is the maximum number of fit generations that are stored for each existing policy, and for all deleted policies together.
+// The same number of unfit generations is stored separately, so that they do not displace fit ones.
 const mostRevisions = 10
 
-// revisions are the policies that served one scheduler, kept as ControllerRevisions: what
-// `kubectl rollout` keeps of a DaemonSet, and for the same use.
+// revisions contains the policies that served one scheduler. They are stored as ControllerRevisions, as `kubectl rollout` uses them for a
+// DaemonSet, and for the same purpose.
 type revisions struct {
 	reader    client.Reader
 	client    client.Client
 	namespace string
 	scheduler string
-	// loaded: newest is what the API server has, newest first, but for what others wrote since.
+	// If loaded, newest contains the stored revisions, newest first, except changes of other clients since then.
 	loaded bool
 	newest []*appsv1.ControllerRevision
-	// heads and compiled remember which policies they hold, by the revision's name.
+	// heads and compiled cache the policies in revisions, by revision name.
 	heads, compiled map[string]*candidate
 }
 
@@ -67,12 +67,12 @@ func (r *revisions) load(ctx context.Context) error {
 	return nil
 }
 
-// last is the newest one that served all queues, not compiled; nil where there is none.
+// last returns the newest policy that served all queues, not compiled; nil: none.
 func (r *revisions) last() *candidate {
 	return r.newestOf(func(c *candidate) bool { return !c.ofQueues })
 }
 
-// newestOf is the newest one of some, not compiled; nil where there is none.
+// newestOf returns the newest policy that matches, not compiled; nil: none.
 func (r *revisions) newestOf(some func(*candidate) bool) *candidate {
 	for _, rev := range r.newest {
 		if c := r.head(rev); some(c) {
@@ -82,7 +82,7 @@ func (r *revisions) newestOf(some func(*candidate) bool) *candidate {
 	return nil
 }
 
-// head is which policy a revision holds, not compiled.
+// head returns the policy in a revision, not compiled.
 func (r *revisions) head(rev *appsv1.ControllerRevision) *candidate {
 	c := r.heads[rev.Name]
 	if c == nil {
@@ -92,7 +92,7 @@ func (r *revisions) head(rev *appsv1.ControllerRevision) *candidate {
 	return c
 }
 
-// candidate compiles one. The embedded default is that of this version, whatever it was then.
+// candidate compiles the policy of a revision. The embedded default is always that of the running version.
 func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate) *candidate {
 	c := r.compiled[rev.Name]
 	if c == nil {
@@ -110,7 +110,7 @@ func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate
 	return c
 }
 
-// add keeps what serves, unless it is the newest already.
+// add stores a serving policy, unless it is already the newest.
 func (r *revisions) add(ctx context.Context, c *candidate) error {
 	if r.newestOf(func(old *candidate) bool {
 		return old.ofQueues == c.ofQueues && (!c.ofQueues || old.name == c.name)
@@ -132,7 +132,7 @@ func (r *revisions) add(ctx context.Context, c *candidate) error {
 	}
 	if err != nil {
 		if apierrors.IsAlreadyExists(err) {
-			r.loaded = false // Somebody else writes under this name: look again.
+			r.loaded = false // another client writes under this name: load again
 		}
 		return fmt.Errorf("keep policy %s as ControllerRevision %s/%s: %w", c, rev.Namespace, rev.Name, err)
 	}
@@ -140,11 +140,11 @@ func (r *revisions) add(ctx context.Context, c *candidate) error {
 	return nil
 }
 
-// trim drops the oldest of too many, but for those of candidates in use: what serves, and the newest generations of what is stored, as here
-// stands what became of them.
+// trim deletes the oldest of too many revisions. It keeps those of candidates in use: the serving policies, and the newest generations of
+// existing policies, because their revisions contain their outcome.
 func (r *revisions) trim(ctx context.Context, inUse []*candidate) error {
 	type line struct {
-		name  string // "" of all that are not stored
+		name  string // "": all policies that no longer exist
 		unfit bool
 	}
 	kept := map[line]int{}
@@ -187,7 +187,7 @@ func (r *revisions) revision(c *candidate, number int64) *appsv1.ControllerRevis
 	}
 }
 
-// labelValue cuts a name to what a label can hold.
+// labelValue cuts a name to the maximum length of a label value.
 func labelValue(name string) string {
 	const most = 63
 	if len(name) <= most {
@@ -196,7 +196,7 @@ func labelValue(name string) string {
 	return strings.TrimRight(name[:most], "-.")
 }
 
-// fromRevision reads which policy a revision holds, and does not compile it.
+// fromRevision reads the policy in a revision without compiling it.
 func fromRevision(rev *appsv1.ControllerRevision) *candidate {
 	c := &candidate{uid: types.UID(rev.Labels[LabelUID]), data: rev.Data.Raw, ofQueues: rev.Labels[LabelQueues] == "true"}
 	c.generation, _ = strconv.ParseInt(rev.Labels[LabelGeneration], 10, 64)
@@ -207,7 +207,7 @@ func fromRevision(rev *appsv1.ControllerRevision) *candidate {
 	return c
 }
 
-// fromObject compiles the object as it is stored.
+// fromObject compiles a stored object.
 func fromObject(u *unstructured.Unstructured) *candidate {
 	c := &candidate{name: u.GetName(), uid: u.GetUID(), generation: u.GetGeneration(), mode: modeOf(u)}
 	_, c.ofQueues, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "queues")
@@ -224,7 +224,7 @@ func fromObject(u *unstructured.Unstructured) *candidate {
 	return c
 }
 
-// dataOf is what is kept of a policy: enough to apply it again.
+// dataOf returns the stored form of a policy, which is sufficient to apply it again.
 func dataOf(name string, spec any) ([]byte, error) {
 	object := map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "SchedulingPolicy",
@@ -236,7 +236,7 @@ func dataOf(name string, spec any) ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// modeOf is the mode as written; "" where it is no mode.
+// modeOf returns the mode in the spec, or "" if it is not a valid mode.
 func modeOf(u *unstructured.Unstructured) v1alpha1.Mode {
 	written, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
 	switch mode := v1alpha1.Mode(written); mode {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Edits of one policy take no places of another: what served all queues before is there when it is needed, and what was rolled back stays
-// so.
+// Edits of one policy do not displace revisions of another one. The earlier policy for all queues is available when it is needed, and a
+// rollback stays recorded.
 func TestRevisionsOfEachPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -34,9 +34,9 @@ func TestRevisionsOfEachPolicy(t *testing.T) {
 		of := func(name string) int {
 			return len(slices.DeleteFunc(slices.Clone(got), func(s string) bool { return !strings.Contains(s, name) }))
 		}
-		w.check("kept", []int{of(" default@"), of(" lab@"), len(got)}, []int{2, 10, 13}) // and the embedded default
+		w.check("kept", []int{of(" default@"), of(" lab@"), len(got)}, []int{2, 10, 13}) // one of them is the embedded default
 
-		// Those that were rolled back take no places of the others, and are bounded as well.
+		// Rolled back generations do not displace other ones, and their number is limited, too.
 		for range 11 {
 			w.put("default", guarded(`{"rowErrors":0}`))
 			p.Observe(p.Current(), erred(1), time.Now())
@@ -51,7 +51,7 @@ func TestRevisionsOfEachPolicy(t *testing.T) {
 	})
 }
 
-// Of policies that are stored no more ten revisions are kept together.
+// At most ten revisions of deleted policies are stored together.
 func TestRevisionsOfWhatIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -70,7 +70,7 @@ func TestRevisionsOfWhatIsDeleted(t *testing.T) {
 	})
 }
 
-// However many policies of queues there are, each is kept once, and all is at rest after that.
+// Each of many policies for their own queues is stored once. Then nothing is written any more.
 func TestRevisionsOfManyPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

@@ -1,5 +1,5 @@
-// Package serving says which of the cluster's SchedulingPolicies a scheduler obeys, keeps those that served as ControllerRevisions,
-// has a new one on trial, and tells in statuses and events what became of each.
+// Package serving decides which SchedulingPolicies of the cluster a scheduler obeys. It stores those that served as ControllerRevisions,
+// puts new ones on trial, and reports their outcome in statuses and events.
 package serving
 
 import (
@@ -29,70 +29,69 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Options are what policies work with. Name, Scheduler and Namespace have defaults; Log, Wake
-// and Now may be left out; the others may not.
+// Options configures Policies. Name, Scheduler and Namespace have defaults. Log, Wake and Now are optional; all other fields are required
+// unless they say otherwise.
 type Options struct {
-	// Name of the SchedulingPolicy that is served; "default" where empty.
+	// Name is the name of the SchedulingPolicy that is served. "": default.
 	Name string
-	// Scheduler is the name under which a policy's status says who serves it, and under which what
-	// served is kept: the first of the scheduler's names; "celsius" where empty.
+	// Scheduler identifies this scheduler in the status of policies and in revisions. It is the first of the scheduler's names. "": celsius.
 	Scheduler string
-	// Namespace that holds what served before; "celsius-system" where empty. It is made where missing.
+	// Namespace is the namespace of the revisions. It is created if it is missing. "": celsius-system.
 	Namespace string
-	// Cache has the SchedulingPolicies, as unstructured objects.
+	// Cache contains the SchedulingPolicies as unstructured objects.
 	Cache Cache
-	// Reader reads from the API server itself, past any cache.
+	// Reader reads from the API server without a cache.
 	Reader client.Reader
-	// Client writes.
+	// Client writes objects.
 	Client client.Client
-	// Events tells users what changed.
+	// Events records events for users.
 	Events EventSink
-	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves, or serves the queues
-	// of a stored one; "": none does.
+	// Instead, if set, is called with the reason of condition Active if another policy serves in place of the stored one, or serves its
+	// queues. "": none does.
 	Instead func(reason string)
-	// Metrics are those of the scheduler, which policies may bound; nil: they are not looked at.
+	// Metrics are the scheduler's metrics, which rollback conditions may read; nil: they are not read.
 	Metrics *prometheus.Registry
-	// Wake is called when another policy is to serve; Current gives it already.
+	// Wake is called when a new policy serves. Current already returns it.
 	Wake func()
 	Log  logr.Logger
-	// Now is the clock; time.Now where nil.
+	// Now is the clock. nil: time.Now.
 	Now func() time.Time
 }
 
-// Cache is the part of controller-runtime's cache that policies read.
+// Cache is the part of controller-runtime's cache that Policies uses.
 type Cache interface {
 	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
 }
 
-// EventSink is the part of client-go's record.EventRecorder that policies use.
+// EventSink is the part of client-go's record.EventRecorder that Policies uses.
 type EventSink interface {
 	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
 // Reasons of the events about policies.
 const (
-	// eventActivated: a generation began to serve.
+	// eventActivated means that a generation began to serve.
 	eventActivated = "PolicyActivated"
-	// eventRejected: a generation does not compile.
+	// eventRejected means that a generation does not compile.
 	eventRejected = "PolicyRejected"
-	// eventFallback: what serves is neither the selected object nor what served until now.
+	// eventFallback means that neither the selected object nor the previous policy serves.
 	eventFallback = "PolicyFallback"
 )
 
-// How long to wait before what failed is tried again: at first, and at most.
+// The first and the longest wait before a failed step is tried again.
 const (
 	retryFirst = time.Second
 	retryMost  = 30 * time.Second
 )
 
-// Policies follow the SchedulingPolicies of the cluster for one scheduler:
+// Policies follows the SchedulingPolicies of the cluster for one scheduler:
 //
-//	watch --> compile --> choose --> Current, Wake        (the cycle takes it up when it next begins)
+//	watch --> compile --> choose --> Current, Wake        (the next cycle adopts it when it begins)
 //	                         |
 //	                         +--> revisions, statuses, events
 //
-// All of it happens in the goroutine of Run; Current and Ready may be called from any.
+// All of this runs in the goroutine of Run. Any goroutine may call Current and Ready.
 type Policies struct {
 	o       Options
 	current atomic.Pointer[policy.Policy]
@@ -101,12 +100,12 @@ type Policies struct {
 	erring  rowErrors
 	changed chan struct{}
 
-	// compiled has the newest generation seen of every policy, by UID.
+	// compiled contains the newest generation seen of every policy, by UID.
 	compiled map[types.UID]*candidate
-	// serving is where Current came from; keep is what is yet to be kept of what served.
+	// serving is the source of Current. keep contains serving policies that must still be stored.
 	serving *candidate
 	keep    []*candidate
-	// skipped is what was passed over when serving was found.
+	// skipped contains the candidates that could not serve when serving was chosen.
 	skipped []*candidate
 	shipped *candidate
 	kept    revisions
@@ -114,14 +113,14 @@ type Policies struct {
 	alongside
 }
 
-// alongside is what there is beside what serves all queues, and watches it.
+// alongside contains what exists next to the policy that serves all queues: shadows, guards, and policies for their own queues.
 type alongside struct {
 	shadows shadows
 	guards  []*guard
 	parts   beside
 }
 
-// New makes policies that have seen nothing yet.
+// New returns Policies that have seen no object yet.
 func New(o Options) *Policies {
 	o.Name = cmp.Or(o.Name, "default")
 	o.Scheduler = cmp.Or(o.Scheduler, "celsius")
@@ -142,15 +141,15 @@ func New(o Options) *Policies {
 	}
 }
 
-// Current is the policy that serves. It is never nil once Ready is closed, and may be read from any
-// goroutine; a cycle reads it once, when it begins.
+// Current returns the serving policy. It is never nil after Ready is closed. Any goroutine may call it; a cycle calls it once, when it
+// begins.
 func (p *Policies) Current() *policy.Policy { return p.current.Load() }
 
-// Ready is closed when there is a policy to serve.
+// Ready is closed when a policy serves.
 func (p *Policies) Ready() <-chan struct{} { return p.ready }
 
-// Run follows the policies until the context ends; then it returns nil. Only the leading scheduler
-// may run it, for it writes statuses. An error means that it could not start.
+// Run follows the policies until ctx ends; then it returns nil. Only the leading scheduler may run it, because it writes statuses. It
+// returns an error if it could not start.
 func (p *Policies) Run(ctx context.Context) error {
 	if err := p.start(); err != nil {
 		return err
@@ -181,7 +180,7 @@ func (p *Policies) Run(ctx context.Context) error {
 	return nil
 }
 
-// start compiles what ships, and checks what names are made of.
+// start compiles the embedded default policy and validates the scheduler name.
 func (p *Policies) start() error {
 	if wrong := validation.IsDNS1123Label(p.o.Scheduler); len(wrong) > 0 {
 		return fmt.Errorf("scheduler name %q: what served is kept under it, so it must be a DNS label: %s", p.o.Scheduler, wrong[0])
@@ -199,7 +198,7 @@ func (p *Policies) start() error {
 	return nil
 }
 
-// poke says that the policies in the cache changed.
+// poke signals that the policies in the cache changed.
 func (p *Policies) poke() {
 	select {
 	case p.changed <- struct{}{}:
@@ -207,7 +206,7 @@ func (p *Policies) poke() {
 	}
 }
 
-// follow does what a change asks for, and tries again what failed.
+// follow handles changes, and tries failed steps again.
 func (p *Policies) follow(ctx context.Context) {
 	wait := retryFirst
 	for {
@@ -229,8 +228,8 @@ func (p *Policies) follow(ctx context.Context) {
 	}
 }
 
-// step brings everything up to date with the cache: first what serves, then what is kept, then the
-// statuses. What fails does not stop the rest.
+// step updates everything from the cache: first the serving policy, then the revisions, then the statuses. A failure does not stop the
+// rest.
 func (p *Policies) step(ctx context.Context) error {
 	objects, err := p.list(ctx)
 	if err != nil {
@@ -270,7 +269,8 @@ func (p *Policies) step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// choose has what is to serve do so, on trial where it must prove itself, and be kept. An error is of what could not be stored.
+// choose selects the serving policies, puts them on trial where needed, and stores them. It returns an error if something could not be
+// stored.
 func (p *Policies) choose(ctx context.Context, selected *candidate, all []*candidate) error {
 	parts := p.partsOf(all)
 	chosen := parts
@@ -311,7 +311,7 @@ func (p *Policies) list(ctx context.Context) ([]*unstructured.Unstructured, erro
 	return out, nil
 }
 
-// before gives what served, newest first: what serves now, then what is kept.
+// before returns the policies that served, newest first: the current one, then the stored ones.
 func (p *Policies) before() iter.Seq[*candidate] {
 	return func(yield func(*candidate) bool) {
 		if p.serving != nil && !yield(p.serving) {
@@ -325,7 +325,7 @@ func (p *Policies) before() iter.Seq[*candidate] {
 	}
 }
 
-// compile gives the newest generation of an object, compiled once.
+// compile returns the newest generation of an object. It compiles each generation once.
 func (p *Policies) compile(u *unstructured.Unstructured) *candidate {
 	if c := p.compiled[u.GetUID()]; c != nil && c.generation == u.GetGeneration() {
 		return c
@@ -335,7 +335,7 @@ func (p *Policies) compile(u *unstructured.Unstructured) *candidate {
 	return c
 }
 
-// forget drops what is known of objects that are gone.
+// forget drops the data of deleted objects.
 func (p *Policies) forget(objects []*unstructured.Unstructured) {
 	gone := func(uid types.UID) bool {
 		return !slices.ContainsFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetUID() == uid })
@@ -348,7 +348,7 @@ func (p *Policies) forget(objects []*unstructured.Unstructured) {
 	}
 }
 
-// serve makes a choice the one that cycles obey, and tells where it is news.
+// serve makes a choice the one that cycles obey, and reports it if it changed.
 func (p *Policies) serve(c choice, selected *candidate) {
 	old := p.current.Load()
 	sameParts := slices.Equal(p.parts.serving, c.parts) && slices.Equal(p.parts.kept, c.kept)
@@ -383,7 +383,8 @@ func (p *Policies) serve(c choice, selected *candidate) {
 	}
 }
 
-// begin has a choice be what serves, and says what did before. What serves by choice is kept; what serves for want of it is not.
+// begin puts a choice into effect and returns the policy that served before. A policy that serves by choice is stored; a replacement is
+// not.
 func (p *Policies) begin(c choice, byChoice bool) (last *candidate) {
 	last = p.serving
 	if last != c.serving {
@@ -404,7 +405,7 @@ func (p *Policies) begin(c choice, byChoice bool) (last *candidate) {
 	return last
 }
 
-// missing tells that the selected object is not there, unless nobody ever made one.
+// missing reports that the selected object does not exist, unless it never existed.
 func (p *Policies) missing(last *candidate) {
 	if last == nil && p.o.Name == p.shipped.name || last.same(p.shipped) {
 		return

@@ -36,7 +36,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 )
 
-// Specs of policies: right, with a mistake, and with a warning.
+// Specs of policies: correct, with a mistake, and with a warning.
 const (
 	rightSpec  = `{"mode":"Active","pipeline":["enqueue","allocate"],"tiers":[{"name":"first","tables":[{"name":"gang"}]}]}`
 	pausedSpec = `{"mode":"Paused","pipeline":["enqueue","allocate"],"tiers":[{"name":"first","tables":[{"name":"gang"}]}]}`
@@ -46,7 +46,7 @@ const (
 		`"inline":{"jobReady":[{"name":"r","expression":"true"}]}}]}]}`
 )
 
-// policyWorld is an API server without a network, and what happened to it.
+// policyWorld is an API server without a network, and records what happened.
 type policyWorld struct {
 	t        *testing.T
 	api      client.Client
@@ -54,13 +54,13 @@ type policyWorld struct {
 	metrics  *prometheus.Registry
 	uids     int
 
-	mu     sync.Mutex // of what follows: several schedulers are at work, and what sleeps wakes up by itself
+	mu     sync.Mutex // protects the fields below: several schedulers run, and sleeping goroutines wake up
 	events []string
-	// statuses counts the writes of statuses.
+	// statuses is the number of written statuses.
 	statuses int
-	// instead is for which reason something else serves than what is stored.
+	// instead is the reason why another policy than the stored one serves.
 	instead string
-	// refuse, where it is set, answers a write or list first.
+	// refuse, if set, may fail a write or a list.
 	refuse func(what string) error
 }
 
@@ -116,7 +116,7 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 	return w
 }
 
-// policySchema knows which lists of a policy are keyed, as the API server does.
+// policySchema contains the merge keys of the policy's lists, as in the API server.
 func policySchema(t *testing.T) managedfields.TypeConverter {
 	t.Helper()
 	manifest, err := crds.Manifests.ReadFile("manifests/scheduling.celsius.dev_schedulingpolicies.yaml")
@@ -147,7 +147,7 @@ func policySchema(t *testing.T) managedfields.TypeConverter {
 	return converter
 }
 
-// GetInformer makes the world a policyCache.
+// GetInformer implements Cache.
 func (w *policyWorld) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return w.informer, nil
 }
@@ -156,7 +156,7 @@ func (w *policyWorld) List(ctx context.Context, l client.ObjectList, opts ...cli
 	return w.api.List(ctx, l, opts...)
 }
 
-// Eventf makes the world an eventSink.
+// Eventf implements EventSink.
 func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
 	var name string
 	switch o := o.(type) {
@@ -170,7 +170,7 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", kind, reason, name, fmt.Sprintf(format, args...)))
 }
 
-// start runs the policies of one scheduler until the world's end, or until stop is called.
+// start runs the policies of one scheduler until the end of the test, or until stop is called.
 func (w *policyWorld) start(name, scheduler string) (p *Policies, stop func()) {
 	p = New(Options{
 		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Events: w,
@@ -193,7 +193,7 @@ func (w *policyWorld) start(name, scheduler string) (p *Policies, stop func()) {
 	}
 }
 
-// put stores the next generation of a policy, and waits until everybody has done what he can.
+// put stores the next generation of a policy, and waits until all schedulers are idle.
 func (w *policyWorld) put(name, spec string) {
 	w.t.Helper()
 	u, err := w.get(name)
@@ -239,7 +239,7 @@ func (w *policyWorld) settle() {
 	synctest.Wait()
 }
 
-// status shows the status of a policy in lines.
+// status returns the status of a policy as lines.
 func (w *policyWorld) status(name string) string {
 	w.t.Helper()
 	u, err := w.get(name)
@@ -276,7 +276,7 @@ func (w *policyWorld) status(name string) string {
 	return b.String()
 }
 
-// revisions lists what is kept, newest first.
+// revisions returns the stored policies, newest first.
 func (w *policyWorld) revisions() []string {
 	w.t.Helper()
 	r := revisions{reader: w.api, namespace: "celsius-system", scheduler: "celsius"}
@@ -290,7 +290,7 @@ func (w *policyWorld) revisions() []string {
 	return out
 }
 
-// newServedWorld is a world in which a scheduler served the policy default in these generations, until it was killed.
+// newServedWorld returns a world in which a scheduler served these generations of the policy default, until it was killed.
 func newServedWorld(t *testing.T, generations ...string) *policyWorld {
 	w := newPolicyWorld(t)
 	_, kill := w.start("default", "celsius")
@@ -301,21 +301,21 @@ func newServedWorld(t *testing.T, generations ...string) *policyWorld {
 	return w
 }
 
-// refusing has writes and lists answered by a function first; nil: by none.
+// refusing sets a function that may fail writes and lists; nil: none.
 func (w *policyWorld) refusing(by func(what string) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refuse = by
 }
 
-// written is how many statuses were written.
+// written returns the number of written statuses.
 func (w *policyWorld) written() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.statuses
 }
 
-// take gives the events since it was last called.
+// take returns the events since the last call.
 func (w *policyWorld) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -339,7 +339,7 @@ func (w *policyWorld) check(what string, got, want any) {
 	}
 }
 
-// TestPolicyLife follows one policy through everything that can happen to it.
+// TestPolicyLife follows one policy through all events.
 func TestPolicyLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -407,7 +407,7 @@ func TestPolicyLife(t *testing.T) {
 	})
 }
 
-// TestPolicyMissing: a name that is not there is told, unless it is the default's.
+// TestPolicyMissing checks that a missing policy is reported, unless it has the default name.
 func TestPolicyMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -419,7 +419,7 @@ func TestPolicyMissing(t *testing.T) {
 	})
 }
 
-// TestPolicyKeptNoLonger: what compiles under this version no more is passed over, for the next older.
+// TestPolicyKeptNoLonger checks that a stored policy that no longer compiles is skipped for the next older one.
 func TestPolicyKeptNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, rightSpec, pausedSpec)
@@ -445,7 +445,7 @@ func TestPolicyKeptNoLonger(t *testing.T) {
 	})
 }
 
-// TestPolicyKeepsTen: no more than ten are kept, and one that serves still is not kept twice.
+// TestPolicyKeepsTen checks that at most ten generations are stored, and that a serving one is not stored twice.
 func TestPolicyKeepsTen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, slices.Repeat([]string{rightSpec}, 14)...)
@@ -459,7 +459,7 @@ func TestPolicyKeepsTen(t *testing.T) {
 	})
 }
 
-// TestPolicyRetries: what the API server refuses is tried again, ever later, and stops nothing else.
+// TestPolicyRetries checks that a failed request is tried again with growing waits, and stops nothing else.
 func TestPolicyRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -485,7 +485,7 @@ func TestPolicyRetries(t *testing.T) {
 	})
 }
 
-// TestPolicyNamespace: the namespace is made where it is missing.
+// TestPolicyNamespace checks that a missing namespace is created.
 func TestPolicyNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -503,8 +503,8 @@ func TestPolicyNamespace(t *testing.T) {
 	})
 }
 
-// TestPolicyWaitsForKept: a broken policy is not replaced by the default while what served before it
-// is not known, and nothing is ready before.
+// TestPolicyWaitsForKept checks that the default does not replace a broken policy before the stored policies are loaded. The channel Ready
+// is not closed before that, either.
 func TestPolicyWaitsForKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newServedWorld(t, rightSpec, brokenSpec)
@@ -530,8 +530,8 @@ func TestPolicyWaitsForKept(t *testing.T) {
 	})
 }
 
-// TestPolicyNotSelected: schedulers that serve different policies tell each of theirs, leave each
-// other's alone, and come to rest.
+// TestPolicyNotSelected checks that schedulers that serve different policies report on their own ones, leave the others unchanged, and
+// become idle.
 func TestPolicyNotSelected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -567,8 +567,7 @@ func TestPolicyNotSelected(t *testing.T) {
 	})
 }
 
-// TestPolicyDisagree: two versions of the program that serve one policy and do not agree on it come to
-// rest, too.
+// TestPolicyDisagree checks that two versions of the program with different results for the same policy become idle, too.
 func TestPolicyDisagree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -576,7 +575,7 @@ func TestPolicyDisagree(t *testing.T) {
 		_, stopB := w.start("default", "volcano")
 		w.put("default", rightSpec)
 		writes := w.written()
-		// What one of them finds changes, as if it were a newer version.
+		// One of them finds another result, as a newer version could.
 		for _, c := range a.compiled {
 			c.policy = nil
 		}
@@ -591,8 +590,8 @@ func TestPolicyDisagree(t *testing.T) {
 	})
 }
 
-// TestPolicyStatusRepaired: what somebody else does to the status of a policy that only one scheduler
-// serves is put right, and the time of transition stays while the condition does.
+// TestPolicyStatusRepaired checks that a foreign change in the status of a policy of one scheduler is corrected. The transition time does
+// not change while the condition does not.
 func TestPolicyStatusRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

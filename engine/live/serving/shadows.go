@@ -13,26 +13,27 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// mostShadows is how many policies decide beside the one that serves: the first by their names.
+// mostShadows is the maximum number of shadow policies that decide: the first by name.
 const mostShadows = 3
 
-// shadows are the policies that decide beside the one that serves, and how they fare. It is for any goroutine.
+// shadows contains the policies that decide alongside the serving one, and their results. Any goroutine may use it.
 type shadows struct {
 	mu sync.Mutex
-	// played is what each decides by that decides, or why it cannot.
+	// played contains, for each shadow, the policy that it decides by, or why it cannot decide.
 	played map[*candidate]played
 	found  map[*policy.Policy]*v1alpha1.ShadowStatus
-	// playing are those that decide, in the order of their names.
+	// playing contains the shadows that decide, ordered by name.
 	playing []*candidate
 }
 
-// played is what a shadow decides by beside what serves: as it would be if it were served.
+// played is what a shadow decides by: the policy that would serve if the shadow served.
 type played struct {
-	beside, policy *policy.Policy // policy nil: it cannot stand beside what serves
+	beside, policy *policy.Policy // policy nil: it cannot be joined with the serving policies
 	issues         source.Issues
 }
 
-// follow has the shadows be those among candidates, each in the place that it would have beside what serves. One goroutine calls it.
+// follow sets the shadows to those among the candidates. Each takes the place that it would have among the serving policies. Only one
+// goroutine calls it.
 func (s *shadows) follow(candidates []*candidate, serves *policy.Policy) {
 	all := slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.mode != v1alpha1.ModeShadow || c.policy == nil })
 	slices.SortFunc(all, func(a, b *candidate) int { return strings.Compare(a.name, b.name) })
@@ -58,7 +59,7 @@ func (s *shadows) follow(candidates []*candidate, serves *policy.Policy) {
 	})
 }
 
-// of is what was found of a candidate; nothing where it is no shadow, or did not decide yet.
+// of returns the results of a candidate. It returns nothing if the candidate is not a shadow or has not decided yet.
 func (s *shadows) of(c *candidate, scheduler string) []v1alpha1.ShadowStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +72,7 @@ func (s *shadows) of(c *candidate, scheduler string) []v1alpha1.ShadowStatus {
 	return []v1alpha1.ShadowStatus{out}
 }
 
-// Shadows are the policies that are to decide beside the current one, without consequences.
+// Shadows returns the policies that decide alongside the current one, without effect.
 func (p *Policies) Shadows() (out []*policy.Policy) {
 	p.shadows.mu.Lock()
 	defer p.shadows.mu.Unlock()
@@ -81,7 +82,7 @@ func (p *Policies) Shadows() (out []*policy.Policy) {
 	return out
 }
 
-// Shadowed takes in how a shadow fares. It is for the goroutine of cycles.
+// Shadowed takes in the results of a shadow. Only the goroutine of cycles may call it.
 func (p *Policies) Shadowed(of *policy.Policy, found *v1alpha1.ShadowStatus) {
 	p.shadows.mu.Lock()
 	defer p.shadows.mu.Unlock()
@@ -92,7 +93,7 @@ func (p *Policies) Shadowed(of *policy.Policy, found *v1alpha1.ShadowStatus) {
 	p.poke()
 }
 
-// shadowOf is the entry of a scheduler.
+// shadowOf returns the entry of a scheduler.
 func shadowOf(all []v1alpha1.ShadowStatus, scheduler string) (out []v1alpha1.ShadowStatus) {
 	for i := range all {
 		if all[i].Name == scheduler {
@@ -102,7 +103,7 @@ func shadowOf(all []v1alpha1.ShadowStatus, scheduler string) (out []v1alpha1.Sha
 	return out
 }
 
-// shadowSays is what condition Active says of a shadow: beside what it decides, or why it does not.
+// shadowSays returns the condition Active of a shadow: which policies it decides alongside, or why it does not decide.
 func (p *Policies) shadowSays(c *candidate, selected bool) (reason, message string) {
 	p.shadows.mu.Lock()
 	x, tried := p.shadows.played[c]

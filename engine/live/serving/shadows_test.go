@@ -10,10 +10,10 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 )
 
-// shadowSpec is rightSpec as a shadow.
+// shadowSpec is rightSpec in mode Shadow.
 var shadowSpec = strings.Replace(rightSpec, "Active", "Shadow", 1)
 
-// TestShadows: a policy that is a shadow is told so, how it fares is told, and it is obeyed only once its mode says so.
+// TestShadows checks that a shadow's status reports its mode and its results, and that it is obeyed only after its mode changes.
 func TestShadows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -31,7 +31,7 @@ func TestShadows(t *testing.T) {
 		w.check("serving", serving(p), "default@1 Active")
 		w.check("one too many", strings.Contains(w.status("d"),
 			"Active=False Shadow: a shadow that does not decide: the first 3 by name do; change the mode of one of these\n"), true)
-		w.put("c", strings.Replace(shadowSpec, "Shadow", "Paused", 1)) // the remedy
+		w.put("c", strings.Replace(shadowSpec, "Shadow", "Paused", 1)) // this is the remedy
 		w.check("another mode", strings.Contains(w.status("d"), "deciding alongside default@1"), true)
 		w.put("c", shadowSpec)
 		w.check("one too many again", strings.Contains(w.status("d"), "a shadow that does not decide"), true)
@@ -68,7 +68,7 @@ func TestShadows(t *testing.T) {
 	})
 }
 
-// TestShadowsBesideParts: a shadow decides beside the policies of queues that serve, in the place that it would have among them.
+// TestShadowsBesideParts checks that a shadow decides alongside the serving policies for their own queues, in the place that it would have.
 func TestShadowsBesideParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
@@ -107,7 +107,7 @@ func TestShadowsBesideParts(t *testing.T) {
 	})
 }
 
-// TestShadowsThatDoNotJoin: why one cannot stand beside what serves is told, and others decide in its place.
+// TestShadowsThatDoNotJoin checks that the status reports why a shadow cannot be joined, and that other shadows decide instead.
 func TestShadowsThatDoNotJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)

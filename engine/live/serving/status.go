@@ -21,11 +21,11 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// fieldManager is the field manager of what schedulers say of a policy together; each one's own
-// entry of status.schedulers is by the same name, a slash, and the scheduler's.
+// fieldManager is the field manager of the status fields that all schedulers share. The field manager of a scheduler's own entry in
+// status.schedulers is this name, a slash and the scheduler's name.
 const fieldManager = "celsius-scheduler"
 
-// Reasons of the conditions of a policy, beside v1alpha1.ReasonNotSelected.
+// Reasons of the conditions of a policy, in addition to v1alpha1.ReasonNotSelected.
 const (
 	reasonCompiled    = "Compiled"
 	reasonNotCompiled = "DoesNotCompile"
@@ -36,7 +36,7 @@ const (
 	reasonTakenBack   = "RolledBack"
 )
 
-// The most that a status and an event repeat of a broken policy; celsius policy check tells the rest.
+// Maximum numbers of errors of a broken policy in a status and an event. "celsius policy check" shows all.
 const (
 	mostMistakes = 10
 	mostWarnings = 50
@@ -44,14 +44,14 @@ const (
 	mostEvent    = 1000 // an event's note may have 1,024
 )
 
-// report is what this scheduler last found to write about a policy. The cache may show less than it wrote.
+// report is the status that this scheduler last wanted to write for a policy. The cache may still contain an older one.
 type report struct {
 	status *v1alpha1.SchedulingPolicyStatus
-	// activated and rejected are the generations that events told of.
+	// activated and rejected are the generations that events have reported.
 	activated, rejected int64
 }
 
-// reportOf gives what was last reported of a policy, to be changed.
+// reportOf returns the last report of a policy. The caller may change it.
 func (p *Policies) reportOf(uid types.UID) *report {
 	if p.reports[uid] == nil {
 		p.reports[uid] = &report{}
@@ -59,14 +59,14 @@ func (p *Policies) reportOf(uid types.UID) *report {
 	return p.reports[uid]
 }
 
-// newObject is what the informer is asked for: a policy as it is stored, with every field.
+// newObject returns the type for the informer: a policy as it is stored, with every field.
 func newObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
 	return u
 }
 
-// policyRef is what an event about a policy regards.
+// policyRef returns the reference for an event about a policy.
 func policyRef(name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SchedulingPolicy", Name: name, UID: uid}
 }
@@ -75,18 +75,18 @@ func notJSON(err error) source.Issue {
 	return source.Issue{Path: "spec", Message: fmt.Sprintf("cannot be written as JSON: %v", err)}
 }
 
-// report writes the status of one policy where it is not what it should be. Which scheduler writes
-// what, so that several of different names do not fight:
+// report writes the status of one policy if it differs from what it should be. Several schedulers with different names must not overwrite
+// each other, so each field has one writer:
 //
-//   - its own entry of schedulers: each, of every policy
-//   - the rest of a policy that it is to serve: it. Where two serve one policy, each writes what it has
-//     to say once, and does not answer the other
-//   - the rest of a policy that none serves: whoever comes first, unless the policy has changed meanwhile
+//   - its own entry of schedulers: each scheduler, in every policy
+//   - the other fields of a policy that a scheduler serves: this scheduler. If two schedulers serve one policy, each writes its result
+//     once, and does not react to the other
+//   - the other fields of a policy that no scheduler serves: the first scheduler, unless the policy has changed meanwhile
 func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *candidate) error {
 	var have v1alpha1.SchedulingPolicyStatus
 	if status, ok := u.Object["status"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &have); err != nil {
-			have = v1alpha1.SchedulingPolicyStatus{} // Somebody wrote nonsense there: write it anew.
+			have = v1alpha1.SchedulingPolicyStatus{} // a client wrote an invalid status, so all of it is written again
 		}
 	}
 	var own []v1alpha1.SchedulerStatus
@@ -114,7 +114,7 @@ func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 	return err
 }
 
-// reportOwn writes which generation of the policy this scheduler serves, and what erred of it, or how it fares as a shadow.
+// reportOwn writes which generation of the policy this scheduler serves and its failed rows, or its results as a shadow.
 func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus,
 	found []v1alpha1.ShadowStatus,
 ) error {
@@ -137,13 +137,13 @@ func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, 
 	return err
 }
 
-// reportShared writes what is true of the policy whoever says it; own and others are the entries of schedulers.
+// reportShared writes the fields that do not depend on the scheduler. own and others are the entries of schedulers.
 func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus, own,
 	others []v1alpha1.SchedulerStatus,
 ) error {
 	selected := u.GetName() == p.o.Name
 	if !selected && !p.isPart(c) && len(others) > 0 {
-		return nil // It is theirs.
+		return nil // other schedulers write these fields
 	}
 	want := p.statusOf(c, selected, have.Conditions, erringCondition(slices.Concat(own, others), c.generation))
 	before := p.reportOf(u.GetUID())
@@ -152,7 +152,7 @@ func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 		return nil
 	}
 	if (len(others) > 0 || !selected) && before.status != nil && sameStatus(&want, before.status) && answers(have, &want) {
-		return nil // It was said once; what stands there now another said.
+		return nil // it was written once; another client wrote the current value
 	}
 	if err := p.apply(ctx, u, &want, fieldManager, !selected); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 	return nil
 }
 
-// statusOf is what there is to say of a policy. Conditions keep their time of transition from have. erring is nil where no row erred.
+// statusOf returns the status of a policy. Conditions keep their transition time from have. erring is nil if no row failed.
 func (p *Policies) statusOf(c *candidate, selected bool, have []metav1.Condition,
 	erring *metav1.Condition,
 ) v1alpha1.SchedulingPolicyStatus {
@@ -242,7 +242,7 @@ func (p *Policies) activeCondition(c *candidate, selected bool) metav1.Condition
 	return active
 }
 
-// notServed is the reason for which a selected policy does not serve, "" where it does, or is not there.
+// notServed returns the reason why a selected policy does not serve, or "" if it serves or does not exist.
 func notServed(c *candidate) string {
 	switch {
 	case c == nil || c.fit():
@@ -257,7 +257,7 @@ func notServed(c *candidate) string {
 	return reasonTakenBack
 }
 
-// fallbackMessage says what serves in place of a policy that does not compile, is faulty, or was rolled back.
+// fallbackMessage returns which policy serves in place of one that does not compile, is faulty, or was rolled back.
 func fallbackMessage(c choice, selected *candidate) string {
 	what := c.serving.String()
 	if in := selected.inForce(true); in != "" {
@@ -313,7 +313,7 @@ func mistake(i source.Issue) string {
 	return i.Path + ": " + i.Placed()
 }
 
-// count says 1 rule, 2 rules.
+// count returns a number with its noun: "1 rule", "2 rules".
 func count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -329,7 +329,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// sameStatus says whether two statuses agree but for times and schedulers.
+// sameStatus reports whether two statuses are equal except for times and schedulers.
 func sameStatus(a, b *v1alpha1.SchedulingPolicyStatus) bool {
 	warnings := func(s *v1alpha1.SchedulingPolicyStatus) []v1alpha1.ExpressionWarning {
 		if s.TypeChecking == nil {
@@ -352,8 +352,8 @@ func sameStatus(a, b *v1alpha1.SchedulingPolicyStatus) bool {
 		condition(a, v1alpha1.ConditionErring) == condition(b, v1alpha1.ConditionErring)
 }
 
-// answers says whether a status, whoever wrote it, is about the generation, and says of Active for
-// the same reason what want does.
+// answers reports whether a status refers to the generation of want, and has the same reason for Active as want. Any client may have
+// written it.
 func answers(have, want *v1alpha1.SchedulingPolicyStatus) bool {
 	active := meta.FindStatusCondition(have.Conditions, v1alpha1.ConditionActive)
 	wanted := meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionActive)
@@ -361,8 +361,7 @@ func answers(have, want *v1alpha1.SchedulingPolicyStatus) bool {
 		(active.Reason == wanted.Reason || wanted.Reason != v1alpha1.ReasonNotSelected)
 }
 
-// apply writes a part of the status by server-side apply. guarded: only if the object is still the
-// one that was read.
+// apply writes a part of the status by server-side apply. If guarded, it writes only if the object has not changed since it was read.
 func (p *Policies) apply(ctx context.Context, u *unstructured.Unstructured, status *v1alpha1.SchedulingPolicyStatus, manager string,
 	guarded bool,
 ) error {
@@ -376,14 +375,14 @@ func (p *Policies) apply(ctx context.Context, u *unstructured.Unstructured, stat
 	if guarded {
 		to.SetResourceVersion(u.GetResourceVersion())
 	}
-	if len(status.Conditions) > 0 { // Zero is a count too.
+	if len(status.Conditions) > 0 { // 0 must be written too
 		content["ruleCount"], content["warningCount"] = int64(status.RuleCount), int64(status.WarningCount)
 	}
 	to.Object["status"] = content
 	err = p.o.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(to), client.FieldOwner(manager), client.ForceOwnership)
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil // It changed meanwhile: its event comes, and this is done again for what it is then.
+		return nil // it changed meanwhile: its event starts this again
 	case err != nil:
 		return fmt.Errorf("write status of SchedulingPolicy %s: %w", u.GetName(), err)
 	}

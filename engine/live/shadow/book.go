@@ -12,33 +12,33 @@ import (
 
 // Kinds of differences.
 const (
-	Elsewhere = "Elsewhere" // bound, by the shadow to another node
-	Later     = "Later"     // bound, and by the shadow not
-	Sooner    = "Sooner"    // bound by the shadow only
-	Evicted   = "Evicted"   // by the shadow only
-	Spared    = "Spared"    // by the shadow only
+	Elsewhere = "Elsewhere" // both bind the pod, the shadow to another node
+	Later     = "Later"     // the shadow does not bind it
+	Sooner    = "Sooner"    // only the shadow binds it
+	Evicted   = "Evicted"   // only the shadow evicts it
+	Spared    = "Spared"    // only the serving policy evicts it
 )
 
-// mostDifferences is how many are shown, mostText how many characters of what is said of each.
+// mostDifferences is the maximum number of reported differences. mostText is the maximum length of their texts, in characters.
 const (
 	mostDifferences = 20
 	mostText        = 500
 )
 
-// book counts in how far a shadow decides otherwise.
+// book counts the differences between a shadow and the serving policy.
 type book struct {
 	found v1alpha1.ShadowStatus
-	// lasting are the pods that the shadow would bind, or evict, as of the last cycle: while that lasts it is counted once.
+	// lasting contains the bindings and evictions that only the shadow wants, as of the last cycle. Each is counted once while it lasts.
 	lasting map[string]string
 }
 
-// deed is what a plan does with a pod.
+// deed is a decision of a plan about a pod.
 type deed struct {
 	job, queue, text string
-	node             string // "" where it is evicted
+	node             string // "" for an eviction
 }
 
-// deeds are what a plan binds and evicts, by pod.
+// deeds returns the bindings and evictions of a plan, by pod.
 func deeds(plan *model.Plan) (binds, evicts map[string]deed) {
 	binds, evicts = map[string]deed{}, map[string]deed{}
 	for i := range plan.Binds {
@@ -56,11 +56,11 @@ func deeds(plan *model.Plan) (binds, evicts map[string]deed) {
 	return binds, evicts
 }
 
-// compare counts one cycle.
+// compare compares one cycle and counts the differences.
 func (b *book) compare(c *model.Cluster, done, shadow *model.Plan) {
 	b.found.Cycles.Decided++
 	if done.Same && shadow.Same {
-		return // what lasts goes on
+		return // nothing changed, so lasting differences continue
 	}
 	binds, evicts := deeds(done)
 	would, wouldEvict := deeds(shadow)
@@ -124,7 +124,7 @@ func (b *book) counter(kind string) *int64 {
 	return &b.found.Pods.Spared
 }
 
-// show puts a difference before the others, and in the place of one of the same job and kind.
+// show puts a difference first, and removes an older one of the same job and kind.
 func (b *book) show(d v1alpha1.ShadowDifference, c *model.Cluster, job string) {
 	b.found.Differences = slices.DeleteFunc(b.found.Differences, func(old v1alpha1.ShadowDifference) bool {
 		t := c.Tasks[old.Pod]
@@ -134,7 +134,7 @@ func (b *book) show(d v1alpha1.ShadowDifference, c *model.Cluster, job string) {
 	b.found.Differences = b.found.Differences[:min(len(b.found.Differences), mostDifferences)]
 }
 
-// because is why a pod waits by a plan, or its job; "": the plan does not say.
+// because returns why a pod or its job waits in a plan; "": the plan contains no reason.
 func because(plan *model.Plan, pod, job string) (why string) {
 	for i := range plan.Waits {
 		switch w := &plan.Waits[i]; {

@@ -1,5 +1,5 @@
-// Package shadow has policies decide beside the one that is obeyed, on the same state, with no consequences, and for a bounded part of the
-// time, and counts where they decide otherwise.
+// Package shadow lets policies decide alongside the serving one, on the same state and without effect. It counts where their decisions
+// differ, and uses only a bounded part of the time.
 //
-//	Before: for each shadow, a cycle in a trial that ends          After: what was decided --> differences --> Tell
+//	Before: for each shadow, a cycle in a trial that ends          After: the real plan --> differences --> Tell
 package shadow

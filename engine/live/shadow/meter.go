@@ -9,14 +9,14 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 )
 
-// Meter counts for all shadows of a scheduler.
+// Meter contains the metrics of all shadows of a scheduler.
 type Meter struct {
 	cycles      *prometheus.CounterVec // by policy and result
 	differences *prometheus.CounterVec // by policy and kind
 	duration    *prometheus.HistogramVec
 }
 
-// NewMeter registers what is counted.
+// NewMeter registers the metrics.
 func NewMeter(in prometheus.Registerer) *Meter {
 	make := promauto.With(in)
 	return &Meter{
@@ -41,7 +41,7 @@ func (m *Meter) took(policy string, d time.Duration) {
 	m.duration.WithLabelValues(policy).Observe(d.Seconds())
 }
 
-// counted counts what a cycle added to what was found.
+// counted adds the results of one cycle to the metrics.
 func (m *Meter) counted(policy string, was, is *v1alpha1.ShadowStatus) {
 	result := "alike"
 	if is.Cycles.Otherwise > was.Cycles.Otherwise {
@@ -58,7 +58,7 @@ func (m *Meter) counted(policy string, was, is *v1alpha1.ShadowStatus) {
 	}
 }
 
-// forget drops the series of a policy that is no shadow any more.
+// forget drops the series of a policy that is no longer a shadow.
 func (m *Meter) forget(policy string) {
 	of := prometheus.Labels{"policy": policy}
 	m.cycles.DeletePartialMatch(of)

@@ -17,53 +17,53 @@ import (
 )
 
 const (
-	// mostTime is how long a cycle of a shadow may take until it is broken off.
+	// mostTime is the time limit of a shadow's cycle.
 	mostTime = 500 * time.Millisecond
-	// restShare is how many times as long as a cycle of it took a shadow rests.
+	// restShare is the rest of a shadow after a cycle, as a multiple of the cycle's duration.
 	restShare = 19
-	// firstRest and mostRest are how long it rests after it was broken off: twice as long each time.
+	// firstRest is the rest after a cycle that exceeded mostTime. It doubles each time, up to mostRest.
 	firstRest = 10 * time.Second
 	mostRest  = 10 * time.Minute
-	// mostRows is how many rows are told of that erred.
+	// mostRows is the maximum number of failed rows in a report.
 	mostRows = 50
-	// tellEvery is the least time between two tellings.
+	// tellEvery is the minimum time between two reports.
 	tellEvery = 10 * time.Second
 )
 
-// Player has shadows decide beside a loop. It has one owner, that of the cluster.
+// Player runs the shadows of a loop. The owner of the cluster owns it.
 type Player struct {
-	// Policies are the shadows; each is another policy once it changes.
+	// Policies returns the shadows. A changed shadow is a new policy.
 	Policies func() []*policy.Policy
-	// Tell is told of one, now and then.
+	// Tell is called with the results of one shadow from time to time.
 	Tell  func(p *policy.Policy, found *v1alpha1.ShadowStatus)
 	Meter *Meter
 	Log   logr.Logger
-	// Clock is time.Now.
+	// Clock returns the time.
 	Clock func() time.Time
 
 	runs []*run
-	past map[string]time.Time // when what rests was asked last by what is served, before the cycle at hand
+	past map[string]time.Time // when rows and steps with a rest time last ran in the serving policy, before this cycle
 }
 
-// run is how one shadow fares beside one policy.
+// run contains the state and the results of one shadow alongside one serving policy.
 type run struct {
 	of      *policy.Policy
 	beside  string
 	decider engine.Decider
-	plan    *model.Plan // of the cycle at hand; nil: it does not take part
+	plan    *model.Plan // the plan of this cycle; nil: the shadow does not take part
 	rests   time.Time
-	rest    time.Duration // after it is broken off next
-	failed  bool          // it panicked: it takes no part any more
-	took    time.Duration // in all
+	rest    time.Duration // the rest after the next exceeded time limit
+	failed  bool          // it panicked and no longer takes part
+	took    time.Duration // total time
 	told    time.Time
 	news    bool
-	// fired is when rows and steps of it were asked last that rest in between.
+	// fired contains when the shadow's rows and steps with a rest time last ran.
 	fired map[string]time.Time
 	book
 }
 
-// Before has the shadows decide that are not resting, before the cycle that counts. The cluster is afterwards as it was, unless a shadow
-// panicked: then Before returns false, and the cluster may be half changed.
+// Before runs the cycles of all shadows that do not rest, before the real cycle. It leaves the cluster unchanged, unless a shadow panicked:
+// then it returns false, and the cluster may be half changed.
 func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) (whole bool) {
 	if x == nil {
 		return true
@@ -74,7 +74,7 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) (whol
 	}
 	for _, r := range x.runs {
 		if r.plan = nil; p.Mode == string(v1alpha1.ModePaused) {
-			continue // all that it would decide were a difference
+			continue // every decision of a shadow would be a difference
 		}
 		switch began := x.Clock(); {
 		case r.failed:
@@ -89,7 +89,7 @@ func (x *Player) Before(c *model.Cluster, p *policy.Policy, now time.Time) (whol
 	return whole
 }
 
-// follow has the runs be those of the shadows.
+// follow updates the runs to the current shadows.
 func (x *Player) follow(p *policy.Policy, now time.Time) {
 	shadows := x.Policies()
 	if len(shadows)+len(x.runs) == 0 {
@@ -112,10 +112,10 @@ func (x *Player) follow(p *policy.Policy, now time.Time) {
 	}
 }
 
-// play has one decide, in a trial.
+// play runs one shadow's cycle in a trial.
 func (x *Player) play(r *run, c *model.Cluster, now, began time.Time) {
 	trial := model.Try(c)
-	if r.fired == nil { // it begins where the served one stands
+	if r.fired == nil { // it starts with the state of the serving policy
 		r.fired = map[string]time.Time{}
 		maps.Copy(r.fired, c.Past.Fired)
 	}
@@ -149,7 +149,7 @@ func (x *Player) play(r *run, c *model.Cluster, now, began time.Time) {
 	}
 }
 
-// After compares what was decided with what the shadows would have, and tells of it where it is time.
+// After compares the real plan with those of the shadows, and reports the results if the time for it has come.
 func (x *Player) After(c *model.Cluster, plan *model.Plan) {
 	if x == nil {
 		return
@@ -173,7 +173,8 @@ func (x *Player) After(c *model.Cluster, plan *model.Plan) {
 	}
 }
 
-// missed has what rests keep step with what is served in a cycle in which the shadow takes no part: it would evict later for that alone.
+// missed updates rest times from the serving policy in a cycle without the shadow. Otherwise the shadow would evict later for that reason
+// alone.
 func (r *run) missed(past, fired map[string]time.Time) {
 	for name, at := range fired {
 		if r.fired != nil && r.fired[name].Equal(past[name]) {
@@ -182,13 +183,13 @@ func (r *run) missed(past, fired map[string]time.Time) {
 	}
 }
 
-// erring takes in the rows that erred.
+// erring records the failed rows.
 func (r *run) erring(plan *model.Plan, now time.Time) {
 	r.found.RuleErrors = serving.AddErrors(r.found.RuleErrors, plan, now)
 	r.found.RuleErrors = r.found.RuleErrors[:min(len(r.found.RuleErrors), mostRows)]
 }
 
-// status is what there is to tell.
+// status returns the results to report.
 func (r *run) status() *v1alpha1.ShadowStatus {
 	out := r.found.DeepCopy()
 	x := &out.Cycles

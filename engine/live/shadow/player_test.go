@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// waits is a pod that waits.
+// waits returns a waiting pod.
 func waits() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "p", UID: "p", Annotations: map[string]string{model.GroupAnnotation: "g"},
@@ -27,7 +27,7 @@ func waits() *corev1.Pod {
 	return pod
 }
 
-// world is a cluster with it.
+// world returns a cluster with this pod.
 func world(t *testing.T) *model.Cluster {
 	t.Helper()
 	c := model.NewCluster(model.Options{SchedulerNames: []string{"celsius"}})
@@ -43,7 +43,7 @@ func world(t *testing.T) *model.Cluster {
 	return c
 }
 
-// TestBounded: a shadow rests in proportion to what it took, and longer each time that it was broken off.
+// TestBounded checks that a shadow rests in proportion to its time, and longer after each exceeded time limit.
 func TestBounded(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
@@ -51,7 +51,7 @@ func TestBounded(t *testing.T) {
 	}
 	c := world(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	start, step := now, time.Duration(0) // that each look at the clock takes
+	start, step := now, time.Duration(0) // the time between two readings of the clock
 	var told v1alpha1.ShadowStatus
 	of := *p
 	x := &Player{
@@ -73,7 +73,7 @@ func TestBounded(t *testing.T) {
 		}
 		return out
 	}
-	step = 20 * time.Millisecond // a cycle takes some times as long
+	step = 20 * time.Millisecond // a cycle takes several times as long
 	if got := len(tries(100)); got < 10 || got > 50 {
 		t.Errorf("it decided %d times in 100 s", got)
 	}
@@ -96,10 +96,10 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// checkShare holds a run to its share of the time.
+// checkShare checks that a run uses no more than its share of the time.
 func checkShare(t *testing.T, r *run, from, now time.Time) {
 	t.Helper()
-	if r.rests.After(now) { // the rest after the last cycle is still due
+	if r.rests.After(now) { // the rest after the last cycle is not over
 		now = r.rests
 	}
 	if share := r.took.Seconds() / now.Sub(from).Seconds(); share > 1./(1+restShare) {
@@ -107,7 +107,7 @@ func checkShare(t *testing.T, r *run, from, now time.Time) {
 	}
 }
 
-// pauses are those between moments.
+// pauses returns the times between moments.
 func pauses(at []time.Duration) (out []time.Duration) {
 	for i := 1; i < len(at); i++ {
 		out = append(out, at[i]-at[i-1])
@@ -115,7 +115,7 @@ func pauses(at []time.Duration) (out []time.Duration) {
 	return out
 }
 
-// decided is how often one was asked to decide.
+// decided returns the total time of decisions.
 func (x *Player) decided() (n time.Duration) {
 	for _, r := range x.runs {
 		n += r.took

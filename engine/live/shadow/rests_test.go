@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// sheds is a policy that names all pods so often.
+// sheds returns a policy that evicts all pods at this interval.
 func sheds(t *testing.T, name, every string) *policy.Policy {
 	t.Helper()
 	docs, issues := source.Parse(name+".yaml", fmt.Appendf(nil, `apiVersion: scheduling.celsius.dev/v1alpha1
@@ -40,7 +40,7 @@ spec:
 	return p
 }
 
-// running is the cluster with its pod on a node.
+// running returns the cluster with its pod on a node.
 func running(t *testing.T) *model.Cluster {
 	t.Helper()
 	c := world(t)
@@ -56,8 +56,8 @@ func running(t *testing.T) *model.Cluster {
 	return c
 }
 
-// TestStepsRest: a step with every rests in a shadow as long as it says there, whatever the served one's step of that name does;
-// one that rests as long keeps step with that, though it takes no part for a while.
+// TestStepsRest checks that a step with every rests in a shadow for its own interval, regardless of the serving policy's step with that
+// name. A step with the same interval runs together with the serving one, even if the shadow did not take part for a while.
 func TestStepsRest(t *testing.T) {
 	c := running(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -84,7 +84,7 @@ func TestStepsRest(t *testing.T) {
 				got[r.of.Name] += fmt.Sprint(" ", minute)
 			}
 		}
-		trial := model.Try(c) // the pod stays
+		trial := model.Try(c) // undo the plan afterwards, so that the pod stays
 		plan := d.Decide(c, served, now)
 		trial.End()
 		if c.Past.Fired == nil {

@@ -1,4 +1,4 @@
-// Package strip takes away from objects what no decision reads, before an informer keeps them.
+// Package strip removes from objects the fields that no decision reads, before an informer stores them.
 package strip
 
 import (
@@ -14,28 +14,28 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// maxTemplates is how many different pod specs are remembered: pods that are alike come together, or one soon after the other.
+// maxTemplates is the maximum number of different pod specs in the cache. Similar pods come together or soon after each other.
 const maxTemplates = 2000
 
-// Stripper takes away what no decision reads, before an object is kept, and has amounts that nobody can add up saturate. Pods that are
-// alike, as those of a job are, share one spec, which is most of what there is of a pod. It is for any goroutine.
+// Stripper removes from objects the fields that no decision reads. It limits amounts that are too large to be added up. Similar pods, such
+// as those of a job, share one spec, which is the largest part of a pod. Any goroutine may use it.
 type Stripper struct {
 	own Own
 	mu  sync.Mutex
-	// templates are by their encoding, without the node; older ones are those that were not met since there were half of the most.
+	// templates is keyed by the encoded spec without the node. older contains specs that were not used since templates was last half full.
 	templates, older map[string]*corev1.PodSpec
 	encoded          []byte
-	// vouched are the field managers of a group whose phase is a scheduler's word. All such groups share them.
+	// vouched are the field managers of a PodGroup whose phase a scheduler wrote. All such groups share this list.
 	vouched []metav1.ManagedFieldsEntry
 }
 
-// Own are names of the scheduler's own.
+// Own contains names that belong to the scheduler.
 type Own struct {
-	Manager    string // as which it writes fields of statuses
-	Annotation string // of pods, that it writes for others only
+	Manager    string // the field manager of its status writes
+	Annotation string // an annotation of pods that the scheduler writes but does not read
 }
 
-// New is a stripper that knows of no pod yet.
+// New returns a stripper with an empty cache.
 func New(own Own) *Stripper {
 	return &Stripper{
 		own: own, templates: map[string]*corev1.PodSpec{},
@@ -43,14 +43,14 @@ func New(own Own) *Stripper {
 	}
 }
 
-// Strip is a transformation of an informer.
+// Strip is a transform of an informer.
 func (s *Stripper) Strip(o any) (any, error) {
 	object, ok := o.(metav1.Object)
 	if !ok {
 		return o, nil
 	}
 	switch o := o.(type) {
-	case *v1beta1.Queue: // whose field managers are looked at
+	case *v1beta1.Queue: // its field managers are read later
 	case *v1beta1.PodGroup:
 		s.stripGroup(o)
 	default:
@@ -79,11 +79,11 @@ func (s *Stripper) Strip(o any) (any, error) {
 	return o, nil
 }
 
-// volcanoManager is under what name Volcano's scheduler writes, whose jobs are taken over as they stand.
+// volcanoManager is the field manager of Volcano's scheduler. Jobs that it admitted stay admitted.
 const volcanoManager = "vc-scheduler"
 
-// stripGroup takes a phase beyond Pending away that no scheduler wrote. Where one did, that is all that is kept of the field managers: an
-// informer may have an object stripped more than once.
+// stripGroup removes a phase beyond Pending that no scheduler wrote. If a scheduler wrote it, only this fact is kept of the field managers,
+// because an informer may strip an object more than once.
 func (s *Stripper) stripGroup(g *v1beta1.PodGroup) {
 	switch {
 	case g.Status.Phase == "" || g.Status.Phase == v1beta1.PodGroupPending:
@@ -108,7 +108,7 @@ func (s *Stripper) letIn(g *v1beta1.PodGroup) bool {
 	return false
 }
 
-// share gives a pod the spec that another one like it has.
+// share replaces a pod's spec by an equal one from the cache.
 func (s *Stripper) share(p *corev1.PodSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Stripper) share(p *corev1.PodSpec) {
 	s.encoded = slices.Grow(s.encoded[:0], size)[:size]
 	if _, err := p.MarshalToSizedBuffer(s.encoded); err != nil {
 		p.NodeName = node
-		return // it cannot fail; if it did, the pod would keep a spec of its own
+		return // impossible; otherwise the pod would keep its own spec
 	}
 	template := s.templates[string(s.encoded)]
 	if template == nil {
@@ -135,8 +135,8 @@ func (s *Stripper) share(p *corev1.PodSpec) {
 	p.NodeName = node
 }
 
-// stripJob leaves of a Job which scheduler it is for, and of each task how many pods it is to have and what they request: before they
-// are made that is what is known of them. Jobs that are alike share it.
+// stripJob keeps a Job's scheduler and, for each task, the number of pods and their requests. These are known before the pods exist.
+// Similar Jobs share this data.
 func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 	o.Labels, o.Annotations = nil, nil
 	tasks := o.Spec.Tasks
@@ -161,7 +161,7 @@ func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 		task := batchv1alpha1.TaskSpec{Name: tasks[i].Name, Replicas: tasks[i].Replicas}
 		task.Template.Spec = corev1.PodSpec{
 			Containers:     requests(from.Containers, false),
-			InitContainers: requests(from.InitContainers, true), // the cause names an init container that fits no node
+			InitContainers: requests(from.InitContainers, true), // messages name an init container that fits no node
 			Overhead:       from.Overhead, Resources: from.Resources,
 		}
 		s.share(&task.Template.Spec)
@@ -169,8 +169,8 @@ func (s *Stripper) stripJob(o *batchv1alpha1.Job) {
 	}
 }
 
-// stripPod leaves of containers what is asked of a node: resources, ports and images; of volumes those that are not
-// the kubelet's alone; of the status when the pod was scheduled, and what it was granted otherwise than its spec says.
+// stripPod keeps what a node must provide for a pod: resources, ports and images of containers, and volumes that are not local to the
+// kubelet. Of the status it keeps when the pod was scheduled, and resources that differ from its spec.
 func stripPod(p *corev1.Pod) {
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -194,8 +194,8 @@ func stripPod(p *corev1.Pod) {
 	}
 }
 
-// resized leaves the containers that were granted otherwise than their spec says, as while they are resized: what a
-// kubelet has not taken back is not free, and what it will never give takes nothing.
+// resized keeps the containers whose resources differ from their spec, as during a resize. Resources that the kubelet has not released are
+// not free, and resources that it will never provide are not used.
 func resized(statuses []corev1.ContainerStatus, ctrs []corev1.Container) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for i := range statuses {
@@ -221,7 +221,7 @@ func otherwise(granted, asked corev1.ResourceList) bool {
 	return false
 }
 
-// stripNode leaves of a node's status what it offers and whether it is ready.
+// stripNode keeps a node's resources, images and readiness in its status.
 func stripNode(n *corev1.Node) {
 	n.Status = corev1.NodeStatus{
 		Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Images: n.Status.Images,
@@ -229,7 +229,7 @@ func stripNode(n *corev1.Node) {
 	}
 }
 
-// filter is a list of those that are kept, and no longer than that; nil for none.
+// filter returns a list of the elements that keep accepts, without spare capacity; nil: none.
 func filter[T any](list []T, keep func(*T) bool) []T {
 	var out []T
 	for i := range list {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Only so many specs are remembered, and those of the pods that come again among them.
+// The number of cached specs is limited, and specs that are used again stay.
 func TestSpecsAreForgotten(t *testing.T) {
 	s := New(Own{})
 	pod := func(image string) *corev1.Pod {

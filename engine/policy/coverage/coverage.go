@@ -1,4 +1,4 @@
-// Package coverage says which rows of policies were asked while something ran, and how their conditions turned out.
+// Package coverage records which rows of policies were evaluated during a run, and the outcomes of their conditions.
 //
 //	documents --Recorder.Load--> policies whose expressions are watched --run--> Recorder.Report: rows, conditions
 package coverage
@@ -16,9 +16,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Report is what was asked of policies. It is written as JSON.
+// Report lists the evaluated parts of policies. It is written as JSON.
 type Report struct {
-	// Percent is how much of the rows and outcomes was seen: each row counts one, and each condition of it two.
+	// Percent is the fraction of points that was seen. Each row counts one point, and each of its conditions two.
 	Percent float64 `json:"percent"`
 	Seen    int     `json:"seen"`
 	Of      int     `json:"of"`
@@ -28,10 +28,10 @@ type Report struct {
 // Row is a row of a policy, a computed field, a variable, or a step of an action.
 type Row struct {
 	Site  string `json:"site"`
-	Table string `json:"table"` // or the action of a step
+	Table string `json:"table"` // the table of a row, or the action of a step
 	Name  string `json:"name"`
 	Place
-	// Asked is how often it was evaluated.
+	// Asked is the number of evaluations.
 	Asked      int         `json:"asked"`
 	Conditions []Condition `json:"conditions,omitempty"`
 }
@@ -44,17 +44,18 @@ type Condition struct {
 	False int `json:"false"`
 }
 
-// Place is where something is written.
+// Place is a position in a file.
 type Place struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 }
 
-// String is file:line:column.
+// String returns file:line:column.
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Points are how many of a row's points were seen, and of how many: that it was asked, and the two outcomes of each condition.
+// Points returns how many of a row's points were seen, and how many it has. A row has one for its evaluation, and two for the outcomes of
+// each condition.
 func (r *Row) Points() (seen, of int) {
 	point := func(n int) {
 		of++
@@ -70,7 +71,7 @@ func (r *Row) Points() (seen, of int) {
 	return seen, of
 }
 
-// Recorder compiles policies, and records the evaluated rows. The zero value has compiled none. It is not safe for concurrent use, and
+// Recorder compiles policies, and records the evaluated rows. The zero value is ready for use. It is not safe for concurrent use, and
 // neither are its policies.
 type Recorder struct {
 	loaded map[*source.Document]loaded
@@ -82,14 +83,14 @@ type loaded struct {
 	issues source.Issues
 }
 
-// watchedRow is a row, with what is watched of its expressions.
+// watchedRow is a row with its watched expressions.
 type watchedRow struct {
 	Row
 	watched []*eval.Watched
 	of      []*eval.Expr
 }
 
-// Load compiles a policy as policy.Load does, once for each document, and watches what it asks.
+// Load compiles a policy as policy.Load does, once for each document, and watches its expressions.
 func (r *Recorder) Load(doc *source.Document) (*policy.Policy, source.Issues) {
 	if r.loaded == nil {
 		r.loaded = map[*source.Document]loaded{}
@@ -123,7 +124,7 @@ func (r *Recorder) watch(p *policy.Policy) error {
 	return nil
 }
 
-// Report tells of all rows whose place is wanted, in the order of their places. What was compiled more than once is told of once.
+// Report returns all rows whose place is wanted, ordered by place. A row that was compiled more than once is listed once.
 func (r *Recorder) Report(wanted func(Place) bool) *Report {
 	out := &Report{Percent: 100, Rows: []Row{}}
 	at := map[string]int{}
@@ -150,12 +151,12 @@ func (r *Recorder) Report(wanted func(Place) bool) *Report {
 	return out
 }
 
-// told is the row as it was asked so far.
+// told returns the row with its current counts.
 func (x *watchedRow) told() Row {
 	row := x.Row
 	row.Place = placeIn(x.of[max(slices.IndexFunc(x.of, func(e *eval.Expr) bool { return !e.Text.Joined() }), 0)], 0)
 	for i, w := range x.watched {
-		row.Asked = max(row.Asked, w.Asked) // what a guard keeps back is evaluated less often than that
+		row.Asked = max(row.Asked, w.Asked) // expressions behind a guard are evaluated less often
 		for _, c := range w.Conditions {
 			row.Conditions = append(row.Conditions, Condition{Text: c.Text, Place: placeIn(x.of[i], c.At), True: c.True, False: c.False})
 		}
@@ -163,7 +164,7 @@ func (x *watchedRow) told() Row {
 	return row
 }
 
-// add adds what else was asked of the same row.
+// add adds the counts of the same row.
 func (r *Row) add(other Row) {
 	r.Asked += other.Asked
 	for i, c := range other.Conditions {
@@ -172,7 +173,7 @@ func (r *Row) add(other Row) {
 	}
 }
 
-// placeIn is where a part of an expression is written.
+// placeIn returns the position of a part of an expression.
 func placeIn(e *eval.Expr, offset int) Place {
 	i := e.Text.Issue(offset, 1, "", "")
 	return Place{i.File, i.Line, i.Column}

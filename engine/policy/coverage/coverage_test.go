@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// ownPolicy has one of each kind of part.
+// ownPolicy has one part of each type.
 const ownPolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: own}
@@ -37,7 +37,7 @@ spec:
     - {name: gang, when: cluster.taskCount > 2}
 `
 
-// What is told of each part, and that what is compiled again is told of once.
+// The report contains the counts of each part. A part that is compiled again is listed once.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	parse := func() *source.Document {

@@ -1,4 +1,5 @@
-// Package facts says what is known of each row of a policy before it is asked: what it gives, costs and reads, and for how long that holds.
+// Package facts describes what is known about each row of a policy before it is evaluated. This is its type, its cost, its reads, and how
+// long its value is valid.
 package facts
 
 import (
@@ -12,27 +13,27 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Fact is what the compiler knows of one row.
+// Fact contains what the compiler knows about one row.
 type Fact struct {
 	Site, Table, Name string
 	Type              string
-	// Cost is CEL's static estimate of the most that one evaluation costs; Bounded is false where it has none.
+	// Cost is CEL's static estimate of the maximum cost of one evaluation. Bounded is false if there is no estimate.
 	Cost    uint64
 	Bounded bool
-	// Metered says that an evaluation runs within a budget, as the estimate is not small.
+	// Metered means that an evaluation has a budget, because the estimate is not small.
 	Metered bool
 	Reads   []string
-	// Cache says for how long a value holds.
+	// Cache describes how long a value is valid.
 	Cache string
-	// Interpreted says what leaves the row, or a part of it, to cel-go; "": it is compiled.
+	// Interpreted is the reason why cel-go evaluates the row or a part of it; "": it is compiled.
 	Interpreted string
-	// Columns says that the row is computed for many nodes at once; ByRow is the first part of it that is then computed
-	// node by node all the same, "" if there is none.
+	// Columns means that the row is computed for many nodes at once. ByRow is its first part that is nevertheless computed node by node; "":
+	// none.
 	Columns bool
 	ByRow   string
 }
 
-// Compiled words how the row is evaluated: by column for many nodes at once, compiled, or interpreted, and why.
+// Compiled describes how the row is evaluated: by column for many nodes at once, compiled, or interpreted, and why.
 func (f Fact) Compiled() string {
 	switch {
 	case f.Interpreted != "":
@@ -45,7 +46,7 @@ func (f Fact) Compiled() string {
 	return "compiled"
 }
 
-// Of lists what is known of every row and attribute of a policy, in the order of the sites.
+// Of returns the facts of every row and attribute of a policy, in the order of the sites.
 func Of(p *policy.Policy) []Fact {
 	var out []Fact
 	for _, x := range p.Attributes() {
@@ -72,7 +73,7 @@ func ofRule(r *policy.Rule) Fact {
 	}
 }
 
-// byRow is the first part of several expressions that has no form by column.
+// byRow returns the first part of several expressions without a column form.
 func byRow(list ...*eval.Expr) string {
 	for _, e := range list {
 		if e != nil && e.ByRow != "" {
@@ -82,7 +83,7 @@ func byRow(list ...*eval.Expr) string {
 	return ""
 }
 
-// interpreted says what in the first of several expressions leaves it to cel-go.
+// interpreted returns the first reason in several expressions why cel-go evaluates them.
 func interpreted(list ...*eval.Expr) string {
 	for _, e := range list {
 		if e != nil && e.Interpreted != "" {
@@ -92,7 +93,7 @@ func interpreted(list ...*eval.Expr) string {
 	return ""
 }
 
-// metered says that one of several expressions runs within a budget.
+// metered reports whether any of several expressions has a budget.
 func metered(list ...*eval.Expr) bool {
 	return slices.ContainsFunc(list, func(e *eval.Expr) bool { return e != nil && e.Metered })
 }
@@ -130,7 +131,7 @@ func saturate(a, b uint64) uint64 {
 	return a + b
 }
 
-// plainReads leaves out what is read only inside computed fields.
+// plainReads returns the reads without those that only occur inside computed fields.
 func plainReads(reads *rules.Reads) []string {
 	var out []string
 	for _, r := range reads.All {
@@ -141,7 +142,7 @@ func plainReads(reads *rules.Reads) []string {
 	return out
 }
 
-// heldFor is cacheable, but for rows that are asked of each task with volumes by itself.
+// heldFor is cacheable, except for rows that are evaluated for each task with volumes separately.
 func heldFor(r *policy.Rule) string {
 	if r.Site.Name == policy.Predicates && r.Rests.Volumes {
 		return "never for a task with volumes; else per class and node, until the node changes"
@@ -149,7 +150,7 @@ func heldFor(r *policy.Rule) string {
 	return cacheable(r)
 }
 
-// cacheable words for how long a row's value holds, by what it reads (docs/rule-language.md, What a row reads).
+// cacheable describes how long a row's value is valid, based on its reads (docs/rule-language.md, What a row reads).
 func cacheable(r *policy.Rule) string {
 	m := movesOf(r.Reads)
 	parts := []string{}
@@ -176,11 +177,11 @@ func cacheable(r *policy.Rule) string {
 	return strings.Join(parts, "; ")
 }
 
-// readMoves is how often what a row reads changes, by where it lies.
+// readMoves contains how often the reads of a row change, by their place.
 type readMoves struct {
 	nodes, beyondNode    bool
 	node, cluster, other rules.Changes
-	around               string // what is read besides the node itself, which classes follow
+	around               string // what it reads in addition to the node itself, and classes track
 }
 
 func movesOf(reads *rules.Reads) readMoves {
@@ -203,7 +204,7 @@ func movesOf(reads *rules.Reads) readMoves {
 	return m
 }
 
-// ofNode words until when a value holds on a node.
+// ofNode describes until when a value for a node is valid.
 func (m *readMoves) ofNode() string {
 	switch dynamic := m.node > rules.ByObject; {
 	case dynamic && m.around != "":
@@ -216,7 +217,7 @@ func (m *readMoves) ofNode() string {
 	return "the node's object changes"
 }
 
-// around words the widest of what a row reads besides a node itself.
+// around describes the widest read of a row outside of the node itself.
 func around(known string, read rules.Read) string {
 	const images, peers, group = "how many nodes have an image", "who is in its topology domains",
 		"who is in its topology domains and which nodes are chosen from"
@@ -244,7 +245,7 @@ func owners(reads *rules.Reads) []string {
 	return out
 }
 
-// timeUnit words how a row moves with time, "" if it does not.
+// timeUnit describes how a row changes with time; "": it does not.
 func timeUnit(r *policy.Rule) string {
 	exprs := slices.DeleteFunc([]*eval.Expr{r.When, r.Expression}, func(e *eval.Expr) bool { return e == nil })
 	var parts []string

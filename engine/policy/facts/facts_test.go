@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
-// facts writes what is known of each row, as `celsius policy facts` does.
+// written returns the facts of each row, as `celsius policy facts` prints them.
 func written(p *policy.Policy) string {
 	var b strings.Builder
 	for _, f := range facts.Of(p) {
@@ -29,8 +29,8 @@ func written(p *policy.Policy) string {
 	return b.String()
 }
 
-// The facts of the default policy are a file: a change of what a shipped row reads, costs, or may be cached for is seen in a
-// review. UPDATE=1 writes it anew.
+// The facts of the default policy are a file. So a review shows changes of the reads, the cost or the caching of built-in rows. UPDATE=1
+// rewrites it.
 func TestFactsOfTheDefaultPolicy(t *testing.T) {
 	p, issues := policy.Default()
 	if issues.Err() != nil {
@@ -39,7 +39,7 @@ func TestFactsOfTheDefaultPolicy(t *testing.T) {
 	golden(t, "testdata/facts-default.txt", written(p))
 }
 
-// golden compares with a file, or writes it where UPDATE=1.
+// golden compares a text with a file, or writes the file if UPDATE=1.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if os.Getenv("UPDATE") == "1" {
@@ -56,7 +56,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// aPolicy is one with a table of its own, which is to be added.
+// aPolicy is the beginning of a policy with one table, whose body must be appended.
 const aPolicy = "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n" +
 	"  pipeline: [allocate]\n  tiers:\n  - name: only\n    tables:\n    - name: mine\n      inline:\n        "
 
@@ -73,7 +73,7 @@ func loaded(t *testing.T, text string) *policy.Policy {
 	return p
 }
 
-// For how long a row's value holds, by what it reads (docs/rule-language.md, What a row reads).
+// How long a row's value is valid, based on its reads (docs/rule-language.md, What a row reads).
 func TestCacheFacts(t *testing.T) {
 	for _, test := range []struct{ name, table, want string }{
 		{"constant", "taskFeasible: [{name: r, expression: \"true\"}]", "per class"},
@@ -144,7 +144,7 @@ func TestCacheFacts(t *testing.T) {
 	}
 }
 
-// What is written out compiles, decides by the same rows, and has nothing left to write out.
+// A resolved policy compiles, decides by the same rows, and has nothing left to include.
 func TestResolve(t *testing.T) {
 	own := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [mine, " +
 		"backfill]\n  actions:\n  - {name: mine, steps: [{verb: place, turn: all}]}\n  tiers:\n  - name: t\n    tables:\n    - {name: tight, " +
@@ -199,7 +199,7 @@ func shippedPolicy(t *testing.T) string {
 	return string(data)
 }
 
-// A table under another name decides the same: rename is what the test of renaming relies on.
+// A table under another name decides the same. The test of renaming relies on rename.
 func TestResolveRenames(t *testing.T) {
 	docs, _ := source.Parse("default", []byte(shippedPolicy(t)))
 	out, issues := policytext.Resolve(docs[0], func(table string) string { return "renamed-" + table })

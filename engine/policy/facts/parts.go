@@ -8,14 +8,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Part is a row, or something else of a policy that holds expressions, with those that an author wrote: never none. The part is evaluated
-// as often as the one of them that is evaluated most.
+// Part is a row, or another part of a policy with expressions. It contains at least one expression that an author wrote. The part counts as
+// evaluated as often as its most evaluated expression.
 type Part struct {
-	Site, Table, Name string // the site is attributes, variables or actions where it is none; of a step the table is its action
+	Site, Table, Name string // Site may be attributes, variables or actions; the Table of a step is its action
 	Expressions       []*eval.Expr
 }
 
-// Parts lists variables, attributes, rows, and the steps of the pipeline's actions.
+// Parts returns the variables, attributes, rows, and steps of the pipeline's actions.
 func Parts(p *policy.Policy) []Part {
 	var out []Part
 	add := func(site, table, name string, list ...*eval.Expr) {
@@ -29,7 +29,7 @@ func Parts(p *policy.Policy) []Part {
 	}
 	accounts := map[*policy.Account]bool{}
 	for _, x := range p.Attributes() {
-		if x.Account == nil || !accounts[x.Account] { // of several fields of one the first
+		if x.Account == nil || !accounts[x.Account] { // only the first of several fields of an account
 			add("attributes", x.Table, x.On+"."+x.Name, append([]*eval.Expr{x.When, x.Expr}, policy.ArgumentsOf(x.Args)...)...)
 		}
 		accounts[x.Account] = true

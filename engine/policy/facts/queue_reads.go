@@ -12,18 +12,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// QueueReads are what the rows of a step read of a queue and of the cluster, as far as values can be compared.
+// QueueReads contains what the rows of a step read of a queue and of the cluster, if the values can be compared.
 type QueueReads struct {
-	// Near moves with nothing but the queue, Trees, and what Fills share out; Far with anything; Listed as well, but is of the elements of
-	// lists that are Near: of nothing where they are empty.
+	// Near changes only with the queue, with Trees, and with the shares in Fills. Far may change with anything. Listed may too, but is read
+	// from the elements of lists in Near: nothing is read if they are empty.
 	Near, Far, Listed []rules.Read
 	Trees             []*policy.QuotaTree
 	Fills             []*policy.Account
 	Cluster           []rules.Read
 }
 
-// QueueReadsOf are those of a step; nil where what comes of a job rests on more than itself, its queue, the cluster, and what nodes say of
-// its tasks.
+// QueueReadsOf returns the reads of a step. It returns nil if a job's outcome depends on more than the job, its queue, the cluster, and the
+// verdicts of nodes about its tasks.
 func QueueReadsOf(p *policy.Policy, step *policy.Step) *QueueReads {
 	if !step.Verb.Alone {
 		return nil
@@ -31,7 +31,7 @@ func QueueReadsOf(p *policy.Policy, step *policy.Step) *QueueReads {
 	return queueReads(p, step.AsksOf(p, func(site string) bool { return !ofNodeSites(site) && step.Heeds(site) }))
 }
 
-// QueueOrderReads are those of the rows of queueOrder; nil where keys rest on more.
+// QueueOrderReads returns the reads of the rows of queueOrder; nil if keys depend on more.
 func QueueOrderReads(p *policy.Policy) *QueueReads {
 	var exprs []*eval.Expr
 	for _, r := range p.Rules(policy.QueueOrder) {
@@ -52,22 +52,22 @@ func queueReads(p *policy.Policy, exprs []*eval.Expr) *QueueReads {
 	return out
 }
 
-// ofNodeSites says that a site is asked about nodes.
+// ofNodeSites reports whether a site evaluates nodes.
 func ofNodeSites(site string) bool {
 	return slices.Contains([]string{policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores}, site)
 }
 
-// add adds one read, if it is of a queue or of the cluster; false: it is of something else that may move.
+// add adds one read if it is of a queue or of the cluster; false: it is of something else that may change.
 func (out *QueueReads) add(p *policy.Policy, read rules.Read) bool {
 	read, told := fromQueue(p, read)
 	if !told || read.Root == "" || policy.OfMembers(read) {
-		return told // what an accounting function reads of its members is in what it gives
+		return told // the function's value covers its reads of members
 	}
 	x := p.Computed(policy.LastOf(read))
 	if x != nil && spelled(x) {
 		return !x.Expr.Timely()
 	}
-	if read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil) { // of a tree also lists of queues are compared
+	if read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil) { // lists of queues of a tree are compared, too
 		return false
 	}
 	if read.Root == "cluster" {
@@ -97,13 +97,13 @@ func (out *QueueReads) addOfQueue(p *policy.Policy, read rules.Read, x *policy.A
 	}
 }
 
-// fills says that an account shares something out among queues, and tells of each whether it gets something else.
+// fills reports whether an account divides something among queues, and tracks the changes of each queue's share.
 func fills(x *policy.Account) bool { return x != nil && x.Function.AllAtOnce }
 
-// settles says that a computed field stays for a cycle, or for good, as it was first found.
+// settles reports whether a computed field keeps its first value, for a cycle or permanently.
 func settles(x *policy.Attribute) bool { return x.Settle == "cycle" || x.Settle == "start" }
 
-// spelled says that a computed field is told by what its expression reads, which is among the reads as well.
+// spelled reports whether the reads of a computed field's expression determine its value. These reads are listed as well.
 func spelled(x *policy.Attribute) bool { return x.Account == nil && !settles(x) }
 
 // ofItself reports whether the job alone determines a computed field of the job or of its tasks, at any time.
@@ -114,7 +114,7 @@ func ofItself(x *policy.Attribute) bool {
 	return x.Account != nil && x.Account.Function.OfMembers && !settles(x) && !x.ByTime
 }
 
-// comparedByText says that values of a type are equal where their encodings are.
+// comparedByText reports whether values of a type are equal if and only if their encodings are equal.
 func comparedByText(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.ListKind, types.MapKind:
@@ -124,8 +124,8 @@ func comparedByText(t *cel.Type) bool {
 	}
 }
 
-// fromQueue is a read as it is seen from the queue, where it leads there from a job or a task; no root: it is told by the job itself.
-// false: neither is.
+// fromQueue converts a read from a job or a task that leads to its queue to a read from the queue. seen has no root if the job itself
+// determines the value. It returns false if neither is the case.
 func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
 	switch read.Root {
 	case "queue", "cluster":
@@ -153,7 +153,7 @@ func fromQueue(p *policy.Policy, read rules.Read) (seen rules.Read, told bool) {
 	return rules.Read{}, true
 }
 
-// nearQueue says that a read, seen from a queue, moves with nothing but that and the trees on the way.
+// nearQueue reports whether a read from a queue changes only with the queue and with the trees on its path.
 func nearQueue(p *policy.Policy, read rules.Read) bool {
 	return p.Reach(read, "queue") != policy.BeyondIt && !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
 		x := p.Computed(step.Member)
@@ -162,8 +162,8 @@ func nearQueue(p *policy.Policy, read rules.Read) bool {
 	})
 }
 
-// Lasting says that a read holds, from cycle to cycle, while it is of a queue that is not touched and of trees that are not made anew,
-// or of the cluster and gives the same.
+// Lasting reports whether a read stays valid over cycles. A read of a queue does while the queue is unchanged and its trees are not
+// rebuilt. A read of the cluster does while its value is equal.
 func Lasting(p *policy.Policy, read rules.Read) bool {
 	switch x := p.Computed(policy.LastOf(read)); {
 	case read.Root == "params", policy.OfMembers(read), read.Root == "cluster" && comparedByText(read.Type):
@@ -174,7 +174,7 @@ func Lasting(p *policy.Policy, read rules.Read) bool {
 	return len(read.Steps) > 0 && p.Reach(read, "queue") == policy.Within && nearQueue(p, read)
 }
 
-// treesOnWay adds the trees that a read of a queue goes along, or gives a part of.
+// treesOnWay adds the trees along which a read of a queue goes, or whose field it returns.
 func treesOnWay(p *policy.Policy, trees []*policy.QuotaTree, read rules.Read) []*policy.QuotaTree {
 	trees = p.TreesOf(trees, read)
 	for _, step := range read.Steps {

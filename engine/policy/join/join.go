@@ -1,4 +1,4 @@
-// Package join makes one policy of several that stand beside each other, each with queues of its own.
+// Package join combines several policies into one, each for its own queues.
 package join
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Policies puts policies of queues beside the one of all others. Of two that name a queue the first serves it. The issues say why they
-// cannot stand beside each other; there is no Policy then.
+// Policies joins policies for their own queues with the policy of all other queues. If two select the same queue, the first one serves it.
+// If they cannot be joined, it returns no Policy, and the issues contain the reasons.
 func Policies(base *policy.Policy, ofQueues ...*policy.Policy) (*policy.Policy, source.Issues) {
 	var all []policy.Part
 	for _, p := range ofQueues {
@@ -22,7 +22,7 @@ func Policies(base *policy.Policy, ofQueues ...*policy.Policy) (*policy.Policy, 
 	return Parts(base, all...)
 }
 
-// Parts is Policies for policies of which some are in force with their predicates only.
+// Parts is Policies for parts, of which some are in force with their predicates only.
 func Parts(base *policy.Policy, all ...policy.Part) (*policy.Policy, source.Issues) {
 	for _, p := range all {
 		if p.Queues() == "" && !p.OfAll {
@@ -32,9 +32,9 @@ func Parts(base *policy.Policy, all ...policy.Part) (*policy.Policy, source.Issu
 	return join(base, base, all)
 }
 
-// With returns what decides once another policy is served as well. A policy that names no queues, or that has the name of served, replaces
-// served. A policy with queues is joined; it replaces the joined policy of the same name or of the same queues. All other joined policies
-// stay. The result has the name of other. The issues are those of Policies.
+// With returns the policy that decides once another policy is served as well. A policy that names no queues, or that has the name of
+// served, replaces served. A policy with queues is joined; it replaces the joined policy of the same name or of the same queues. All other
+// joined policies stay. The result has the name of other. The issues are those of Policies.
 func With(served, other *policy.Policy) (*policy.Policy, source.Issues) {
 	own, ofQueues := other.Part(), other.Queues() != "" && other.Name != served.Name
 	all := slices.DeleteFunc(served.Joined(), func(p policy.Part) bool {
@@ -48,7 +48,7 @@ func With(served, other *policy.Policy) (*policy.Policy, source.Issues) {
 	return join(served, other, all)
 }
 
-// join is base with policies of queues beside it, called as another is.
+// join returns base joined with policies for their own queues. The result has the name of as.
 func join(base, as *policy.Policy, all []policy.Part) (*policy.Policy, source.Issues) {
 	if len(all) == 0 {
 		return base, nil
@@ -64,7 +64,7 @@ func join(base, as *policy.Policy, all []policy.Part) (*policy.Policy, source.Is
 	return p, issues
 }
 
-// object is a joined policy as one document.
+// object returns a joined policy as one document.
 func object(base *policy.Policy, all []policy.Part) ([]byte, error) {
 	data, err := base.Object()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package kinds is what a parameter of a verb can be: a condition, a word, a time.
+// Package kinds defines the types of a verb's parameters: a condition, a word, a time, and others.
 package kinds
 
 import (
@@ -12,30 +12,31 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Kind is how the value of a parameter is written, and how it is read.
+// Kind defines how the value of a parameter is written and read.
 type Kind interface {
-	// Written is what may stand there, for people.
+	// Written describes the allowed values for users.
 	Written() string
-	// Otherwise is what holds where nothing stands there, for people.
+	// Otherwise describes the default for users.
 	Otherwise() string
-	// Read gives the value; v may be absent.
+	// Read returns the value. v may be missing.
 	Read(r Reader, v source.Value) any
 }
 
-// Reader reads what is written in a step.
+// Reader reads the keys of a step.
 type Reader interface {
-	// Compile compiles an expression of the author's, Declared one of the verb's declaration; roots are what it may read besides what all may.
+	// Compile compiles an expression of the author, Declared an expression of the verb's declaration. roots are values that the expression
+	// may read in addition.
 	Compile(text source.Text, roots []string, want rules.Kind) *eval.Expr
 	Declared(text string, roots []string, want rules.Kind) *eval.Expr
-	// Word is one of some words, otherwise where v is absent.
+	// Word returns one of several words, or otherwise if v is missing.
 	Word(v source.Value, otherwise string, among []string) string
-	// Issues are where mistakes are reported.
+	// Issues returns the list to which mistakes are added.
 	Issues() *source.Issues
 }
 
-// Condition is an expression that is true or false: a *eval.Expr, nil where it is always true.
+// Condition is an expression that is true or false. Its value is an *eval.Expr; nil: it is always true.
 type Condition struct {
-	// Roots are what it may read, besides what every row sees. With a job or a task its queue is known, too.
+	// Roots are what it may read, in addition to what every row sees. With a job or a task, it may also read its queue.
 	Roots []string
 	// Default is an expression.
 	Default string
@@ -64,7 +65,7 @@ func (k Condition) Read(r Reader, v source.Value) any {
 	return r.Declared(k.Default, k.Roots, want)
 }
 
-// Flag is true or false: a bool.
+// Flag is true or false. Its value is a bool.
 type Flag struct{ Default bool }
 
 // Written implements Kind.
@@ -86,7 +87,7 @@ func (k Flag) Read(r Reader, v source.Value) any {
 	return v.Bool(r.Issues())
 }
 
-// Word is one of several words: a string.
+// Word is one of several words. Its value is a string.
 type Word struct {
 	Of      []string
 	Default string
@@ -103,7 +104,7 @@ func (k Word) Otherwise() string { return k.Default }
 // Read implements Kind.
 func (k Word) Read(r Reader, v source.Value) any { return r.Word(v, k.Default, k.Of) }
 
-// Words is any number of some words: a []string.
+// Words is any number of several words. Its value is a []string.
 type Words struct{ Of []string }
 
 // Written implements Kind.
@@ -121,7 +122,7 @@ func (k Words) Read(r Reader, v source.Value) any {
 	return out
 }
 
-// Period is how long something lasts: a time.Duration from 0 to Most, by default 0.
+// Period is a duration from 0 to Most. Its value is a time.Duration; the default is 0.
 type Period struct{ Most time.Duration }
 
 // Written implements Kind.
@@ -144,7 +145,7 @@ func (k Period) Read(r Reader, v source.Value) any {
 	return d
 }
 
-// Count is a number of things, as a number or an expression: a *eval.Expr, nil where there is no limit.
+// Count is a limit, as a number or an expression. Its value is an *eval.Expr; nil: no limit.
 type Count struct{}
 
 // Written implements Kind.
@@ -161,13 +162,13 @@ func (k Count) Read(r Reader, v source.Value) any {
 	return r.Compile(v.Text(r.Issues()), nil, rules.Exactly(cel.IntType, "a whole number"))
 }
 
-// listed is "a, b or c".
+// listed returns "a, b or c".
 func listed(words []string, last string) string {
 	n := len(words) - 1
 	return strings.Join(words[:n], ", ") + " " + last + " " + words[n]
 }
 
-// items are those of a list that may be absent.
+// items returns the items of a list that may be missing.
 func items(r Reader, v source.Value) []source.Value {
 	if !v.Exists() {
 		return nil

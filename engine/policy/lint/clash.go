@@ -11,15 +11,15 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// atom is a condition that compares a value with literals: it is one of some, is not one, or lies on one side of one.
+// atom is a condition that compares a value with literals. The value is in a list, is not in it, or is above or below a literal.
 type atom struct {
-	text string // as it is written
-	of   string // the value, as it is written
+	text string // the source text
+	of   string // the source text of the value
 	sign string // in, !in, <, <=, >, >=
 	with []any  // string, float64 or bool
 }
 
-// teller writes parts of one expression.
+// teller returns the source text of parts of one expression.
 type teller struct{ *ast.AST }
 
 func (t teller) text(part ast.Expr) string {
@@ -30,7 +30,7 @@ func (t teller) text(part ast.Expr) string {
 	return text
 }
 
-// written are the parts of a part as its author wrote it: of a macro its target and arguments.
+// written returns the operands of a part of an expression, as its author wrote them. For a macro, it returns the target and the arguments.
 func (t teller) written(part ast.Expr) []ast.Expr {
 	if call, macro := t.SourceInfo().GetMacroCall(part.ID()); macro {
 		part = call
@@ -38,7 +38,7 @@ func (t teller) written(part ast.Expr) []ast.Expr {
 	return rules.Children(part)
 }
 
-// operands are the parts that a chain of one operator joins.
+// operands returns the parts that a chain of one operator joins.
 func operands(part ast.Expr, operator string) []ast.Expr {
 	if part.Kind() != ast.CallKind || part.AsCall().FunctionName() != operator {
 		return []ast.Expr{part}
@@ -50,7 +50,7 @@ func operands(part ast.Expr, operator string) []ast.Expr {
 	return out
 }
 
-// atoms are conditions that all hold where an expression is true, or, of its negation, where it is false.
+// atoms returns conditions that are all true if an expression is true; with negated, if the expression is false.
 func (t teller) atoms(part ast.Expr, negated bool) []atom {
 	if part.Kind() != ast.CallKind {
 		return t.truth(part, negated)
@@ -76,7 +76,7 @@ func (t teller) atoms(part ast.Expr, negated bool) []atom {
 	return t.truth(part, negated)
 }
 
-// truth is that a part is true, or false.
+// truth returns the condition that a part is true, or false.
 func (t teller) truth(part ast.Expr, negated bool) []atom {
 	if part.Kind() == ast.LiteralKind {
 		return nil
@@ -84,7 +84,7 @@ func (t teller) truth(part ast.Expr, negated bool) []atom {
 	return []atom{{text: t.text(part), of: t.text(part), sign: "in", with: []any{!negated}}}
 }
 
-// among is that a value is in a list of literals, or is not.
+// among returns the condition that a value is in a list of literals, or is not.
 func (t teller) among(part ast.Expr, args []ast.Expr, negated bool) []atom {
 	if args[1].Kind() != ast.ListKind {
 		return t.truth(part, negated)
@@ -153,7 +153,7 @@ func clash(atoms []atom) (a, b atom, found bool) {
 	return atom{}, atom{}, false
 }
 
-// excludes says that two conditions about one value cannot both hold.
+// excludes reports whether two conditions about one value cannot both be true.
 func excludes(a, b atom) bool {
 	switch {
 	case a.sign == "in":
@@ -172,7 +172,7 @@ func excludes(a, b atom) bool {
 	return ok && also && (low > high || low == high && (a.sign == ">" || b.sign == "<"))
 }
 
-// allows says that a value may be this and the condition hold.
+// allows reports whether the condition can be true for a value.
 func (a atom) allows(v any) bool {
 	switch a.sign {
 	case "in":

@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Evictions warns of actions of a policy that cannot evict what they seem to evict: an earlier tier permits victims, so that the rows of a
-// later tier protect no pod, or no row permits any victim at all. The policy is the document, compiled.
+// Evictions warns about actions that cannot evict what they seem to evict. Either an earlier tier permits victims, so that the rows of a
+// later tier protect no pod. Or no row permits any victim at all. p is the compiled policy of the document.
 func Evictions(doc *source.Document, p *policy.Policy) source.Issues {
 	l := &linter{policy: p, doc: doc, spec: doc.Root.Get("spec")}
 	l.evictions()
@@ -44,8 +44,8 @@ func (l *linter) evictions() {
 	}
 }
 
-// victimsSite is the section whose rows permit the evictions of a step for another pod; "": the step evicts none. The section victims is
-// left out: an action such as shuffle is often in a pipeline before a table names victims for it.
+// victimsSite returns the section whose rows permit the evictions of a step for another pod; "": the step evicts none. It ignores the
+// section victims, because an action such as shuffle is often in a pipeline before a table names victims for it.
 func victimsSite(step *policy.Step) string {
 	for _, p := range step.Verb.Parameters {
 		if p.Name == policy.KeyVictims && step.Word(policy.KeyVictims) != policy.Victims {
@@ -77,7 +77,7 @@ func (l *linter) takesJobs(step *policy.Step) bool {
 		strings.Contains(jobs.Text.Value, "!job.starving")
 }
 
-// builtIn names the built-in tables whose rows let an action evict; "": none has such rows.
+// builtIn returns the names of the built-in tables with rows that let an action evict; "": none has such rows.
 func builtIn(site string) string {
 	tables := map[string]string{
 		policy.JobStarving: "gang or priority", policy.Preemptable: "priority or drf", policy.Reclaimable: "capacity or proportion",
@@ -89,7 +89,7 @@ func builtIn(site string) string {
 	return ", such as those of table " + tables
 }
 
-// barren warns of an action all of whose steps evict, and of which none can.
+// barren warns about an action whose steps all evict, if none of them can.
 func (l *linter) barren(a *policy.Action) {
 	var missing []string
 	for _, step := range a.Steps {
@@ -125,7 +125,7 @@ func (l *linter) vetoes(site string) []*policy.Rule {
 	return slices.DeleteFunc(slices.Clone(l.policy.Rules(site)), func(r *policy.Rule) bool { return !r.Veto })
 }
 
-// hiddenTiers warns of the rows of later tiers that an action asks only where the first tier that permits victims permits none.
+// hiddenTiers warns about rows of later tiers. An action evaluates them only if the first tier with permitting rows permits no victim.
 func (l *linter) hiddenTiers(action string, rows []*policy.Rule) {
 	var decide, hidden []*policy.Rule
 	for _, r := range rows {
@@ -154,7 +154,7 @@ func (l *linter) hiddenTiers(action string, rows []*policy.Rule) {
 	}
 }
 
-// rowNames lists rows as table/row.
+// rowNames returns the names of rows as table/row.
 func rowNames(rows []*policy.Rule) string {
 	names := make([]string, len(rows))
 	for i, r := range rows {
@@ -174,7 +174,7 @@ func (l *linter) inPipeline(action string) source.Value {
 	return pipeline
 }
 
-// tierAt is the tier of that number; of one that the file does not contain it is the list of tiers.
+// tierAt returns the tier with this number, or the list of tiers if the file does not contain it.
 func (l *linter) tierAt(number int) source.Value {
 	tiers := l.spec.Get("tiers")
 	if items := l.items(tiers); number < len(items) {
@@ -190,7 +190,7 @@ func (l *linter) tierName(number int) string {
 	return fmt.Sprint(number + 1)
 }
 
-// isInline reports whether the policy holds the rows of a table, so that its author can change them.
+// isInline reports whether the policy contains the rows of a table, so that its author can change them.
 func (l *linter) isInline(tier int, table string) bool {
 	return slices.ContainsFunc(l.items(l.tierAt(tier).Get("tables")), func(entry source.Value) bool {
 		name := entry.Get("name")
@@ -198,7 +198,7 @@ func (l *linter) isInline(tier int, table string) bool {
 	})
 }
 
-// tableAt is the entry of a table in a tier.
+// tableAt returns the entry of a table in a tier.
 func (l *linter) tableAt(tier int, table string) source.Value {
 	at := l.tierAt(tier)
 	for _, entry := range l.items(at.Get("tables")) {

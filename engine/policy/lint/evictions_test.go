@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// TestEvictions warns of actions that cannot evict what they seem to evict, and is silent where each row has its effect.
+// TestEvictions checks that there are warnings for actions that cannot evict what they seem to evict, and none if each row has an effect.
 func TestEvictions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, pipeline, first, second, want string }{

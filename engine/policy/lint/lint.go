@@ -1,9 +1,9 @@
-// Package lint finds what is legal in a policy and hardly meant, beyond what policy.Load warns of: rows, tables and names that decide
-// nothing, and conditions that contradict each other. It tells only of what the policy's own file holds.
+// Package lint finds legal constructs in a policy that are most likely mistakes, in addition to the warnings of policy.Load. These are
+// rows, tables and names without effect, and conditions that contradict each other. It only reports parts of the policy's own file.
 //
-//	lint.go    a policy: what is never asked or read
-//	rows.go    rows: constants, repetitions, two that never hold together
-//	clash.go   conditions: which of a chain exclude each other
+//	lint.go    a policy: what is never evaluated or read
+//	rows.go    rows: constants, repetitions, two that are never true together
+//	clash.go   conditions: which parts of a chain exclude each other
 //	evictions.go  actions that evict: which rows protect no pod, and which actions evict none
 package lint
 
@@ -22,8 +22,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Policy is what is found in a policy, as warnings at their places, in their order. mistakes are those of a policy that does not compile,
-// of which nothing else is told.
+// Policy returns the findings in a policy as warnings with their places, in order. If the policy does not compile, it only returns the
+// mistakes.
 func Policy(doc *source.Document) (found, mistakes source.Issues) {
 	p, issues := policy.Load(doc)
 	if issues.Err() != nil {
@@ -46,18 +46,18 @@ func Policy(doc *source.Document) (found, mistakes source.Issues) {
 	return l.found, nil
 }
 
-// linter is the work on one policy.
+// linter is the state of checking one policy.
 type linter struct {
 	policy *policy.Policy
 	doc    *source.Document
 	spec   source.Value
 	found  source.Issues
-	quiet  source.Issues // of what compiled, there are none
+	quiet  source.Issues // stays empty, because the policy compiled
 
 	summaries map[*policy.Rule]*summary
 }
 
-// warn tells once what is found again in each row before which a when of a table stands.
+// warn adds a warning once, although each row after a table's when finds it again.
 func (l *linter) warn(i source.Issue) {
 	i.Severity = source.Warning
 	if !slices.Contains(l.found, i) {
@@ -65,7 +65,7 @@ func (l *linter) warn(i source.Issue) {
 	}
 }
 
-// never warns of a when of a table or a tier that is false whatever is there, and says whether it is.
+// never warns about a when of a table or a tier that is always false, and reports whether it is.
 func (l *linter) never(v source.Value, what string) bool {
 	text := v.Get("when").Text(&l.quiet)
 	if text.Value == "" {
@@ -87,7 +87,7 @@ func (l *linter) never(v source.Value, what string) bool {
 	return true
 }
 
-// items are those of a list that may be absent.
+// items returns the items of a list that may be missing.
 func (l *linter) items(v source.Value) []source.Value {
 	if !v.Exists() {
 		return nil
@@ -95,7 +95,7 @@ func (l *linter) items(v source.Value) []source.Value {
 	return v.Items(&l.quiet)
 }
 
-// table finds what an inline table holds in vain, of which it is told already if no row is ever asked.
+// table finds parts of an inline table without effect. If never is true, none of its rows is evaluated, which was already reported.
 func (l *linter) table(entry source.Value, t *rules.Table, never bool) {
 	inline := entry.Get("inline")
 	for _, p := range t.Params {
@@ -111,7 +111,7 @@ func (l *linter) table(entry source.Value, t *rules.Table, never bool) {
 	where := []source.Value{l.spec}
 	for _, a := range t.Attributes {
 		given := slices.ContainsFunc(l.policy.Attributes(), func(x *policy.Attribute) bool { return x.Table == t.Name && x.Name == a.Name })
-		if given && !l.reads(where, "."+a.Name) && !shippedReads(a.Name) { // of one with several fields the name is none
+		if given && !l.reads(where, "."+a.Name) && !shippedReads(a.Name) { // the name of an attribute with several fields is not a field
 			l.warn(a.At.Get("name").Issuef("remove it, or read it as "+a.On+"."+a.Name, "nothing reads the attribute %q", a.Name))
 		}
 	}
@@ -124,7 +124,7 @@ func (l *linter) table(entry source.Value, t *rules.Table, never bool) {
 	}
 }
 
-// dropped warns of a row that the compiler left out, unless params did it, which may be another time.
+// dropped warns about a row that the compiler left out, unless params caused this, because they may change.
 func (l *linter) dropped(entry source.Value, table string, site *policy.Site, row *rules.Row) {
 	if slices.ContainsFunc(l.policy.Rules(site.Name), func(r *policy.Rule) bool { return r.Table == table && r.Name == row.Name }) {
 		return
@@ -142,7 +142,7 @@ func (l *linter) dropped(entry source.Value, table string, site *policy.Site, ro
 	}
 }
 
-// actions warns of those that the pipeline does not name.
+// actions warns about actions that the pipeline does not name.
 func (l *linter) actions() {
 	for _, a := range l.items(l.spec.Get("actions")) {
 		name := a.Get("name")
@@ -152,7 +152,7 @@ func (l *linter) actions() {
 	}
 }
 
-// reads says whether an expression below some values has a path, as params.factor or .share.
+// reads reports whether an expression below some values contains a path, such as params.factor or .share.
 func (l *linter) reads(below []source.Value, path string) bool {
 	pattern := regexp.MustCompile(regexp.QuoteMeta(path) + `\b`)
 	return slices.ContainsFunc(below, func(v source.Value) bool { return l.matches(v, pattern) })
@@ -172,7 +172,7 @@ func (l *linter) matches(v source.Value, pattern *regexp.Regexp) bool {
 	}
 }
 
-// shippedReads says whether a shipped table reads a field of that name, which it may have from the policy.
+// shippedReads reports whether a built-in table reads a field with this name, which the policy may provide.
 func shippedReads(name string) bool {
 	l := &linter{}
 	return slices.ContainsFunc(policy.ShippedNames(), func(table string) bool {

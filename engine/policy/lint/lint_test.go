@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// policyWith is a policy with one inline table, whose body begins in line 10.
+// policyWith returns a policy with one inline table, whose body begins in line 10.
 func policyWith(body string) string {
 	return `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
@@ -40,7 +40,7 @@ func parsed(t *testing.T, text string) *source.Document {
 	return docs[0]
 }
 
-// found are the findings of a table as "line:column: message; hint".
+// found returns the findings of a table as "line:column: message; hint".
 func found(t *testing.T, text string) string {
 	t.Helper()
 	issues, mistakes := Policy(parsed(t, text))
@@ -57,7 +57,7 @@ func found(t *testing.T, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A when of a table or a tier is told of once, whatever stands behind it, and hides nothing that rows say in vain.
+// A when of a table or a tier is reported once, regardless of its rows, and does not hide rows without effect.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const rows = "jobOrder: [{name: x, by: job.priority}, {name: y, by: job.taskCount, when: job.priority > 9}]"
@@ -165,7 +165,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Conditions that exclude each other, in a row of predicates.
+// Conditions in a row of predicates that exclude each other.
 func TestClash(t *testing.T) {
 	t.Parallel()
 	never := func(a, b string) string { return a + " and " + b + " never hold together" }
@@ -206,7 +206,7 @@ func TestClash(t *testing.T) {
 	}
 }
 
-// What nothing reads, and what is switched off.
+// Names that nothing reads, and rows that are switched off.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("pipeline: [allocate]", "pipeline: [allocate]\n  actions: [{name: spare, steps: [{verb: place}]}]",
@@ -227,7 +227,7 @@ scores: [{name: off, expression: node.idle.cpu}]`))
 	}
 }
 
-// A policy with mistakes has those, and nothing else.
+// A policy with mistakes only has those as findings.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	found, mistakes := Policy(parsed(t, policyWith("predicates: [{name: x, expression: nod.taskCount > 1}]")))
@@ -236,7 +236,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// In what ships, and in the samples, nothing is found.
+// The built-in tables and the samples have no findings.
 func TestNothingInWhatShips(t *testing.T) {
 	t.Parallel()
 	names := append(policy.ShippedNames(), "every action")

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// allHold are the sites of which all rows must hold.
+// allHold returns the sites at which all rows must be true.
 func allHold() []string {
 	return []string{
 		policy.Predicates, policy.DevicePredicates, policy.JobValid, policy.JobReady, policy.Allocatable, policy.Bindable,
@@ -23,15 +23,15 @@ func allHold() []string {
 	}
 }
 
-// orders are the sites whose rows are sort keys.
+// orders returns the sites whose rows are sort keys.
 func orders() []string {
 	return []string{policy.QueueOrder, policy.JobOrder, policy.TaskOrder, policy.VictimOrder}
 }
 
-// scored are the sites whose rows give numbers that are compared.
+// scored returns the sites whose rows return numbers to compare.
 func scored() []string { return []string{policy.Scores, policy.DeviceScores} }
 
-// rows finds what rows decide in vain.
+// rows finds rows without effect.
 func (l *linter) rows() {
 	for i, r := range l.policy.All {
 		if !l.own(r.Expression) {
@@ -53,17 +53,17 @@ func (l *linter) rows() {
 	}
 }
 
-// own says that an expression stands in the policy's file.
+// own reports whether an expression is in the policy's file.
 func (l *linter) own(e *eval.Expr) bool {
 	return e.Text.Written() && e.Text.Issue(0, 1, "", "").File == l.doc.File
 }
 
-// at warns of a whole expression.
+// at adds a warning about a whole expression.
 func (l *linter) at(e *eval.Expr, hint, format string, args ...any) {
 	l.warn(e.Text.Issue(0, len([]rune(strings.TrimRight(e.Text.Value, " \n"))), fmt.Sprintf(format, args...), hint))
 }
 
-// constant warns of a row that says the same of everything. What params decide may be otherwise another time.
+// constant warns about a row with the same value for all objects. It ignores values that depend on params, because params may change.
 func (l *linter) constant(r *policy.Rule) {
 	e := r.Expression
 	if r.Site.Name == policy.Scores && r.Weight == 0 && l.literalWeight(r) {
@@ -78,7 +78,7 @@ func (l *linter) constant(r *policy.Rule) {
 	}
 }
 
-// saysInVain is what is wrong with a row that gives the same value for everything; "": nothing.
+// saysInVain returns what is wrong with a row that has the same value for all objects; "": nothing.
 func saysInVain(r *policy.Rule, v ref.Val) string {
 	refuses := slices.Contains(allHold(), r.Site.Name) || r.Veto
 	switch {
@@ -94,13 +94,13 @@ func saysInVain(r *policy.Rule, v ref.Val) string {
 	return ""
 }
 
-// literalWeight says that the author wrote the weight out.
+// literalWeight reports whether the author wrote the weight as a literal.
 func (l *linter) literalWeight(r *policy.Rule) bool {
 	at, ok := l.doc.Find(strings.TrimSuffix(r.Expression.Text.Path(), "expression") + "weight")
 	return ok && !strings.Contains(fmt.Sprint(at.Any()), "params.")
 }
 
-// expression finds chains of conditions that are always false, or always true, and what is written twice.
+// expression finds chains of conditions that are always false or always true, and repeated conditions.
 func (l *linter) expression(e *eval.Expr) {
 	t := teller{e.Checked()}
 	var walk func(part ast.Expr, under string)
@@ -123,7 +123,7 @@ func (l *linter) expression(e *eval.Expr) {
 	walk(t.Expr(), "")
 }
 
-// chain finds conditions of one that exclude each other, or stand in it twice.
+// chain finds conditions in a chain that exclude each other or are repeated.
 func (l *linter) chain(e *eval.Expr, t teller, part ast.Expr, operator string) {
 	or := operator == operators.LogicalOr
 	if a, b, found := clash(t.atoms(part, or)); found {
@@ -142,7 +142,7 @@ func (l *linter) chain(e *eval.Expr, t teller, part ast.Expr, operator string) {
 	}
 }
 
-// itself warns of what is compared with itself.
+// itself warns about a value that is compared with itself.
 func (l *linter) itself(e *eval.Expr, t teller, part ast.Expr) {
 	args := part.AsCall().Args()
 	if text := t.text(args[0]); text != "" && text == t.text(args[1]) && args[0].Kind() != ast.LiteralKind {
@@ -150,14 +150,14 @@ func (l *linter) itself(e *eval.Expr, t teller, part ast.Expr) {
 	}
 }
 
-// guarded warns of a row whose expression never holds where its when does, or always does.
+// guarded warns about a row whose expression is always or never true when its when is true.
 func (l *linter) guarded(r *policy.Rule) {
 	if r.When == nil || !l.own(r.When) {
 		return
 	}
 	when := teller{r.When.Checked()}.atoms(r.When.Checked().Expr(), false)
 	if _, _, clashes := clash(when); clashes {
-		return // told already
+		return // already reported
 	}
 	for _, negated := range []bool{false, true} {
 		expression := teller{r.Expression.Checked()}.atoms(r.Expression.Checked().Expr(), negated)
@@ -220,12 +220,12 @@ func (l *linter) summary(r *policy.Rule) *summary {
 	return out
 }
 
-// comparable says that the texts of two rows mean the same where they are the same: params and variables are those of a table.
+// comparable reports whether equal texts of two rows have the same meaning. Params and variables belong to one table.
 func comparable(r, other *policy.Rule) bool {
 	return r.Table == other.Table || !local(r.Expression) && !local(r.When)
 }
 
-// local says that an expression reads what only its table has.
+// local reports whether an expression reads names of its own table.
 func local(e *eval.Expr) bool {
 	return e != nil && (strings.Contains(e.Text.Value, "params.") || strings.Contains(e.Text.Value, "variables."))
 }
@@ -237,5 +237,5 @@ func guardText(r *policy.Rule) string {
 	return plain(r.When)
 }
 
-// plain is an expression with the same spaces for all.
+// plain returns an expression with uniform spaces.
 func plain(e *eval.Expr) string { return teller{e.Checked()}.text(e.Checked().Expr()) }

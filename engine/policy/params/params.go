@@ -1,4 +1,4 @@
-// Package params reads what a policy sets of a table's params, by their types and bounds.
+// Package params reads the values that a policy sets for a table's params, and checks their types and bounds.
 package params
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Types are the words for the types that a table's params may have.
+// Types returns the names of the types that a table's params may have.
 func Types() []string {
 	return []string{"bool", "int", "double", "string", "duration", "list(string)", "map(string,double)", "map(string,string)"}
 }
 
-// Type is the type of a param's values; nil: its word for it is none.
+// Type returns the CEL type of a param; nil: its type name is unknown.
 func Type(p *rules.Param) *cel.Type {
 	str := cel.StringType
 	t := map[string]*cel.Type{
@@ -35,7 +35,7 @@ func Type(p *rules.Param) *cel.Type {
 	return t
 }
 
-// Value reads what a policy set, or the default, and checks it. What is wrong goes to issues.
+// Value reads the value that a policy set, or the default, and checks it. Mistakes are added to issues.
 func Value(p *rules.Param, set source.Value, issues *source.Issues) ref.Val {
 	v := set
 	if !v.Exists() {
@@ -85,9 +85,9 @@ func convert(p *rules.Param, v source.Value, issues *source.Issues) ref.Val {
 	return nil
 }
 
-// checkBounds holds a value, and each value in a list or a map, to the param's bounds.
+// checkBounds checks a value, and each value in a list or a map, against the param's bounds.
 func checkBounds(p *rules.Param, at source.Value, v ref.Val, issues *source.Issues) {
-	var ignored source.Issues // what is wrong with the form has been reported
+	var ignored source.Issues // mistakes of form were already reported
 	switch x := v.(type) {
 	case traits.Mapper:
 		for _, f := range at.Fields(nil, &ignored) {

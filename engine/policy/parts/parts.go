@@ -1,4 +1,4 @@
-// Package parts says what the rows of policies decide that stand beside each other, each with queues of its own.
+// Package parts defines what the rows of joined policies decide, where each policy has its own queues.
 package parts
 
 import (
@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// ServedBy is the computed field of a queue that has the name of the policy of queues that serves it, "" where none does.
+	// ServedBy is the computed field of a queue with the name of the policy that serves it as one of its own queues. "": none does.
 	ServedBy = "servedBy"
-	// JudgedBy is the computed field of a queue that has the name of the policy of queues whose predicates judge its pods, "" where the
-	// policy of all other queues does. It differs from ServedBy where only the predicates of a policy are in force.
+	// JudgedBy is the computed field of a queue with the name of the policy whose predicates apply to its pods. "": the policy of all other
+	// queues. It differs from ServedBy if only the predicates of a policy are in force.
 	JudgedBy = "judgedBy"
-	// Sign stands between the name of a policy of queues and that of a table of it.
+	// Sign separates the name of a policy from the name of its table.
 	Sign = ":"
-	// Key is where a policy that others were joined to has those.
+	// Key is the field of a joined policy that contains the policies for their own queues.
 	Key = "queuePolicies"
 )
 
-// Of says of which policy of queues a table is, and by which name; false: of none, but of the policy of all other queues.
+// Of splits the name of a table into the name of its policy and its own name. If the result is false, it belongs to the policy of all other
+// queues.
 func Of(table string) (part, name string, ok bool) {
 	if part, name, ok = strings.Cut(table, Sign); ok {
 		return part, name, true
@@ -28,14 +29,14 @@ func Of(table string) (part, name string, ok bool) {
 	return "", table, false
 }
 
-// Member is a policy of queues: its name, and its condition for a queue to be its own.
+// Member is a policy for its own queues: its name, and the condition that selects its queues.
 type Member struct {
 	Name, Condition string
-	// PredicatesOnly: it judges where the pods of its queues may run, and decides nothing else.
+	// PredicatesOnly means that it only decides where the pods of its queues may run.
 	PredicatesOnly bool
 }
 
-// Table is one, in JSON, with the fields ServedBy and JudgedBy of queues. The first member whose condition is true counts.
+// Table returns a table in JSON with the fields ServedBy and JudgedBy of queues. The first member whose condition is true counts.
 func Table(members []Member) []byte {
 	served, judged := `""`, `""`
 	for _, m := range slices.Backward(members) {
@@ -55,19 +56,19 @@ func Table(members []Member) []byte {
 		},
 	}})
 	if err != nil {
-		return nil // never: there are only texts in it
+		return nil // impossible: it contains only strings
 	}
 	return data
 }
 
-// Share is what a row takes part in where policies of queues stand beside each other.
+// Share describes when a row applies in a joined policy.
 type Share struct {
 	When string
-	Veto bool // its no is final, whatever the row says of that
+	Veto bool // its denial is final, regardless of the row's own veto
 }
 
-// Shares are those of a row of a site; none: it is not asked. part is the policy of queues that the row is of, "": that of all others. veto
-// is what the row says of itself.
+// Shares returns the shares of a row of a site; none: it is not evaluated. The parameter part is the policy of the row; "": the policy of
+// all other queues. The parameter veto is the row's own veto.
 func Shares(site, part string, veto bool) []Share {
 	of := func(queue string) []Share {
 		return []Share{{When: fmt.Sprintf("%s.%s == %q", queue, ServedBy, part), Veto: veto}}
@@ -86,7 +87,7 @@ func Shares(site, part string, veto bool) []Share {
 		return []Share{{When: fmt.Sprintf("queue.%s == %q", JudgedBy, part), Veto: veto}}
 	case "taskFeasible", "devicePredicates":
 		return []Share{{When: fmt.Sprintf("task.queue.%s == %q", JudgedBy, part), Veto: veto}}
-	case "preemptable": // within a queue
+	case "preemptable": // this site decides within a queue
 		return of("victim.queue")
 	case "victimOrder", "victimCost":
 		if part == "" {
@@ -100,8 +101,8 @@ func Shares(site, part string, veto bool) []Share {
 	return of("task.queue")
 }
 
-// sharesOfVictims are those of the rows about pods that go, or may go, for other queues: the policy of all other queues decides, and who
-// goes must be allowed to by the policy of its own queue as well.
+// sharesOfVictims returns the shares of rows about victims for other queues. The policy of all other queues decides, and the policy of the
+// victim's own queue must permit the eviction as well.
 func sharesOfVictims(site, own string, base, veto bool) []Share {
 	switch {
 	case site == "evictable" && base:
@@ -121,5 +122,5 @@ func Predicate(site string) bool {
 	return site == "taskFeasible" || site == "predicates" || site == "devicePredicates"
 }
 
-// Single says of a site that it is asked in one tier only: the first of a policy that has rows.
+// Single reports whether a site is evaluated in one tier only: the first tier of a policy that has rows.
 func Single(site string) bool { return site == "jobStarving" }

@@ -1,5 +1,5 @@
-// Package rollback is what a policy says of when it is to be taken back, once it serves: how many errors of rows it bears, and which of the
-// scheduler's metrics must stay within which bounds.
+// Package rollback reads a policy's own conditions for its rollback after it began to serve. They state how many errors of rows it
+// tolerates, and the bounds of the scheduler's metrics.
 package rollback
 
 import (
@@ -14,32 +14,32 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Conditions are those under which a policy is taken back.
+// Conditions are the conditions under which a policy is rolled back.
 type Conditions struct {
-	// Within is for how long after a scheduler began to serve it they are looked at; 0: for as long as it serves.
+	// Within is how long the conditions are checked after a scheduler began to serve the policy; 0: as long as it serves.
 	Within time.Duration
-	// RowErrors is how many errors of rows are borne; below 0: any number.
+	// RowErrors is the tolerated number of errors of rows; below 0: any number.
 	RowErrors int64
 	Metrics   []Metric
 }
 
-// Metric is a bound of a metric of the scheduler.
+// Metric is a bound of one of the scheduler's metrics.
 type Metric struct {
 	Name string
-	// Labels choose series: the values of those that have all of these labels are summed.
+	// Labels select series: the values of all series with these labels are added up.
 	Labels map[string]string
-	// Above and Below are what it may not be; nil: it may.
+	// Above and Below are the bounds that the value must not cross; nil: no bound.
 	Above, Below *float64
-	// Rise says that what counts is how much it is more than when the scheduler began to serve the policy.
+	// Rise means that the increase counts, since the scheduler began to serve the policy.
 	Rise bool
-	// For is for how long it must be out of bounds.
+	// For is how long the value must be out of bounds.
 	For time.Duration
 }
 
-// Values finds the value of a metric; false: there is no such series.
+// Values returns the value of a metric; false: no such series exists.
 type Values func(name string, labels map[string]string) (value float64, there bool)
 
-// Read reads what a policy says; nil: nothing. Mistakes are reported at their places.
+// Read reads a policy's conditions; nil: it has none. Mistakes are reported with their places.
 func Read(v source.Value, issues *source.Issues) *Conditions {
 	if !v.Exists() {
 		return nil
@@ -108,7 +108,7 @@ func readMetric(v source.Value, issues *source.Issues) (m Metric) {
 	return m
 }
 
-// String is the metric as it is written in queries: name{label="value"}.
+// String returns the metric in query syntax: name{label="value"}.
 func (m *Metric) String() string {
 	parts := make([]string, 0, len(m.Labels))
 	for _, label := range slices.Sorted(maps.Keys(m.Labels)) {
@@ -120,15 +120,15 @@ func (m *Metric) String() string {
 	return m.Name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// Watch looks whether a policy is to be taken back that began to serve.
+// Watch checks whether a serving policy must be rolled back.
 type Watch struct {
 	of    *Conditions
 	began time.Time
-	base  []float64   // of the metrics, when it began; 0 where there was no series
-	since []time.Time // when they went out of bounds; zero: they are within, or there is no series
+	base  []float64   // values of the metrics when it began; 0 if no series existed
+	since []time.Time // when each metric went out of bounds; zero: it is within, or has no series
 }
 
-// Begin begins to watch; nil: there is nothing to look at.
+// Begin starts the check; nil: there is nothing to check.
 func (c *Conditions) Begin(now time.Time, values Values) *Watch {
 	if c == nil {
 		return nil
@@ -142,18 +142,18 @@ func (c *Conditions) Begin(now time.Time, values Values) *Watch {
 	return w
 }
 
-// RowErrors are those since a policy began to serve.
+// RowErrors contains the errors since a policy began to serve.
 type RowErrors struct {
 	Count int64
-	First string // which row erred first, for what, and how
+	First string // the first failed row, its object and its error
 }
 
-// Over says whether it is not looked any more, as the time for it has passed.
+// Over reports whether the time of the check has passed.
 func (w *Watch) Over(now time.Time) bool {
 	return w != nil && w.of.Within > 0 && now.After(w.began.Add(w.of.Within))
 }
 
-// Look says why the policy is to be taken back; "": it is not. A metric that has no series is within its bounds.
+// Look returns why the policy must be rolled back; "": it need not be. A metric without series is within its bounds.
 func (w *Watch) Look(now time.Time, erred RowErrors, values Values) string {
 	if w == nil || w.Over(now) {
 		return ""
@@ -180,7 +180,7 @@ func (w *Watch) Look(now time.Time, erred RowErrors, values Values) string {
 	return ""
 }
 
-// beyond is the bound that a value breaks, in words; "": none.
+// beyond returns the bound that a value crosses, as text; "": none.
 func (m *Metric) beyond(value float64) string {
 	switch {
 	case m.Above != nil && value > *m.Above:

@@ -64,7 +64,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestLookWithoutSeries: a metric without series is within its bounds, and begins anew to be out of them when it is there again.
+// TestLookWithoutSeries checks that a metric without series is within its bounds. When the series returns, the time out of bounds starts
+// again.
 func TestLookWithoutSeries(t *testing.T) {
 	said, issues := read(t, "rollback: {within: 1h, metrics: [{name: nodes, below: 5, for: 1m}]}")
 	if issues != nil {

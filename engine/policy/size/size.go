@@ -9,13 +9,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// The limits of one policy. The schema of the CRD repeats those of lists, and docs/writing-policies.md has all of them.
+// Limits of one policy. The schema of the CRD repeats those of lists, and docs/writing-policies.md lists all of them.
 const (
 	Pipeline = 64      // names of actions
-	Actions  = 64      // actions of the policy's own
-	Steps    = 256     // in all of them
-	Tiers    = 64      // in the policy
-	Tables   = 128     // in all tiers
+	Actions  = 64      // the policy's own actions
+	Steps    = 256     // steps of all actions
+	Tiers    = 64      // tiers of the policy
+	Tables   = 128     // tables of all tiers
 	Rows     = 2_000   // rows, attributes, variables and params of all inline tables
 	Parts    = 4_000   // expressions between {{ and }} in all messages
 	Text     = 16_000  // characters of one expression, message or another text
@@ -36,28 +36,28 @@ func Check(spec source.Value) source.Issues {
 			return c.more(&tables, table, "tables in all tiers", Tables) && c.rows(table.Get("inline"), &rows)
 		})
 	})
-	if c.issues == nil { // else the limits of lists explain more
+	if c.issues == nil { // otherwise the limits of lists explain more
 		c.texts(spec)
 	}
 	return c.issues
 }
 
-// checker counts what a policy has.
+// checker counts the parts of a policy.
 type checker struct {
 	issues   source.Issues
 	exceeded map[string]bool
-	ignored  source.Issues // the compiler reports mistakes of form
+	ignored  source.Issues // not reported here, because the compiler reports them
 
 	parts, characters, values int
 }
 
-// more counts one more of something. It reports the first that is beyond the limit, and returns false from there on.
+// more increases a count. It reports the first item beyond the limit, and returns false from there on.
 func (c *checker) more(count *int, at source.Value, what string, limit int) bool {
 	*count++
 	return *count <= limit || c.exceeds(at, what, limit)
 }
 
-// exceeds reports what exceeds a limit, once for each limit.
+// exceeds reports a limit that is exceeded, once for each limit.
 func (c *checker) exceeds(at source.Value, what string, limit int) bool {
 	if !c.exceeded[what] {
 		c.exceeded[what] = true
@@ -92,7 +92,7 @@ func (c *checker) list(v source.Value, what string, limit int, f func(source.Val
 	})
 }
 
-// rows counts what an inline table has to be compiled.
+// rows counts the parts of an inline table that must be compiled.
 func (c *checker) rows(inline source.Value, count *int) bool {
 	const what = "rows, attributes, variables and params in all inline tables"
 	if inline.Kind() != source.Map {

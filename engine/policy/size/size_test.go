@@ -17,7 +17,7 @@ func list(n int, item string) string {
 	return "[" + strings.Join(items, ", ") + "]"
 }
 
-// TestLimits has a specification of exactly the size of each limit, and one that is larger by one.
+// TestLimits checks a specification of exactly the size of each limit, and one that is larger by one.
 func TestLimits(t *testing.T) {
 	inline := func(body string) string { return "tiers: [{name: t, tables: [{name: own, inline: {" + body + "}}]}]" }
 	for _, test := range []struct {
@@ -118,7 +118,7 @@ func check(t *testing.T, spec string) source.Issues {
 	return Check(docs[0].Root.Get("spec"))
 }
 
-// TestAliases counts what an alias stands for each time that it is compiled.
+// TestAliases checks that the content of an alias counts each time that it is compiled.
 func TestAliases(t *testing.T) {
 	docs, issues := source.Parse("policy.yaml", []byte("a: &a "+list(100, "{name: r#, expression: 'true'}")+
 		"\nspec: {tiers: [{name: t, tables: "+list(21, "{name: t#, inline: {predicates: *a}}")+"}]}\n"))
@@ -131,7 +131,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestMistakesOfForm leaves to the compiler what is no list and no mapping.
+// TestMistakesOfForm checks that values that are not a list or a mapping are left to the compiler.
 func TestMistakesOfForm(t *testing.T) {
 	for _, spec := range []string{
 		"pipeline: allocate", "actions: {a: 1}", "actions: [1]", "tiers: 3", "tiers: [{tables: {}}]", "tiers: [{tables: [{inline: []}]}]",

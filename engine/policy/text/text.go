@@ -1,4 +1,4 @@
-// Package text writes policies down again: as they are, or with all that they name written out.
+// Package text writes policies as text: unchanged, or with all referenced tables and actions included.
 package text
 
 import (
@@ -6,8 +6,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Resolve writes a policy with every shipped table and action that it names written out in it, so that nothing of
-// what it does lies elsewhere. rename gives each written-out table the name of its entry; nil keeps them.
+// Resolve writes a policy with every built-in table and action that it names included, so that it depends on nothing else. The function
+// rename returns the name of an included table's entry; nil keeps the names.
 func Resolve(doc *source.Document, rename func(table string) string) ([]byte, source.Issues) {
 	if _, issues := policy.Load(doc); issues.Err() != nil {
 		return nil, issues
@@ -32,7 +32,7 @@ type resolver struct {
 	issues source.Issues
 }
 
-// copy keeps a mapping but for the fields that change names.
+// copy copies a mapping and changes some of its fields.
 func (r *resolver) copy(v source.Value, change map[string]func(source.Value) any) []source.Entry {
 	var out []source.Entry
 	for _, f := range v.Fields(nil, &r.issues) {
@@ -68,7 +68,7 @@ func (r *resolver) each(v source.Value, f func(source.Value) []source.Entry) [][
 	return out
 }
 
-// table writes a shipped table out under inline.
+// table writes a built-in table under inline.
 func (r *resolver) table(v source.Value) []source.Entry {
 	if v.Get("inline").Exists() {
 		return r.copy(v, nil)
@@ -98,7 +98,7 @@ func (r *resolver) table(v source.Value) []source.Entry {
 	return append(out, source.Entry{Name: "inline", Value: body})
 }
 
-// actions lists the policy's own actions and the shipped ones that its pipeline names.
+// actions returns the policy's own actions, and the built-in ones that its pipeline names.
 func (r *resolver) actions(spec, own source.Value) [][]source.Entry {
 	var out [][]source.Entry
 	seen := map[string]bool{}
@@ -126,7 +126,7 @@ func (r *resolver) actions(spec, own source.Value) [][]source.Entry {
 	return out
 }
 
-// Show writes a policy as it is, after checking it.
+// Show checks a policy and writes it unchanged.
 func Show(doc *source.Document) ([]byte, source.Issues) {
 	if _, issues := policy.Load(doc); issues.Err() != nil {
 		return nil, issues

@@ -1,4 +1,4 @@
-// Package choose says by which policy a world of files runs, where the files hold several.
+// Package choose selects the policy of a world of files, if the files contain several.
 package choose
 
 import (
@@ -14,21 +14,21 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Chosen is the policy by which a world runs.
+// Chosen is the policy of a world.
 type Chosen struct {
 	Policy *policy.Policy
-	// From says where it is written: "from FILE", or "built in".
+	// From states where the policy is written: "from FILE", or "built in".
 	From string
 }
 
-// Text is the line by which a report begins.
+// Text returns the first line of a report.
 func (c *Chosen) Text() string { return fmt.Sprintf("policy %s (%s)\n\n", c.Policy.Name, c.From) }
 
-// Policy compiles the policy by which a world of files runs: named, or where that is nil the only one among those of the files that is of
-// all queues, the default one where there is none. Shadows are chosen only where there is no other. The active ones that serve queues of
-// their own stand beside it, in the order of their names, as in a cluster. The issues are of all that are compiled; with a mistake nothing
-// is chosen. A policy with mistakes that was read from a cluster is left out with warnings, as the scheduler of the cluster does, unless it
-// is named. An error says that there are several to choose from.
+// Policy compiles the policy of a world of files. The user may select it with named. Otherwise it is the only policy in the files for all
+// queues. If there is none, it is the default policy. Shadows are chosen only if there is no other policy. Active policies for their own
+// queues are joined with it, ordered by name, as in a cluster. The issues are those of all compiled policies; with a mistake, no policy is
+// chosen. A policy with mistakes that was read from a cluster is left out with warnings, unless it is named. The scheduler of the cluster
+// does the same. The error means that there are several policies to choose from.
 func Policy(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, source.Issues, error) {
 	var none Chosen
 	var issues source.Issues
@@ -69,13 +69,13 @@ func Policy(files []manifest.Uncompiled, named *manifest.Uncompiled) (Chosen, so
 	return Chosen{joined(base, parts, &issues), from}, issues, nil
 }
 
-// part is a policy that serves queues of its own.
+// part is a policy for its own queues.
 type part struct {
 	of       manifest.Uncompiled
 	compiled *policy.Policy
 }
 
-// partsBeside compiles the active policies that serve queues of their own, except the chosen one.
+// partsBeside compiles the active policies for their own queues, except the chosen one.
 func partsBeside(files []manifest.Uncompiled, chosen string, issues *source.Issues) (out []part) {
 	for _, p := range slices.SortedFunc(slices.Values(files), func(a, b manifest.Uncompiled) int { return cmp.Compare(a.Name, b.Name) }) {
 		if p.Name == chosen || !ofQueues(p) || modeOf(p) != string(v1alpha1.ModeActive) {
@@ -136,7 +136,7 @@ func isLeftOut(p manifest.Uncompiled, found source.Issues, issues *source.Issues
 	return true
 }
 
-// whole are the policies of all queues that are shadows, or that are none.
+// whole returns the policies for all queues: those that are shadows, or those that are not.
 func whole(files []manifest.Uncompiled, shadows bool) (out []manifest.Uncompiled) {
 	for _, p := range files {
 		if !ofQueues(p) && (modeOf(p) == string(v1alpha1.ModeShadow)) == shadows {

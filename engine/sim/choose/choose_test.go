@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// policyText is a SchedulingPolicy; spec is what it has besides its tiers.
+// policyText returns a SchedulingPolicy. spec contains its fields except tiers.
 func policyText(meta, spec string) string {
 	return fmt.Sprintf("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {%s}\n"+
 		"spec: {%s, tiers: [{name: first, tables: [{name: predicates}]}]}\n", meta, spec)

@@ -59,7 +59,7 @@ func (c Classes) byDefault() int32 {
 }
 
 // Missing returns the PriorityClass that the pods of a task name if it does not exist. It returns "" if the class exists, or if the files
-// contain no class at all: every cluster has classes, so such files do not show which classes exist.
+// contain no class at all. Every cluster has classes, so such files do not show which classes exist.
 func (c Classes) Missing(j *batchv1alpha1.Job, task *batchv1alpha1.TaskSpec) string {
 	name := cmp.Or(task.Template.Spec.PriorityClassName, j.Spec.PriorityClassName)
 	if _, ok := c.Value(name); ok || len(c) == 0 {

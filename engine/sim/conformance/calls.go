@@ -13,11 +13,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// scoreSlack is by how much two scores may differ and be the same.
+// scoreSlack is the maximum difference of two scores that count as equal.
 const scoreSlack = 1e-6
 
-// answers is how each of Volcano's session calls is put to the sites of a policy. An answer is
-// written as the recording's would be.
+// answers returns, for each of Volcano's session calls, the function that asks the sites of a policy. An answer has the form of the
+// recording.
 func answers() map[string]func(*asker, Call) (string, error) {
 	return map[string]func(*asker, Call) (string, error){
 		"NodeOrderFn":    (*asker).nodeOrder,
@@ -30,16 +30,16 @@ func answers() map[string]func(*asker, Call) (string, error) {
 	}
 }
 
-// victimTasks is the call that asks which pods go for no other's sake. The action shuffle asks the same.
+// victimTasks is the call that asks which pods are evicted without a preemptor. The action shuffle asks the same.
 const (
 	victimTasks = "VictimTasks"
 	shuffle     = "shuffle"
 )
 
-// answerable says whether there is a site for a call.
+// answerable reports whether a site can answer a call.
 func answerable(fn string) bool { return fn == victimTasks || answers()[fn] != nil }
 
-// actions are the case's actions. A case that only asks for victims has the action that evicts them.
+// actions returns the case's actions. A case that only asks for victims gets the action that evicts them.
 func (c *Case) actions() []string {
 	asks := func(call Call) bool { return call.Fn == victimTasks }
 	if len(c.Config.Actions) == 0 && c.Mode == "calls" && slices.ContainsFunc(c.Observed.TestCalls, asks) {
@@ -48,8 +48,8 @@ func (c *Case) actions() []string {
 	return c.Config.Actions
 }
 
-// victims compares which pods go. Where Volcano's runs differ, because it takes the pods of a job in any order, it is how many go of each
-// job.
+// victims compares the victims. If Volcano's runs differ, because it visits the pods of a job in any order, it compares the number of
+// victims per job.
 func (s *opened) victims(d *differ, call Call) {
 	var ours, theirs []string
 	for _, e := range s.decide().Evicts {
@@ -71,7 +71,7 @@ func (s *opened) victims(d *differ, call Call) {
 	}
 }
 
-// perJob counts tasks by their jobs.
+// perJob counts tasks by job.
 func (s *opened) perJob(tasks []string) string {
 	counts := map[string]int{}
 	for _, key := range tasks {
@@ -88,7 +88,7 @@ func (s *opened) perJob(tasks []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// asker puts questions to a session.
+// asker asks the questions of a case in a session.
 type asker struct {
 	state *model.Cluster
 	s     *session.Session
@@ -100,7 +100,7 @@ func (s *opened) asker() *asker {
 	return a
 }
 
-// calls asks all that was asked and lists the answers that differ.
+// calls asks all recorded questions and returns the answers that differ.
 func (s *opened) calls() []string {
 	a := s.asker()
 	var d differ
@@ -120,13 +120,13 @@ func (s *opened) calls() []string {
 	return d.lines
 }
 
-// String names the question.
+// String returns the question as text.
 func (c Call) String() string {
 	parts := []string{c.Fn, c.Job, c.Queue, c.Task, c.Node, c.L, c.R}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }
 
-// answer is what Volcano said: a score, fit or unfit, or the result.
+// answer returns Volcano's answer: a score, fit or unfit, or the result.
 func (c Call) answer() string {
 	switch {
 	case c.Score != nil:
@@ -144,7 +144,7 @@ func fits(ok bool) string {
 	return "does not fit"
 }
 
-// sameAnswer compares numbers within scoreSlack, all else as text.
+// sameAnswer compares numbers within scoreSlack, and everything else as text.
 func sameAnswer(a, b string) bool {
 	x, err := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)

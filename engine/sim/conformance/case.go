@@ -18,32 +18,32 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Case is one recorded case: objects and a configuration in, what Volcano did out.
+// Case is one recorded case: objects and a configuration as input, and what Volcano did as output.
 type Case struct {
 	ID     string
-	Mode   string // actions, calls, session-dump or open-only; scores, for a row of tables/scores.jsonl
+	Mode   string // actions, calls, session-dump or open-only; scores for a row of tables/scores.jsonl
 	Origin struct {
 		Package    string
-		RecordedAt time.Time // now, for what depends on time
+		RecordedAt time.Time // the current time for everything that depends on time
 	}
 	Notes    []string
 	Input    Input
-	InputRef string // of a derived case: the case whose input it has
+	InputRef string // for a derived case, the case with its input
 	Config   Config
 	Check    struct {
-		Kind string // CheckAll and observe: phases are those after the close of the cycle; else those before it
+		Kind string // CheckAll and observe: phases are from after the close of the cycle; else from before it
 	}
 	Observed Observed
-	// Profile is the configuration of a derived case, "" for the others.
+	// Profile is the configuration of a derived case; "" for other cases.
 	Profile string
-	// Scored is what a case of mode scores is about, nil for the others.
+	// Scored is the subject of a case of mode scores; nil for other cases.
 	Scored *Scored
-	// started is when the package that the case is from was run, as far as samples of use show it. Zero: none does.
+	// started is when the case's package was run, derived from usage samples. Zero: no sample shows it.
 	started time.Time
 }
 
-// Input is the objects of a case, in the order in which they were made. Those that only decide whether a case can be
-// replayed at all are left as they are written.
+// Input contains the objects of a case, in the order of their creation. Objects that only decide whether a case can be replayed are not
+// decoded.
 type Input struct {
 	Pods            []*corev1.Pod
 	Nodes           []*corev1.Node
@@ -62,7 +62,7 @@ type Input struct {
 	Sharding                                      json.RawMessage
 }
 
-// Config is what a case was run with. In a derived case, Profile names the rest.
+// Config is the configuration of a case. In a derived case, Profile names the rest.
 type Config struct {
 	Actions          []string        `json:"actions"`
 	Tiers            json.RawMessage `json:"tiers"`
@@ -75,7 +75,7 @@ type Config struct {
 	} `json:"serverOptions"`
 }
 
-// Observed is what Volcano did.
+// Observed contains what Volcano did.
 type Observed struct {
 	Binds          map[string]string // pod -> node
 	Evicts         []string
@@ -83,18 +83,18 @@ type Observed struct {
 	PodGroupPhases map[string]string
 	Jobs           map[string]Job
 	Nodes          map[string]NodeUse
-	Stable         *bool // the same outcome in every run; absent where that was not looked at
-	TiesPossible   bool  // nodes are not to be taken literally even if stable
+	Stable         *bool // the same outcome in every run; absent if this was not checked
+	TiesPossible   bool  // nodes may differ even if stable
 	Invariants     *Invariants
 	Trace          []Decision
 	TestCalls      []Call
-	// TestCallVariants are the answers of all runs, where they were not the same.
+	// TestCallVariants contains the answers of all runs, if they differ.
 	TestCallVariants []struct{ Calls []Call }
 	Failures         map[string]any `json:"predicateFailures"`
 	NodeUsage        map[string]NodeUsage
 }
 
-// NodeUsage is what was measured of a node, in percent, by the period over which it was: one of these alone.
+// NodeUsage is the measured usage of a node, in percent, by the period of the measurement. It has only one period.
 type NodeUsage struct {
 	CPU         map[string]float64
 	Mem         map[string]float64
@@ -109,10 +109,10 @@ type Job struct {
 	FitErrors    map[string]string
 }
 
-// NodeUse is a node's accounts at the end of a case, written as "cpu 1000.00, memory 0.00".
+// NodeUse contains a node's amounts at the end of a case, written as "cpu 1000.00, memory 0.00".
 type NodeUse struct{ Idle, Used, Releasing, Pipelined string }
 
-// Invariants is what was equal in all runs of a case whose outcome varies. An absent part varied.
+// Invariants contains what was equal in all runs of a case whose outcome varies. A missing part varied.
 type Invariants struct {
 	BoundPods          []string
 	BindCount          *int
@@ -123,7 +123,7 @@ type Invariants struct {
 	BindsPerNodeSorted []int
 }
 
-// Decision is one entry of the trace: enough of it to say whether anything was refused, scored or displaced, and its text.
+// Decision is one entry of the trace. It has the fields that show whether anything was refused, scored or displaced, and its text.
 type Decision struct {
 	Kind   string
 	Vote   float64
@@ -132,7 +132,7 @@ type Decision struct {
 	Text   string
 }
 
-// UnmarshalJSON keeps the text beside the fields.
+// UnmarshalJSON stores the text in addition to the fields.
 func (d *Decision) UnmarshalJSON(data []byte) error {
 	type fields Decision
 	if err := json.Unmarshal(data, (*fields)(d)); err != nil {
@@ -146,7 +146,7 @@ func (d *Decision) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Call is one question that was put to the session directly.
+// Call is one question that the test asked the session directly.
 type Call struct {
 	Fn     string
 	Task   string
@@ -159,15 +159,15 @@ type Call struct {
 	Error  *string
 }
 
-// Profile is a complete configuration of the derived cases.
+// profile is a complete configuration of derived cases.
 type profile struct {
 	Actions        []string        `json:"actions"`
 	Tiers          json.RawMessage `json:"tiers"`
 	Configurations json.RawMessage `json:"configurations"`
 }
 
-// Load reads the folder of cases: cases/*.json, derived/*.jsonl with derived/profiles.json, and tables/scores.jsonl, of which
-// each row is a case that asks for scores. The cases come in the order of their ids. Errors name file, line and case.
+// Load reads the folder of cases: cases/*.json, derived/*.jsonl with derived/profiles.json, and tables/scores.jsonl. Each row of the latter
+// is a case of mode scores. The cases are ordered by ID. Errors name file, line and case.
 func Load(dir string) ([]*Case, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func readCase(file string) (*Case, error) {
 	return c, nil
 }
 
-// jsonError puts the line before an error that knows its offset only.
+// jsonError adds the line to an error that only contains its offset.
 func jsonError(data []byte, err error) error {
 	offset := int64(-1)
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -262,7 +262,7 @@ func loadDerived(dir string, byID map[string]*Case) ([]*Case, error) {
 	return out, nil
 }
 
-// readDerived fills in what a derived case has from elsewhere: its input, and its configuration.
+// readDerived adds the input and the configuration of a derived case, which are stored elsewhere.
 func readDerived(line []byte, profiles map[string]profile, byID map[string]*Case) (*Case, error) {
 	c := &Case{}
 	if err := json.Unmarshal(line, c); err != nil {
@@ -281,7 +281,7 @@ func readDerived(line []byte, profiles map[string]profile, byID map[string]*Case
 	return c, nil
 }
 
-// Effective says whether anything was bound, evicted, refused or scored, so that passing means something.
+// Effective reports whether anything was bound, evicted, refused or scored. Otherwise passing means nothing.
 func (c *Case) Effective() bool {
 	o := c.Observed
 	if c.Scored != nil {
@@ -298,7 +298,7 @@ func (c *Case) Effective() bool {
 	return slices.ContainsFunc(o.Trace, Decision.effective)
 }
 
-// effective says whether the decision is a score or a refusal.
+// effective reports whether the decision is a score or a refusal.
 func (d Decision) effective() bool {
 	switch d.Kind {
 	case "nodeScores", "discard":
@@ -315,13 +315,13 @@ func (d Decision) effective() bool {
 	return false
 }
 
-// AfterClose says whether the recorded phases are those after the close of the cycle.
+// AfterClose reports whether the recorded phases are from after the close of the cycle.
 func (c *Case) AfterClose() bool { return c.Check.Kind == "CheckAll" || c.Check.Kind == "observe" }
 
-// Loose says whether nodes are not to be taken literally, because Volcano chooses among equals at random.
+// Loose reports whether nodes may differ, because Volcano chooses among equal nodes at random.
 func (c *Case) Loose() bool {
 	return c.Observed.TiesPossible || c.Observed.Stable != nil && !*c.Observed.Stable
 }
 
-// Package is the short name of the package that the case is from.
+// Package returns the short name of the case's package.
 func (c *Case) Package() string { return strings.TrimPrefix(c.Origin.Package, "pkg/scheduler/") }

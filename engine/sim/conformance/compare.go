@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// differences lists how an outcome differs from what was observed, a line each: what it is about, ours, Volcano's.
+// differences lists the differences between an outcome and the recording, one line each: the subject, our value, Volcano's value.
 func (c *Case) differences(dims *model.Dims, ours *Outcome) []string {
 	d := &differ{}
 	theirs := c.Observed
@@ -23,7 +23,7 @@ func (c *Case) differences(dims *model.Dims, ours *Outcome) []string {
 		d.set("evict", ours.Evicts, theirs.Evicts)
 		d.idle(dims, ours.Idle, theirs.Nodes)
 	}
-	phases := c.phasesBefore() // a group that Volcano left out, such as one without a queue, stays what it was
+	phases := c.phasesBefore() // a group that Volcano left out, such as one without a queue, keeps its phase
 	for job, phase := range theirs.PodGroupPhases {
 		phases[job] = phaseOr(phase)
 	}
@@ -52,7 +52,7 @@ func orNone(s string) string {
 	return s
 }
 
-// maps compares key by key; what is missing on one side reads "-".
+// maps compares values by key. A missing value is shown as "-".
 func (d *differ) maps(what string, ours, theirs map[string]string) {
 	keys := map[string]bool{}
 	for k := range ours {
@@ -68,7 +68,7 @@ func (d *differ) maps(what string, ours, theirs map[string]string) {
 	}
 }
 
-// set compares as sets.
+// set compares two lists as sets.
 func (d *differ) set(what string, ours, theirs []string) {
 	is := func(list []string) map[string]string {
 		m := map[string]string{}
@@ -80,7 +80,7 @@ func (d *differ) set(what string, ours, theirs []string) {
 	d.maps(what, is(ours), is(theirs))
 }
 
-// loose compares what was equal in all of Volcano's runs; where that was not recorded, the sets.
+// loose compares what was equal in all of Volcano's runs. If this was not recorded, it compares the sets.
 func (d *differ) loose(c *Case, ours *Outcome) {
 	same := c.Observed.Invariants
 	bound, pipelined := slices.Sorted(maps.Keys(ours.Binds)), slices.Sorted(maps.Keys(ours.Pipelined))
@@ -110,7 +110,7 @@ func (d *differ) loose(c *Case, ours *Outcome) {
 	}
 }
 
-// perNode counts the binds of each node that has any, in ascending order.
+// perNode returns the numbers of binds of the nodes that have any, in ascending order.
 func perNode(binds map[string]string) []int {
 	count := map[string]int{}
 	for _, node := range binds {
@@ -119,7 +119,7 @@ func perNode(binds map[string]string) []int {
 	return slices.Sorted(maps.Values(count))
 }
 
-// tasks compares which pods of a job have which status, and on which node unless nodes are loose.
+// tasks compares the status of each pod of a job, and its node unless nodes may differ.
 func (d *differ) tasks(loose bool, ours, theirs map[string]map[string]string) {
 	flat := func(byStatus map[string]map[string]string) map[string]string {
 		out := map[string]string{}
@@ -136,7 +136,7 @@ func (d *differ) tasks(loose bool, ours, theirs map[string]map[string]string) {
 	d.maps("status", flat(ours), flat(theirs))
 }
 
-// counts compares how many pods of all jobs have which status, where it varied which of them were evicted.
+// counts compares the number of pods by status over all jobs. It is used if the evicted pods varied.
 func (d *differ) counts(ours map[string]map[string]map[string]string, theirs map[string]Job) {
 	x, y := map[string]int{}, map[string]int{}
 	for job, there := range theirs {
@@ -154,7 +154,7 @@ func (d *differ) counts(ours map[string]map[string]map[string]string, theirs map
 	}
 }
 
-// idle compares the accounts of the nodes, within Volcano's own rounding.
+// idle compares the idle amounts of the nodes, within Volcano's own rounding.
 func (d *differ) idle(dims *model.Dims, ours map[string]model.Resources, theirs map[string]NodeUse) {
 	for _, node := range slices.Sorted(maps.Keys(theirs)) {
 		amounts, known := ours[node]
@@ -171,7 +171,7 @@ func (d *differ) idle(dims *model.Dims, ours map[string]model.Resources, theirs 
 			got := 0.0
 			if i, ok := dims.Find(name); ok {
 				got = amounts.Get(i)
-				if name == "pods" { // the one countable resource that the recordings do not have in thousandths
+				if name == "pods" { // the only countable resource that the recordings do not have in thousandths
 					got /= dims.Unit(i)
 				}
 			}

@@ -10,7 +10,7 @@ import (
 
 type nodes = map[string]string
 
-// bound is an outcome in which a job's pods p1 and p2 are bound.
+// bound returns an outcome in which a job's pods p1 and p2 are bound.
 func bound(n1, n2 string) *Outcome {
 	return &Outcome{
 		Binds: nodes{"ns/p1": n1, "ns/p2": n2}, Pipelined: nodes{}, Phases: nodes{"ns/pg": "Inqueue"},
@@ -19,7 +19,7 @@ func bound(n1, n2 string) *Outcome {
 	}
 }
 
-// recorded is a case in which p1 went to n1 and p2 to n2.
+// recorded returns a case in which p1 was bound to n1 and p2 to n2.
 func recorded(change func(*Observed)) *Case {
 	yes := true
 	o := Observed{

@@ -12,10 +12,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// hierarchyFlag is the one flag that sets a param instead of switching sections.
+// hierarchyFlag is the only flag that sets a param instead of switching sections.
 const hierarchyFlag = "enableHierarchy"
 
-// hierarchical is the plugin that a derived case's hierarchyEnabled is about.
+// hierarchical is the plugin to which a derived case's hierarchyEnabled applies.
 const hierarchical = "capacity"
 
 // conf reads the case's configuration.
@@ -48,14 +48,14 @@ func (c *Case) conf() (volcano.Conf, error) {
 	return conf, issues.Err()
 }
 
-// on is a flag that is true.
+// on returns a flag that is true.
 func on(flag string) source.Field {
 	docs, _ := source.Parse("hierarchyEnabled", []byte("true"))
 	return source.Field{Name: flag, Value: docs[0].Root}
 }
 
-// convert makes the case's configuration a SchedulingPolicy. In cases, a flag that is not written is off; in
-// derived cases all flags are written.
+// convert converts the case's configuration to a SchedulingPolicy. In cases, a missing flag is off. In derived cases, all flags are
+// present.
 func (r *Runner) convert(c *Case) (*volcano.Conversion, error) {
 	conf, err := c.conf()
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Runner) convert(c *Case) (*volcano.Conversion, error) {
 	return volcano.Convert(conf, volcano.Options{Name: "recorded", Flags: volcano.FlagsExplicit, Tables: r.tables, Actions: r.actions})
 }
 
-// policy compiles the case's configuration, of which many have the same.
+// policy compiles the case's configuration. Many cases have the same one.
 func (r *Runner) policy(c *Case) (*policy.Policy, error) {
 	converted, err := r.convert(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Runner) policy(c *Case) (*policy.Policy, error) {
 	return p, nil
 }
 
-// plugins names the plugins of the case's tiers, each once.
+// plugins returns the names of the plugins in the case's tiers, each once.
 func (c *Case) plugins() []string {
 	var tiers []struct {
 		Plugins []struct {
@@ -113,12 +113,12 @@ func (c *Case) plugins() []string {
 	return out
 }
 
-// customPlugins exist in the recorded tests only, and have no stub: what they do is not there yet.
+// customPlugins returns plugins that exist only in the recorded tests and have no stub, so that they are not supported yet.
 func customPlugins() []string {
 	return []string{"device-fit-after-eviction", "test-empty-gradient"}
 }
 
-// whyNot says why a case cannot be replayed, "" where it can. The reason is short, for it is counted by its text.
+// whyNot returns why a case cannot be replayed, or "". The reason is short, because it is counted by its text.
 func (r *Runner) whyNot(c *Case) string {
 	in := c.Input
 	switch {
@@ -149,20 +149,20 @@ func (r *Runner) whyNot(c *Case) string {
 	return c.unanswerable()
 }
 
-// twoOwners says that the case's configuration compiles but for two tables of which each computes what the other does. Volcano takes
-// such a one, and lets both count.
+// twoOwners reports whether the only mistakes in the case's configuration are two tables that compute the same fields. Volcano accepts such
+// a configuration, and both count.
 func (r *Runner) twoOwners(c *Case) bool {
 	_, err := r.policy(c)
 	issues := source.Issues(nil)
 	return errors.As(err, &issues) && ownedTwice(issues)
 }
 
-// ownedTwice says that this is all that is wrong.
+// ownedTwice reports whether all mistakes are of this type.
 func ownedTwice(issues source.Issues) bool {
 	return !slices.ContainsFunc(issues, func(i source.Issue) bool { return i.Severity == source.Error && i.Hint != policy.TwoOwners })
 }
 
-// unanswerable says which of the case's calls cannot be put, "" if there is none.
+// unanswerable returns which of the case's calls cannot be asked, or "".
 func (c *Case) unanswerable() string {
 	if c.Mode != "calls" {
 		return ""
@@ -179,7 +179,7 @@ func (c *Case) unanswerable() string {
 	return ""
 }
 
-// notConverted says what of the case's configuration is not there yet, "" if all that matters to the case is.
+// notConverted returns which part of the case's configuration is not supported yet, or "" if everything that matters to the case is.
 func (r *Runner) notConverted(c *Case) string {
 	if why := r.lost(c); why != "" {
 		return why + " is not there yet"
@@ -187,8 +187,8 @@ func (r *Runner) notConverted(c *Case) string {
 	return r.missingTerm(c)
 }
 
-// lost names the first thing that the case's configuration loses when it is converted and that matters to the case.
-// A configuration that cannot be converted at all loses nothing: it fails.
+// lost returns the first part that the configuration loses in its conversion and that matters to the case. A configuration that cannot be
+// converted loses nothing: it fails.
 func (r *Runner) lost(c *Case) string {
 	converted, err := r.convert(c)
 	if err != nil {
@@ -206,15 +206,15 @@ func (r *Runner) lost(c *Case) string {
 	return ""
 }
 
-// unless says of what may be lost when it matters to a case; all else always does.
+// unless contains, for parts that may be lost, when they matter to a case. All other parts always matter.
 func unless() map[string]func(*Case) bool {
 	return map[string]func(*Case) bool{
-		// Without HyperNodes, all nodes get the same score from it, and it says nothing else.
+		// Without HyperNodes, all nodes get the same score from it, and it has no other effect.
 		"plugin network-topology-aware": func(c *Case) bool { return c.Scored != nil || len(c.Input.HyperNodes)+len(c.Input.HyperNodeInfo) > 0 },
 	}
 }
 
-// term is something that a pod can ask for, and the argument of a plugin that shows that the plugin's table heeds it.
+// term is a feature that a pod can request, and the plugin argument that shows that the plugin's table supports it.
 type term struct {
 	plugin, argument string
 	asked            func(*corev1.PodSpec) bool
@@ -233,7 +233,7 @@ func terms() []term {
 	}
 }
 
-// missingTerm names the first thing that a pod of the case asks for and that a plugin of the case does not heed here yet.
+// missingTerm returns the first feature that a pod of the case requests and that a plugin of the case does not support here yet.
 func (r *Runner) missingTerm(c *Case) string {
 	plugins := c.plugins()
 	for _, x := range terms() {

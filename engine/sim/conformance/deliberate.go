@@ -9,36 +9,36 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// MostDeliberate is the largest part of the effective cases, of all and of each profile, that may differ deliberately, in percent.
-// Those whose recorded outcome is a defect are not among them.
+// MostDeliberate is the maximum percentage of effective cases, of all and of each profile, that may differ deliberately. Cases whose
+// recorded outcome is a defect do not count.
 const MostDeliberate = 3
 
 //go:embed deliberate.yaml
 var deliberateFile []byte
 
-// Deliberate is the checked-in list of differences that are meant.
+// Deliberate is the checked-in list of intended differences.
 type Deliberate struct {
 	// Differences by case.
 	Differences map[string]*Difference
 }
 
-// Difference is a case whose outcome here is another, and better, one.
+// Difference is a case whose outcome here is intentionally different.
 type Difference struct {
 	Case string
-	Mark string // where the recorded outcome is called a defect
+	Mark string // where the documentation calls the recorded outcome a defect
 	Why  string // what is done here instead
-	// Defect is what is wrong with what was recorded, whatever one prefers: that it evicts in vain or without end, asks about what is no
-	// longer so, or binds where there is no room. "": nothing.
+	// Defect is what is objectively wrong with the recorded outcome: it evicts without effect or without end, uses outdated state, or binds
+	// without free resources. "": nothing.
 	Defect string
 	List   []string // the differences, exactly as they are found
 }
 
-// shippedDeliberate reads the list that is built in.
+// shippedDeliberate reads the built-in list.
 func shippedDeliberate() (*Deliberate, error) {
 	return readDeliberate("deliberate.yaml", deliberateFile)
 }
 
-// readDeliberate reads a list. All of its mistakes are in the error, each at its place.
+// readDeliberate reads a list. The error contains all of its mistakes, each with its place.
 func readDeliberate(file string, data []byte) (*Deliberate, error) {
 	docs, issues := source.Parse(file, data)
 	if err := issues.Err(); err != nil {
@@ -85,7 +85,7 @@ func readDifference(v source.Value, issues *source.Issues) *Difference {
 	return x
 }
 
-// mark cites the page of ours that tells why the recorded outcome is a defect, by its heading.
+// mark reads a citation of our documentation: the page and the heading that explain why the recorded outcome is a defect.
 func mark(v source.Value, issues *source.Issues) string {
 	s := v.String(issues)
 	if page, heading, _ := strings.Cut(s, ".md, "); !strings.HasPrefix(page, "docs/") || heading == "" {
@@ -95,9 +95,9 @@ func mark(v source.Value, issues *source.Issues) string {
 	return s
 }
 
-// settle applies the list to the results of all cases: a difference that is listed passes; one that is listed and is not
-// found, or is another one, fails. It returns what is wrong with the list itself: entries without a case, or for one that was skipped. It
-// returns nothing if the cases are not from the corpus of the list, such as cases that a user recorded.
+// settle applies the list to the results of all cases. A listed difference passes. A listed difference that is not found, or is not exact,
+// fails. It returns mistakes of the list itself: entries without a case, or for a case that was skipped. It returns nothing if the cases
+// are not from the corpus of the list, such as cases that a user recorded.
 func (d *Deliberate) settle(results []*Result) (stale []string) {
 	replayed := map[string]bool{}
 	for _, r := range results {

@@ -1,5 +1,4 @@
-// Package conformance replays cases that were recorded from Volcano and compares what is decided
-// here with what was observed there.
+// Package conformance replays cases that were recorded from Volcano, and compares the decisions here with the recorded ones.
 //
 //	cases/*.json, derived/*.jsonl, tables/scores.jsonl --Load--> Case --why not--> skipped, with the reason
 //	                                         |
@@ -9,10 +8,10 @@
 //	             mode calls:    policy's sites --> answers --compare--+--> Result --> tables, verdict
 //	             mode scores:   one table's scores --compare---------+
 //	                                                                 |
-//	      deliberate.yaml: differences that are meant, each with its mark
+//	      deliberate.yaml: intended differences, each with its mark
 //
-// Configurations become policies by volcano.Convert and by nothing else, and what Convert says is lost decides what is
-// skipped: which plugins, arguments and actions exist is not known here. A lost action that evicts matters only to cases in
-// which one evicted, or could have; the others are replayed without it. Where Volcano's own outcome varies, or best scores tie, what
-// was the same in all of its runs is compared.
+// Only volcano.Convert converts configurations to policies, and the parts that it loses decide which cases are skipped. This package does
+// not know which plugins, arguments and actions exist. A lost action that evicts matters only to cases in which it evicted a pod, or could
+// have. Other cases are replayed without it. If Volcano's own outcome varies, or best scores tie, the comparison covers what was equal in
+// all of its runs.
 package conformance

@@ -10,11 +10,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// columnWidth is how wide each side of an explanation is, in characters.
+// columnWidth is the width of each side of an explanation, in characters.
 const columnWidth = 88
 
-// Explain writes one case for a person who looks for where two engines part: what was decided here on
-// the left, what Volcano did, with its trace, on the right, then the differences.
+// Explain writes one case for a reader who looks for the first difference. The left side shows the decisions here, and the right side shows
+// what Volcano did, with its trace. The differences follow.
 func (r *Runner) Explain(w io.Writer, cases []*Case, id string) (*Result, error) {
 	c := find(cases, id)
 	if c == nil {
@@ -53,7 +53,7 @@ func (r *Runner) Explain(w io.Writer, cases []*Case, id string) (*Result, error)
 	return result, err
 }
 
-// planLines is what is decided here.
+// planLines returns the decisions here.
 func (r *Runner) planLines(c *Case) []string {
 	s, err := r.open(c)
 	if err != nil {
@@ -105,7 +105,7 @@ func decisionLines(plan *model.Plan) (out []string) {
 	return out
 }
 
-// scoreLines is what each row says about each node.
+// scoreLines returns the score of each row for each node.
 func (r *Runner) scoreLines(c *Case) []string {
 	s, err := r.open(c)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Runner) scoreLines(c *Case) []string {
 	return out
 }
 
-// observedLines is what Volcano did.
+// observedLines returns what Volcano did.
 func (c *Case) observedLines() []string {
 	o := c.Observed
 	out := []string{"VOLCANO"}
@@ -159,7 +159,7 @@ func (c *Case) observedLines() []string {
 	return out
 }
 
-// sideBySide writes two columns; a line that is too long goes on below, indented.
+// sideBySide writes two columns. A line that is too long continues below, indented.
 func sideBySide(b *strings.Builder, left, right []string) {
 	left, right = wrap(left), wrap(right)
 	for i := range max(len(left), len(right)) {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// smallCase is a gang of two on a node for one: with gang it waits, without it one pod runs.
+// smallCase is a gang of two pods on a node for one pod. With the plugin gang it waits; without it one pod runs.
 const smallCase = `{
  "id": "small.gang", "mode": "actions",
  "origin": {"package": "pkg/scheduler/actions/allocate", "recordedAt": "2026-11-21T07:25:31.172565834Z"},
@@ -112,7 +112,7 @@ const smallScores = `{"case":"small.gang","kind":"nodeOrder","plugin":"binpack",
 {"case":"small.gang","kind":"hyperNodeOrder","plugin":"network-topology-aware","arguments":null,"subJob":"ns/pg","nodeScores":{"s0":1}}
 `
 
-// What a plugin says node by node and about all nodes is one question; rows about other plugins and other pods are others.
+// The scores of a plugin for single nodes and for all nodes are one case. Rows about other plugins and other pods are separate cases.
 func TestScores(t *testing.T) {
 	files := smallFiles()
 	files["tables/scores.jsonl"] = smallScores

@@ -18,10 +18,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// volcanosName is the scheduler of pods that name none, and the one that served unless the case says otherwise.
+// volcanosName is the scheduler of pods that name none, and the default of the served scheduler.
 const volcanosName = "volcano"
 
-// cluster makes the state from a case's objects.
+// cluster creates the model from a case's objects.
 func (c *Case) cluster() (*model.Cluster, error) {
 	served := c.Config.ServerOptions.SchedulerNames
 	if len(served) == 0 {
@@ -60,7 +60,7 @@ func (c *Case) cluster() (*model.Cluster, error) {
 	return state, nil
 }
 
-// addMeasures adds what was measured of nodes, at the age that it had when the case ran.
+// addMeasures adds the measured load of nodes, with the age that it had when the case ran.
 func (c *Case) addMeasures(add func(object any)) {
 	now, _ := c.clock()
 	for _, o := range c.Input.Nodes {
@@ -81,14 +81,14 @@ func (c *Case) addMeasures(add func(object any)) {
 }
 
 const (
-	// useLasts is how long Volcano heeds a sample of a node's use.
+	// useLasts is how long Volcano uses a sample of a node's load.
 	useLasts = 5 * time.Minute
-	// runLasts is longer than the tests of one package can have run before a case of it was written down.
+	// runLasts is longer than the tests of one package can have run before one of its cases was recorded.
 	runLasts = time.Hour
 )
 
-// setClocks tells cases when their package was run. Samples of use are made as the tests of a package start, and their cases are written
-// down minutes later: the newest sample of a package shows the start. One that is older than a run can last shows nothing.
+// setClocks sets when the package of each case was run. Samples of load are created when the tests of a package start, and the cases are
+// recorded minutes later. So the newest sample of a package shows the start. A sample that is older than runLasts shows nothing.
 func setClocks(cases []*Case) {
 	started := map[string]time.Time{}
 	for _, c := range cases {
@@ -103,8 +103,8 @@ func setClocks(cases []*Case) {
 	}
 }
 
-// clock is what the ages of a case's samples are counted from, and what is assumed for it. That is the time at which the case was recorded,
-// unless all samples of its package would have been too old by then.
+// clock returns the time from which the ages of a case's samples count, and what was assumed for it. It is the time of the recording,
+// unless all samples of the package would have been too old by then.
 func (c *Case) clock() (now time.Time, assumed string) {
 	used := slices.Collect(maps.Values(c.Observed.NodeUsage))
 	sampled := slices.ContainsFunc(used, func(u NodeUsage) bool { return !u.MetricsTime.IsZero() })
@@ -116,8 +116,8 @@ func (c *Case) clock() (now time.Time, assumed string) {
 		late.Round(time.Second))
 }
 
-// addStorage adds what the case has of volumes. Volcano's list of provisioners whose claims it passes over is not heeded: no
-// recorded outcome depends on it.
+// addStorage adds the storage objects of the case. It ignores Volcano's list of provisioners whose claims are skipped, because no recorded
+// outcome depends on it.
 func (c *Case) addStorage(add func(object any)) {
 	for _, o := range c.Input.StorageClasses {
 		add(o)
@@ -130,17 +130,17 @@ func (c *Case) addStorage(add func(object any)) {
 	}
 }
 
-// Outcome is what was decided, in the terms of the recordings.
+// Outcome contains the decisions here, in the form of the recordings.
 type Outcome struct {
 	Binds     map[string]string // pod -> node
 	Pipelined map[string]string // pod -> node
 	Evicts    []string
 	Phases    map[string]string                       // PodGroup -> phase
 	Tasks     map[string]map[string]map[string]string // PodGroup -> status -> pod -> node
-	Idle      map[string]model.Resources              // node -> what is idle
+	Idle      map[string]model.Resources              // node -> idle resources
 }
 
-// outcome reads what the cycle left behind: the plan, and the state in which its binds are Binding.
+// outcome reads the plan and the model after the cycle, in which bound tasks are Binding.
 func (c *Case) outcome(state *model.Cluster, plan *model.Plan) *Outcome {
 	o := &Outcome{
 		Binds: map[string]string{}, Pipelined: map[string]string{}, Evicts: []string{},
@@ -203,7 +203,7 @@ func (o *Outcome) phases(c *Case, plan *model.Plan) {
 	}
 }
 
-// phasesBefore is the phase of each PodGroup before the cycle.
+// phasesBefore returns the phase of each PodGroup before the cycle.
 func (c *Case) phasesBefore() map[string]string {
 	out := map[string]string{}
 	for _, g := range c.Input.PodGroups {
@@ -212,7 +212,7 @@ func (c *Case) phasesBefore() map[string]string {
 	return out
 }
 
-// phaseOr reads no phase as Pending.
+// phaseOr returns the phase, or Pending if it is empty.
 func phaseOr(phase string) string {
 	if phase == "" {
 		return string(v1beta1.PodGroupPending)

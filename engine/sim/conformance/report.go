@@ -9,14 +9,14 @@ import (
 	"text/tabwriter"
 )
 
-// Report is the results of all cases.
+// Report contains the results of all cases.
 type Report struct {
 	Results []*Result
-	// Stale is what the list of deliberate differences has too much.
+	// Stale contains the superfluous entries in the list of deliberate differences.
 	Stale []string
 }
 
-// count is a line of a table.
+// count is one line of a table.
 type count struct{ effective, passed, deliberate, defects, failed, skipped int }
 
 func (n *count) add(r *Result) {
@@ -41,7 +41,7 @@ func (n *count) add(r *Result) {
 
 func (n *count) all() int { return n.passed + n.deliberate + n.failed + n.skipped }
 
-// tally counts the results under each of the names that a case has.
+// tally counts the results under each of a case's names.
 func (p *Report) tally(names func(*Case) []string) map[string]*count {
 	out := map[string]*count{}
 	for _, r := range p.Results {
@@ -63,14 +63,14 @@ func (p *Report) total() *count {
 	return n
 }
 
-// OK says whether nothing failed, the list of deliberate differences is right, and it is short enough for all and for each profile.
+// OK reports whether no case failed, the list of deliberate differences is correct, and it is short enough in total and for each profile.
 func (p *Report) OK() bool {
 	n := p.total()
 	return n.failed == 0 && len(p.Stale) == 0 && n.passed > 0 && !n.tooMany() &&
 		!slices.ContainsFunc(slices.Collect(maps.Values(p.profiles())), (*count).tooMany)
 }
 
-// profiles counts the derived cases of each profile that have something to see.
+// profiles counts the effective derived cases of each profile.
 func (p *Report) profiles() map[string]*count {
 	return p.tally(func(c *Case) []string {
 		if c.Profile == "" || !c.Effective() {
@@ -80,20 +80,20 @@ func (p *Report) profiles() map[string]*count {
 	})
 }
 
-// tooMany says whether more than MostDeliberate percent of the effective cases differ deliberately, defects apart.
+// tooMany reports whether more than MostDeliberate percent of the effective cases differ deliberately, without defects.
 func (n *count) tooMany() bool {
 	return 100*(n.deliberate-n.defects) > MostDeliberate*(n.effective-n.defects)
 }
 
-// Verdict is the last line.
+// Verdict returns the last line of the report.
 func (p *Report) Verdict() string {
 	n := p.total()
 	return fmt.Sprintf("conformance: %d passed, %d failed, %d skipped of %d", n.passed+n.deliberate, n.failed+len(p.Stale), n.skipped,
 		n.all()+len(p.Stale))
 }
 
-// Write writes the tables, why cases were skipped, what was assumed, the cases that failed with both outcomes, the deliberate
-// differences likewise, and the verdict. verbose adds a line a case.
+// Write writes the tables, the reasons for skipped cases and the assumptions. Then it writes the failed cases with both outcomes, the
+// deliberate differences in the same form, and the verdict. With verbose, it adds a line for each case.
 func (p *Report) Write(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	p.table(&b, "PACKAGE", p.tally(func(c *Case) []string { return []string{c.Package()} }))
@@ -133,7 +133,7 @@ func (p *Report) skips(b *strings.Builder) {
 	p.reasons(b, "assumed", func(r *Result) string { return r.Assumed })
 }
 
-// reasons counts what is said of results, the most frequent first.
+// reasons counts the values of a text of each result, the most frequent first.
 func (p *Report) reasons(b *strings.Builder, title string, of func(*Result) string) {
 	why := map[string]int{}
 	for _, r := range p.Results {

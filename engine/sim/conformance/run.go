@@ -11,39 +11,39 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Result is what became of one case.
+// Result is the result of one case.
 type Result struct {
 	Case *Case
-	// Skip says why the case was not replayed; "" where it was.
+	// Skip is why the case was not replayed; "": it was.
 	Skip string
-	// Assumed is what the case does not say and the replay takes for granted; "" for nothing.
+	// Assumed is what the replay assumes because the case does not contain it; "": nothing.
 	Assumed string
-	// Differences from what was observed, a line each: what it is about, ours, Volcano's.
+	// Differences from the recording, one line each: the subject, our value, Volcano's value.
 	Differences []string
-	// Deliberate is the entry of the list that has exactly these differences, nil if there is none.
+	// Deliberate is the list entry with exactly these differences, or nil.
 	Deliberate *Difference
 }
 
-// Failed says whether the case was replayed and differs without leave.
+// Failed reports whether the case was replayed and has differences that are not deliberate.
 func (r *Result) Failed() bool {
 	return r.Skip == "" && len(r.Differences) > 0 && r.Deliberate == nil
 }
 
 // Runner replays cases.
 type Runner struct {
-	// Rewrite, where it is set, is given the YAML of every case's policy, and gives the YAML that is compiled.
+	// Rewrite, if set, receives the YAML of every case's policy and returns the YAML to compile.
 	Rewrite func(policy []byte) ([]byte, error)
-	// Decider decides; nil: engine.Decide.
+	// Decider computes plans; nil: engine.Decide.
 	Decider engine.DecideFunc
 
 	tables     map[string]*rules.Table
 	actions    []string
 	deliberate *Deliberate
-	compiled   map[string]*policy.Policy // by their text
-	stubs      map[string]string         // tables that only the recorded tests have, by name
+	compiled   map[string]*policy.Policy // compiled policies by their text
+	stubs      map[string]string         // tables that exist only in the recorded tests, by name
 }
 
-// NewRunner returns a Runner with the shipped tables and actions, and with the stub tables of this package.
+// NewRunner returns a Runner with the built-in tables and actions, and with the stub tables of this package.
 func NewRunner() (*Runner, error) {
 	tables, issues := policy.Shipped()
 	if err := issues.Err(); err != nil {
@@ -102,7 +102,7 @@ func (r *Runner) replay(c *Case) *Result {
 	return result
 }
 
-// Decide replays a case and gives the plan: nil for a case that is skipped, or that only asks.
+// Decide replays a case and returns the plan; nil for a skipped case, or for a case that only asks.
 func (r *Runner) Decide(c *Case) (*model.Plan, error) {
 	if c.Mode != "actions" || r.whyNot(c) != "" {
 		return nil, nil
@@ -142,7 +142,7 @@ func (r *Runner) open(c *Case) (*opened, error) {
 	return &opened{c: c, state: state, policy: p, by: by}, nil
 }
 
-// find gives the case of an id.
+// find returns the case with an ID, or nil.
 func find(cases []*Case, id string) *Case {
 	i := slices.IndexFunc(cases, func(c *Case) bool { return c.ID == id })
 	if i < 0 {

@@ -40,7 +40,7 @@ func runner(t *testing.T) *Runner {
 	return r
 }
 
-// changed reads a copy of smallCase in which one text is another.
+// changed returns a copy of smallCase with one text replaced.
 func changed(t *testing.T, old, replacement string) *Case {
 	t.Helper()
 	text := strings.Replace(smallCase, old, replacement, 1)
@@ -66,13 +66,13 @@ func TestWhyNot(t *testing.T) {
 		{`"nodes": [`, `"sharding": {"mode": "hard"}, "nodes": [`, "shards are not there yet"},
 		{`"shardingMode": "none"`, `"shardingMode": "soft"`, "shards are not there yet"},
 		{`"name": "gang"`, `"name": "device-fit-after-eviction"`, "custom plugin device-fit-after-eviction"},
-		{`"name": "gang"`, `"name": "fake"`, ""},           // it is a table of its own
-		{`"name": "gang"`, `"name": "numa-aware"`, ""},     // it is there
+		{`"name": "gang"`, `"name": "fake"`, ""},           // it is a separate table
+		{`"name": "gang"`, `"name": "numa-aware"`, ""},     // it exists
 		{`"name": "gang"`, `"name": "no-such-plugin"`, ""}, // likewise
 		{`"actions": ["allocate"]`, `"actions": ["no-such-action"]`, ""},
 		{`"name": "gang"`, `"name": "gang", "arguments": {"depth": 3}`, ""},       // it cannot be converted, and fails
-		{`"name": "gang"`, `"name": "network-topology-aware"`, ""},                // it says nothing where there are no HyperNodes
-		{`"actions": ["allocate"]`, `"actions": ["allocate", "gangpreempt"]`, ""}, // it is there
+		{`"name": "gang"`, `"name": "network-topology-aware"`, ""},                // it has no effect without HyperNodes
+		{`"actions": ["allocate"]`, `"actions": ["allocate", "gangpreempt"]`, ""}, // it exists
 		{`"name": "gang"`, `"name": "gang", "enableHierarchy": true`, "gang: enableHierarchy is not there yet"},
 	} {
 		if got := r.whyNot(changed(t, test.old, test.replacement)); got != test.want {
@@ -90,10 +90,10 @@ func TestWhyNot(t *testing.T) {
 	}
 }
 
-// The gang of two waits as a whole; without the gang table one pod is bound, as the derived case has it.
+// The gang of two waits as a whole. Without the gang table one pod is bound, as in the derived case.
 func TestRunPasses(t *testing.T) {
 	report := runner(t).Run(smallCases(t))
-	report.Stale = nil // the shipped list names cases of the corpus
+	report.Stale = nil // the built-in list names cases of the corpus
 	for _, r := range report.Results {
 		if r.Skip != "" || len(r.Differences) > 0 {
 			t.Errorf("%s: skipped %q, differs %q", r.Case.ID, r.Skip, r.Differences)
@@ -104,7 +104,7 @@ func TestRunPasses(t *testing.T) {
 	}
 }
 
-// A plugin that only a recorded test has is a table of the policy's own.
+// A plugin that exists only in a recorded test becomes a table of the policy.
 func TestStub(t *testing.T) {
 	for _, test := range []struct{ job, want string }{{"pg", "true"}, {"pgA", "false"}} {
 		c := changed(t, `"name": "gang", "enableJobReady": true, "enableJobPipelined": true`,
@@ -118,7 +118,7 @@ func TestStub(t *testing.T) {
 	}
 }
 
-// What was observed otherwise is told, not passed over.
+// A different outcome is reported.
 func TestRunFails(t *testing.T) {
 	c := changed(t, `"binds": {}`, `"binds": {"ns/p1": "n1", "ns/p2": "n1"}`)
 	want := []string{"bind ns/p1: -, Volcano n1", "bind ns/p2: -, Volcano n1"}
@@ -127,7 +127,7 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// A case whose own data is bad fails; it does not pass, and it does not stop the others.
+// A case with invalid data fails, and does not stop the others.
 func TestRunTellsBadCases(t *testing.T) {
 	for _, test := range []struct{ old, replacement, want string }{
 		{`"enableJobReady": true`, `"enableJobRedy": true`, "enableJobRedy"},
@@ -226,7 +226,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// allRecorded is all recorded cases.
+// allRecorded returns all recorded cases.
 func allRecorded(t *testing.T) []*Case {
 	t.Helper()
 	cases, err := Load(corpus.Dir(t, "conformance"))
@@ -260,7 +260,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// On every recorded case that runs, the engine decides what the reference decides, to the byte, and what testdata/decisions.txt states.
+// On every recorded case that runs, the engine's decisions equal those of the reference byte by byte, and match testdata/decisions.txt.
 func TestCorpusByReference(t *testing.T) {
 	fast, plain := runner(t), runner(t)
 	plain.Decider = (&reference.Run{}).Decide
@@ -314,8 +314,8 @@ func TestCorpusByReference(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the digests of what recorded cases decide")
 
-// Every configuration of the recordings becomes a policy that compiles, read either way; but for those that Volcano's tests
-// register a plugin of their own for, and those with two owners of one quota.
+// Every recorded configuration is converted to a policy that compiles, with both ways of reading flags. Exceptions are configurations with
+// plugins of Volcano's tests, and those with two owners of one quota.
 func TestEveryConfigurationConverts(t *testing.T) {
 	r := runner(t)
 	seen := map[string]bool{}
@@ -347,7 +347,7 @@ func TestEveryConfigurationConverts(t *testing.T) {
 	}
 }
 
-// TestVictims asks which pods go when a zone closes: by name where Volcano's runs agree, else how many of each job.
+// TestVictims checks which pods are evicted when a zone closes: by name if Volcano's runs agree, else the number per job.
 func TestVictims(t *testing.T) {
 	text := func(s string) json.RawMessage { return json.RawMessage(s) }
 	asked := func(result string, variants ...string) *Case {
@@ -359,7 +359,7 @@ func TestVictims(t *testing.T) {
 		}
 		for i, p := range c.Input.Pods {
 			p.Spec.NodeName, p.Status.Phase = c.Input.Nodes[0].Name, "Running"
-			priority := int32(10 - i) // the first is at priority 10
+			priority := int32(10 - i) // the first one has priority 10
 			p.Spec.Priority = &priority
 		}
 		return c
@@ -384,7 +384,7 @@ func TestVictims(t *testing.T) {
 	}
 }
 
-// TestAges has samples of use keep the age that they had when their case ran.
+// TestAges checks that usage samples keep the age that they had when their case ran.
 func TestAges(t *testing.T) {
 	recorded := time.Date(2026, 11, 21, 7, 27, 42, 0, time.UTC)
 	in := func(pkg string, ages ...time.Duration) *Case {
@@ -433,7 +433,8 @@ func TestAges(t *testing.T) {
 	}
 }
 
-// existing says, of each kind of reason for which cases are skipped, whether what it names exists; nil for what names no feature.
+// existing returns, for each type of skip reason, a function that reports whether the named feature exists; nil: the reason names no
+// feature.
 func existing(r *Runner) map[string]func(found []string) bool {
 	table := func(found []string) bool { return r.tables[found[1]] != nil }
 	topology := func([]string) bool { return r.tables["network-topology-aware"] != nil }
@@ -460,7 +461,7 @@ func existing(r *Runner) map[string]func(found []string) bool {
 	}
 }
 
-// namesWhatExists says whether a reason names a feature that exists, and an error where that cannot be seen.
+// namesWhatExists reports whether a reason names a feature that exists. It returns an error for an unknown type of reason.
 func namesWhatExists(r *Runner, reason string) (bool, error) {
 	kinds := existing(r)
 	for _, pattern := range slices.Sorted(maps.Keys(kinds)) {
@@ -471,7 +472,7 @@ func namesWhatExists(r *Runner, reason string) (bool, error) {
 	return false, fmt.Errorf("nothing shows whether %q names a feature that exists; add a pattern", reason)
 }
 
-// TestSkipsNameNoFeatureThatExists tries the look at reasons; TestCorpus applies it to those of the recorded cases.
+// TestSkipsNameNoFeatureThatExists tests the check of reasons. TestCorpus applies the check to the recorded cases.
 func TestSkipsNameNoFeatureThatExists(t *testing.T) {
 	r := runner(t)
 	for reason, want := range map[string]bool{

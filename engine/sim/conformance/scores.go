@@ -16,19 +16,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// scoresMode is the mode of the cases that are made of tables/scores.jsonl: what one plugin says about one pod on each of
-// some nodes, as the case began.
+// scoresMode is the mode of cases from tables/scores.jsonl: the scores of one plugin for one pod on several nodes, at the start of a case.
 const scoresMode = "scores"
 
-// Scored is what a plugin said about a pod on nodes among which one was to be chosen.
+// Scored contains the scores of a plugin for a pod on candidate nodes.
 type Scored struct {
 	Case, Kind, Plugin, Task string
 	Arguments                json.RawMessage
 	NodeScores               map[string]float64
 }
 
-// loadScores reads the table of scores. A plugin scores node by node and all nodes at once; both are one case here, for
-// a table has but one section for it.
+// loadScores reads the table of scores. A plugin scores single nodes and all nodes at once. Both are one case here, because a table has
+// only one section for them.
 func loadScores(file string, byID map[string]*Case) ([]*Case, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +73,8 @@ func loadScores(file string, byID map[string]*Case) ([]*Case, error) {
 	return out, nil
 }
 
-// tiers is the configuration with the row's plugin alone. The row has its arguments; that it heeds the tree of queues
-// is a flag, which its case has.
+// tiers returns the configuration with only the row's plugin. The row contains the plugin's arguments. Its support for the tree of queues
+// is a flag, which the row's case contains.
 func (x *Scored) tiers(base *Case) (json.RawMessage, error) {
 	plugin := map[string]any{"name": x.Plugin, "enableNodeOrder": true}
 	conf, err := base.conf()
@@ -96,7 +95,7 @@ func (x *Scored) tiers(base *Case) (json.RawMessage, error) {
 	return json.Marshal([]any{map[string]any{"plugins": []any{plugin}}})
 }
 
-// scores asks what the row's plugin said and lists the nodes for which the answer is another.
+// scores computes the scores of the row's plugin and returns the nodes whose score differs.
 func (s *opened) scores() []string {
 	x := s.c.Scored
 	scores, names, err := s.scoresOf(x)
@@ -113,7 +112,7 @@ func (s *opened) scores() []string {
 	return d.lines
 }
 
-// scoresOf gives what each row says about the pod on each of the nodes, by the nodes' names.
+// scoresOf returns the scores of each row for the pod on each of the nodes, ordered by node name.
 func (s *opened) scoresOf(x *Scored) (scores [][]model.RowScore, names []string, err error) {
 	a := s.asker()
 	t, err := a.task(x.Task)

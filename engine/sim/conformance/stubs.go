@@ -13,7 +13,7 @@ import (
 //go:embed stubs.yaml
 var stubsFile []byte
 
-// stubs are the plugins that Volcano's own tests register, as far as there is a table for them: its rows, and their text.
+// stubs returns tables for plugins that Volcano's own tests register, as far as they exist: their rows, and their texts.
 func stubs() (tables map[string]*rules.Table, texts map[string]string, err error) {
 	docs, issues := source.Parse("stubs.yaml", stubsFile)
 	if err := issues.Err(); err != nil {
@@ -31,7 +31,7 @@ func stubs() (tables map[string]*rules.Table, texts map[string]string, err error
 	return tables, texts, issues.Err()
 }
 
-// withStubs writes the stubs that a converted policy names out as tables of its own.
+// withStubs inserts the stubs that a converted policy names as its own tables.
 func (r *Runner) withStubs(text []byte) []byte {
 	out := string(text)
 	for name, stub := range r.stubs {

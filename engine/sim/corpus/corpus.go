@@ -1,4 +1,4 @@
-// Package corpus finds what lies beside the repository and is no part of it, for tests: recorded cases and traces.
+// Package corpus finds test data outside of the repository: recorded cases and traces.
 package corpus
 
 import (
@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Required names the variable that says, where it is set, that the corpora are there: then a test fails that does not find its own.
+// Required is the name of an environment variable. If it is set, a test fails when it does not find its corpus.
 const Required = "CORPUS_REQUIRED"
 
-// Dir is a folder of the corpora: below CORPUS, a path as from the repository's root; "../shared" where that is not set. Where there is no
-// such folder the test is skipped, and says so.
+// Dir returns a folder below the path in the environment variable CORPUS, relative to the root of the repository; default "../shared". If
+// the folder does not exist, the test is skipped with a message.
 func Dir(t testing.TB, folder string) string {
 	t.Helper()
 	base := os.Getenv("CORPUS")
@@ -31,7 +31,7 @@ func Dir(t testing.TB, folder string) string {
 	return dir
 }
 
-// root is the repository's.
+// root returns the root of the repository.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// boundPods leaves out the largest Jobs, so that the other Jobs together create at most as many pods as can be simulated. Small Jobs stay,
-// because a user can submit a few huge Jobs to a cluster, and they must not hide the decisions for the Jobs of other users.
+// boundPods leaves out the largest Jobs, so that the other Jobs together create at most as many pods as can be simulated. Small Jobs stay.
+// A user can submit a few huge Jobs to a cluster, and they must not hide the decisions for the Jobs of other users.
 func (l *loader) boundPods() {
 	existing := l.podsOfJobs()
 	type creator struct {
@@ -72,13 +72,13 @@ func (l *loader) podsOfJobs() map[ID]int64 {
 	return out
 }
 
-// tooLarge reports whether a Job alone stands for more pods than can be simulated.
+// tooLarge reports whether a Job alone creates more pods than can be simulated.
 func (l *loader) tooLarge(object metav1.Object) bool {
 	j, ok := object.(*batchv1alpha1.Job)
 	return ok && replicas(j) > int64(l.limit)
 }
 
-// replicas returns how many pods the tasks of a Job have together.
+// replicas returns the total number of pods of a Job's tasks.
 func replicas(j *batchv1alpha1.Job) (total int64) {
 	for i := range j.Spec.Tasks {
 		total += int64(max(j.Spec.Tasks[i].Replicas, 0))

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// jobText is a Job with one task.
+// jobText returns a Job with one task.
 func jobText(name, meta string, replicas int) string {
 	return fmt.Sprintf("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: %s%s}\n"+
 		"spec: {tasks: [{name: w, replicas: %d, template: {spec: {containers: [{name: c}]}}}]}\n", name, meta, replicas)
@@ -33,8 +33,8 @@ func messages(issues source.Issues) (out []string) {
 	return out
 }
 
-// TestJobsTogetherAreBounded loads Jobs of which each creates few enough pods, and all together create too many. The largest ones are left
-// out, and only those that a user wrote for the simulation are mistakes.
+// TestJobsTogetherAreBounded loads Jobs that each create few enough pods, but together too many. The largest ones are left out, and only
+// those that a user wrote for the simulation are mistakes.
 func TestJobsTogetherAreBounded(t *testing.T) {
 	t.Parallel()
 	const hint = "; simulate fewer Jobs at once, or lower their replicas"
@@ -66,7 +66,7 @@ func TestPodsThatExistAreNotCreated(t *testing.T) {
 	}
 }
 
-// TestWorldsTogetherAreBounded loads documents of the short format of which each stands for few enough objects.
+// TestWorldsTogetherAreBounded loads documents of the short format that each stand for few enough objects, but together for too many.
 func TestWorldsTogetherAreBounded(t *testing.T) {
 	t.Parallel()
 	const world = "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: \"%s[1-60]\"}]\n"

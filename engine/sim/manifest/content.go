@@ -12,11 +12,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// maxObjects is the default of Options.MaxObjects: far beyond any cluster, and
-// small enough to hold.
+// maxObjects is the default of Options.MaxObjects. It is far beyond any cluster, and small enough for the memory.
 const maxObjects = 200_000
 
-// content checks what an object's own text can show to be wrong.
+// content checks an object for mistakes that its own text shows.
 func (l *loader) content(v source.Value, object metav1.Object) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -118,11 +117,11 @@ func (l *loader) taskContent(v source.Value, i int, t *batchv1alpha1.TaskSpec) {
 	}
 }
 
-// lifeContent checks how a pod's life is to be played.
+// lifeContent checks the annotation with a pod's life.
 func (l *loader) lifeContent(v source.Value, annotations map[string]string, containers []corev1.Container) {
 	_, mistakes := ReadLife(annotations[LifeAnnotation], containerNames(containers))
 	for i, m := range mistakes {
-		if i == mostOfOne { // all are at the same place, and each takes time to find it
+		if i == mostOfOne { // all are at the same place, and finding it takes time for each
 			l.report(v.Issuef("", "and %d more mistakes", len(mistakes)-i))
 			return
 		}
@@ -130,7 +129,7 @@ func (l *loader) lifeContent(v source.Value, annotations map[string]string, cont
 	}
 }
 
-// mostOfOne is how many mistakes of one annotation are reported.
+// mostOfOne is the maximum number of reported mistakes of one annotation.
 const mostOfOne = 20
 
 func (l *loader) oneOf(v source.Value, word string, words []string) {
@@ -152,8 +151,8 @@ func (l *loader) notNegative(v source.Value, n int64) {
 	}
 }
 
-// noneNegative checks numbers by name. It goes through the names in the order of the source: a look-up of each name costs a search among
-// all of them, and a user can write any number of names.
+// noneNegative checks numbers by name. It iterates over the names in the order of the source. Looking up each name would search all of
+// them, and a user can write any number of names.
 func (l *loader) noneNegative(v source.Value, numbers map[string]int32) {
 	var ignored source.Issues
 	for _, f := range v.Fields(nil, &ignored) {
@@ -161,8 +160,7 @@ func (l *loader) noneNegative(v source.Value, numbers map[string]int32) {
 	}
 }
 
-// At goes down from v by field names and list indices. Where there is no such
-// place the result is absent.
+// At follows field names and list indices from v. If the place does not exist, the result is absent.
 func At(v source.Value, path ...any) source.Value {
 	for _, step := range path {
 		v = down(v, step)
@@ -170,7 +168,7 @@ func At(v source.Value, path ...any) source.Value {
 	return v
 }
 
-// Deepest is At, but stops at the last place that is there.
+// Deepest is At, but stops at the last place that exists.
 func Deepest(v source.Value, path ...any) source.Value {
 	for _, step := range path {
 		next := down(v, step)
@@ -192,9 +190,8 @@ func down(v source.Value, step any) source.Value {
 	return source.Value{}
 }
 
-// Blame finds the place of an issue that the model has with an object: field is a
-// path such as metadata.annotations[celsius.dev/gpu-milli].
-// whole is false where only a part of it is there.
+// Blame returns the place of a field that the model reports, such as metadata.annotations[celsius.dev/gpu-milli]. whole is false if only a
+// part of the path exists.
 func Blame(v source.Value, field string) (place source.Value, whole bool) {
 	var path []any
 	for field != "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// world turns a document of the short format into the objects it stands for. They
-// go the same way as objects written out: an entry that is wrong makes none.
+// world converts a document in the short format to objects. They are processed like objects written in full. An entry with a mistake
+// creates none.
 func (l *loader) world(v source.Value) {
 	if _, version := HeadOf(v); version != WorldVersion {
 		l.report(v.Get("apiVersion").Issuef("write "+WorldVersion, "%s is not of %q", worldKind, version))
@@ -64,14 +64,14 @@ func (l *loader) world(v source.Value) {
 	}
 }
 
-// converter makes objects of one document of the short format.
+// converter creates the objects of one document in the short format.
 type converter struct {
 	*loader
-	full  bool      // said once that there are too many
-	comes time.Time // when the entry's objects come to be; zero: at once
+	full  bool      // too many objects were reported
+	comes time.Time // when the entry's objects are created; zero: at once
 	// classes are the values of the document's priority classes.
 	classes map[string]int32
-	// nth is the position, from 0, of the current name among the names that the entry stands for, of which there are names.
+	// nth is the index, from 0, of the current name among the entry's names. names is their number.
 	nth, names int
 }
 
@@ -90,7 +90,7 @@ func (c *converter) each(v source.Value, name string, f func(source.Value, strin
 	for i, n := range names {
 		c.nth = i
 		if before := len(c.issues); c.full || !c.fine(f, v, n, before) {
-			return // the other names of the range would only say it again
+			return // the other names of the range would repeat the same issue
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (c *converter) fine(f func(source.Value, string), v source.Value, name stri
 	return len(c.issues) == before
 }
 
-// emit checks an object as one that was written out is checked, and keeps it.
+// emit checks an object like one that was written in full, and adds it.
 func (c *converter) emit(kindName string, v source.Value, object metav1.Object) {
 	if c.full {
 		return
@@ -127,7 +127,7 @@ func (c *converter) when(v source.Value, text string) time.Time {
 	return t
 }
 
-// creation reads when the objects of an entry are made: when they come, or `created`.
+// creation returns the creation time of an entry's objects: `comes`, or `created`.
 func (c *converter) creation(v source.Value, created string, comes *metav1.Duration) metav1.Time {
 	c.comes = time.Time{}
 	switch {
@@ -195,7 +195,7 @@ func either(q *resource.Quantity, otherwise string) resource.Quantity {
 	return resource.MustParse(otherwise)
 }
 
-// list is amounts by name, or nil where none are said.
+// list returns amounts by name; nil if the map is nil.
 func list(amounts map[string]resource.Quantity) corev1.ResourceList {
 	if amounts == nil {
 		return nil
@@ -245,8 +245,8 @@ func (c *converter) quota(v source.Value, name string, s *ShortQuota) {
 	c.emit("ResourceQuota", v, q)
 }
 
-// job makes a PodGroup and its pods as the controllers make them of a Volcano Job of the same tasks. There is no Job: nothing of it has an
-// owner, the PodGroup has the job's own name, and it reserves only what the entry says.
+// job creates a PodGroup and its pods as the controllers create them for a Volcano Job with the same tasks. There is no Job: no object has
+// an owner, the PodGroup has the job's own name, and it reserves only what the entry states.
 func (c *converter) job(v source.Value, name string, s *ShortJob) {
 	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace = name, s.Namespace
@@ -263,9 +263,9 @@ func (c *converter) job(v source.Value, name string, s *ShortJob) {
 		job.Spec.MinAvailable = *s.Min
 	}
 	objects.FillPodGroup(g, job, nil, func(class string) int32 { return c.classes[class] })
-	g.Spec.Queue = s.Queue // where there is none it is the namespace's
+	g.Spec.Queue = s.Queue // if it is empty, the namespace's queue is used
 	if len(s.Tasks) == 0 {
-		g.Spec.MinTaskMember = nil // the one task has no name
+		g.Spec.MinTaskMember = nil // the only task has no name
 	}
 	if !s.AutoMinResources {
 		g.Spec.MinResources = nil
@@ -293,7 +293,7 @@ type member struct {
 	place source.Value
 }
 
-// members makes the tasks of a job and their pods, and says how many of them must start together where the job does not.
+// members creates the tasks of a job and their pods. It returns how many of them must start together if the job does not state it.
 func (c *converter) members(v source.Value, s *ShortJob, job *batchv1alpha1.Job) (pods []member, members int64) {
 	if len(s.Tasks) == 0 {
 		pods = c.replicas(v, &ShortTask{Replicas: s.Replicas, ShortSpec: s.ShortSpec}, job)
@@ -322,7 +322,7 @@ func (c *converter) members(v source.Value, s *ShortJob, job *batchv1alpha1.Job)
 	return pods, members
 }
 
-// replicas makes one task of a job, and its pods. A task without a name is the only one of its job: its pods are <job>-<index>.
+// replicas creates one task of a job and its pods. A task without a name is the only one of its job, and its pods are <job>-<index>.
 func (c *converter) replicas(v source.Value, t *ShortTask, job *batchv1alpha1.Job) []member {
 	count := int32(1)
 	if t.Replicas != nil {

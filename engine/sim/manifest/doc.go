@@ -1,7 +1,7 @@
-// Package manifest reads files of Kubernetes objects, and the short format of kind World, into the objects they stand for.
+// Package manifest reads files with Kubernetes objects, and the short format of kind World, and converts them to objects.
 //
-// All of it is checked strictly: unknown fields, wrong types, and what an object's own text can show to be wrong. Every
-// mistake is a source.Issue with its place. What only a world can tell, such as a name that leads nowhere, is not its matter.
+// All input is checked strictly: unknown fields, wrong types, and mistakes that an object's own text shows. Every mistake is a source.Issue
+// with its place. This package does not check what depends on other objects, such as the name of a missing queue.
 //
-// Beside objects it knows how a pod's life is to be played where no kubelet runs it, which an annotation says.
+// It also defines the annotation that describes how a pod's life is simulated where no kubelet runs it.
 package manifest

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
-// kind is one kind of object that a world is made of.
+// kind is one type of object in a world.
 type kind struct {
 	apiVersion string
 	name       string
@@ -24,7 +24,7 @@ type kind struct {
 	empty      func() metav1.Object
 }
 
-// The kinds that are no objects of the cluster, and their versions.
+// Kinds that are not objects of the cluster, and their versions.
 const (
 	worldKind    = "World"
 	WorldVersion = "sim.celsius.dev/v1alpha1"
@@ -38,7 +38,7 @@ const (
 	groupVersion = "scheduling.volcano.sh/v1beta1"
 )
 
-// kinds lists what the loader decodes, in the order in which messages name them.
+// kinds returns the types that the loader decodes, in the order in which messages list them.
 func kinds() []kind {
 	return append([]kind{
 		{"v1", "Node", false, func() metav1.Object { return &corev1.Node{} }},
@@ -57,7 +57,7 @@ func kinds() []kind {
 	}, storageKinds()...)
 }
 
-// findKind gives the kind of that name; right says whether the version is right, too.
+// findKind returns the type with this name. right reports whether the version matches, too.
 func findKind(apiVersion, name string) (k kind, known, right bool) {
 	all := kinds()
 	i := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
@@ -67,7 +67,7 @@ func findKind(apiVersion, name string) (k kind, known, right bool) {
 	return all[i], true, all[i].apiVersion == apiVersion
 }
 
-// kindNames lists every kind that a file may hold, for messages.
+// kindNames returns every kind that a file may contain, for messages.
 func kindNames() []string {
 	var out []string
 	for _, k := range kinds() {
@@ -76,7 +76,7 @@ func kindNames() []string {
 	return append(out, PolicyKind, jobPluginKind, worldKind, "List")
 }
 
-// listed says whether a kind is a list, and of what: "" for the mixed List of kubectl.
+// listed reports whether a kind is a list, and returns the kind of its items; "" for the mixed List of kubectl.
 func listed(kindName string) (item string, ok bool) {
 	item, ok = strings.CutSuffix(kindName, "List")
 	return item, ok

@@ -14,27 +14,27 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// LifeAnnotation on a pod says how its life is played where no kubelet runs it: by a
-// World, and by the playground. Its value is one YAML map; see Life for the keys.
+// LifeAnnotation, on a pod, describes how its life is simulated where no kubelet runs it: in a World and in the playground. Its value is
+// one YAML map; see Life for the keys.
 const LifeAnnotation = "celsius.dev/sim"
 
-// Life is what the LifeAnnotation of a pod asks for. The zero value runs until it is deleted.
+// Life is the content of a pod's LifeAnnotation. The zero value runs until the pod is deleted.
 type Life struct {
 	// Run is how long the containers run before all of them end; nil: they do not end.
 	Run *time.Duration
-	// ExitCodes by container, at the end of Run; 0 where there is none.
+	// ExitCodes contains exit codes by container, at the end of Run; a missing one is 0.
 	ExitCodes map[string]int64
 	// Restarts is the restart count that the status shows for each container.
 	Restarts int64
-	// Waiting is the reason with which the pod stays Pending, though it has a node; "": it starts.
+	// Waiting is the reason why the pod stays Pending although it has a node; "": it starts.
 	Waiting string
-	// ReadyAfter is how long after its start the pod becomes ready.
+	// ReadyAfter is the time from the pod's start until it is ready.
 	ReadyAfter time.Duration
-	// Terminate is how long the pod takes to go when it is deleted, if its grace period is not shorter; 0: the annotation does not say.
+	// Terminate is how long the pod takes to end after its deletion, unless its grace period is shorter; 0: not set.
 	Terminate time.Duration
 }
 
-// lifeKeys reads each key of the annotation.
+// lifeKeys returns the function that reads each key of the annotation.
 func lifeKeys() map[string]func(l *Life, v any, containers []string) error {
 	duration := func(at func(*Life) *time.Duration) func(*Life, any, []string) error {
 		return func(l *Life, v any, _ []string) (err error) {
@@ -65,8 +65,8 @@ func lifeKeys() map[string]func(l *Life, v any, containers []string) error {
 	}
 }
 
-// ReadLife reads a LifeAnnotation strictly, for a pod of these containers. The mistakes
-// are all that are in it; with one, the life means nothing.
+// ReadLife reads a LifeAnnotation strictly, for a pod with these containers. It returns all mistakes. If there are any, the life is
+// invalid.
 func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 	if text == "" {
 		return l, nil
@@ -105,8 +105,7 @@ func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 	return l, mistakes
 }
 
-// LifeOf reads the life of a pod; a mistake in it was reported when the pod was
-// read, and has the pod wait.
+// LifeOf returns the life of a pod. With a mistake, which was reported when the pod was read, the pod waits.
 func LifeOf(p *corev1.Pod) Life {
 	l, mistakes := ReadLife(p.Annotations[LifeAnnotation], containerNames(p.Spec.Containers))
 	if len(mistakes) > 0 {
@@ -142,7 +141,7 @@ func (l *Life) readExitCodes(v any, containers []string) error {
 	return nil
 }
 
-// EndPhase is the pod's phase when its containers have ended.
+// EndPhase returns the pod's phase after its containers have ended.
 func (l *Life) EndPhase() corev1.PodPhase {
 	for _, code := range l.ExitCodes {
 		if code != 0 {
@@ -176,7 +175,7 @@ func didYouMean(word string, among []string) string {
 	return ""
 }
 
-// yamlMessage leaves out the names of the functions that the error went through.
+// yamlMessage removes the names of the functions that an error passed through.
 func yamlMessage(err error) string {
 	text := err.Error()
 	if at := strings.LastIndex(text, "yaml: "); at >= 0 {

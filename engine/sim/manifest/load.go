@@ -21,12 +21,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Objects is what a set of sources said.
+// Objects is the content of a set of sources.
 type Objects struct {
-	// Policies are the SchedulingPolicies among the objects, in the order of the sources, and JobPlugins the JobPlugins.
+	// Policies are the SchedulingPolicies, and JobPlugins the JobPlugins, in the order of the sources.
 	Policies, JobPlugins []Uncompiled
 
-	// Items are the others.
+	// Items are all other objects.
 	Items []Item
 }
 
@@ -37,32 +37,32 @@ type Uncompiled struct {
 	Stored bool // it was read from a cluster
 }
 
-// LeftOut turns the mistakes of an object of a cluster into warnings that the object is left out.
+// LeftOut converts the mistakes of an object of a cluster to warnings that the object is left out.
 func (u *Uncompiled) LeftOut(kindName string, issues source.Issues) source.Issues {
 	l := loader{issues: issues.Errors()}
 	l.forgive(0, ID{Kind: kindName, Name: u.Name}, false)
 	return l.issues
 }
 
-// Item is one object and the place that it came from.
+// Item is one object and its place in a source.
 type Item struct {
 	Kind   string
 	Object metav1.Object
 	Value  source.Value
-	Comes  time.Time // when it comes to be; zero: at once
+	Comes  time.Time // when it is created; zero: at once
 	Stored bool      // it was read from a cluster
 	OfJob  bool      // a pod of a job of the short format
 }
 
-// ID names the object.
+// ID returns the ID of the object.
 func (i Item) ID() ID {
 	return ID{i.Kind, i.Object.GetNamespace(), i.Object.GetName()}
 }
 
-// ID names an object.
+// ID identifies an object.
 type ID struct{ Kind, Namespace, Name string }
 
-// String is the kind and the name with its namespace, for messages.
+// String returns the kind and the name with its namespace, for messages.
 func (id ID) String() string {
 	if id.Namespace == "" {
 		return id.Kind + " " + id.Name
@@ -70,8 +70,7 @@ func (id ID) String() string {
 	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
 
-// Load reads sources into objects. The issues are all mistakes of all sources, and
-// warnings; with a mistake among them the objects are incomplete.
+// Load reads sources into objects. It returns all mistakes of all sources, and warnings. If there is a mistake, the objects are incomplete.
 func Load(o Options, sources ...Source) (*Objects, source.Issues) {
 	l := loader{
 		now: o.Now, scheduler: OurSchedulers(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{},
@@ -95,18 +94,18 @@ func Load(o Options, sources ...Source) (*Objects, source.Issues) {
 	return l.out, l.issues
 }
 
-// Options says what the short format leaves out.
+// Options contains defaults for the sources.
 type Options struct {
-	// Now is what its durations count back from.
+	// Now is the time from which durations in the short format count back.
 	Now time.Time
-	// SchedulerNames are the names that count as ours, the first of them the default of pods; none: celsius, volcano.
+	// SchedulerNames are the names of our schedulers. The first one is the default for pods; none: celsius, volcano.
 	SchedulerNames []string
-	// MaxObjects is how many pods the Jobs of all sources create at most, and how many objects their documents of the short format stand
-	// for at most; 0: 200,000.
+	// MaxObjects is the maximum number of pods that the Jobs of all sources create. It is also the maximum number of objects in their
+	// short-format documents; 0: 200,000.
 	MaxObjects int
 }
 
-// OurSchedulers is the names whose pods are ours: those given, or the usual ones.
+// OurSchedulers returns the names of our schedulers: the given ones, or the defaults.
 func OurSchedulers(names []string) []string {
 	if len(names) == 0 {
 		return []string{"celsius", "volcano"}
@@ -121,8 +120,8 @@ type loader struct {
 	out       *Objects
 	issues    source.Issues
 	shape     *shape
-	foreign   map[string]int // kinds that were passed over in lists of the current source
-	made      int            // objects of the documents of the short format
+	foreign   map[string]int // kinds that were skipped in lists of the current source
+	made      int            // number of objects in the short-format documents
 }
 
 func (l *loader) document(d *source.Document) {
@@ -135,15 +134,15 @@ func (l *loader) document(d *source.Document) {
 	l.object(d, d.Root, "", false)
 }
 
-// HeadOf reads kind and apiVersion without complaint.
+// HeadOf returns kind and apiVersion, without reporting mistakes.
 func HeadOf(v source.Value) (kindName, apiVersion string) {
 	kindName, _ = v.Get("kind").Any().(string)
 	apiVersion, _ = v.Get("apiVersion").Any().(string)
 	return kindName, apiVersion
 }
 
-// object takes one object in. Items of a typed list (PodList) need not repeat their
-// kind: it is given as implied. An unknown kind inside a list is passed over.
+// object reads one object. Items of a typed list (PodList) need not repeat their kind: implied contains it. An unknown kind inside a list
+// is skipped.
 func (l *loader) object(d *source.Document, v source.Value, implied string, inList bool) {
 	name, version, ok := l.head(v, implied)
 	if !ok {
@@ -233,7 +232,7 @@ func (l *loader) list(d *source.Document, v source.Value, implied string) {
 	}
 }
 
-// isTooDeep reports an object with a field that is nested too deep to be read. Such an object is left out.
+// isTooDeep reports an object with a field that is nested too deeply to be read. Such an object is left out.
 func (l *loader) isTooDeep(v source.Value, kindName string) bool {
 	issue, found := v.TooDeep()
 	if !found {
@@ -247,14 +246,14 @@ func (l *loader) isTooDeep(v source.Value, kindName string) bool {
 	return true
 }
 
-// writtenID names an object that may not be decoded.
+// writtenID returns the ID of an object that may not be decodable.
 func writtenID(kindName string, v source.Value) ID {
 	namespace, _ := v.Get("metadata").Get("namespace").Any().(string)
 	name, _ := v.Get("metadata").Get("name").Any().(string)
 	return ID{kindName, namespace, name}
 }
 
-// uncompiled takes in what others compile.
+// uncompiled stores an object that other packages compile.
 func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string, into *[]Uncompiled) {
 	if l.isTooDeep(v, kindName) {
 		return
@@ -269,9 +268,9 @@ func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string,
 	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc, Stored: isStored(v)})
 }
 
-// add decodes one object of a known kind and checks what its own text can show. The mistakes of an object that was read from a cluster are
-// warnings, so that one object does not hide the decisions for all others. add decodes such an object as the caches of the scheduler do: it
-// ignores unknown fields, and leaves out the object if a field cannot be decoded.
+// add decodes one object of a known kind, and checks its own text. The mistakes of an object that was read from a cluster are warnings: one
+// object must not hide the decisions for all others. add decodes such an object as the caches of the scheduler do: it ignores unknown
+// fields, and leaves out the object if a field cannot be decoded.
 func (l *loader) add(k kind, v source.Value) {
 	if l.isTooDeep(v, k.name) {
 		return
@@ -296,13 +295,14 @@ func (l *loader) add(k kind, v source.Value) {
 	}
 }
 
-// isStored reports whether an object was read from a cluster: only the API server gives a UID.
+// isStored reports whether an object was read from a cluster: only the API server sets a UID.
 func isStored(v source.Value) bool {
 	uid, _ := v.Get("metadata").Get("uid").Any().(string)
 	return uid != ""
 }
 
-// forgive turns the mistakes of an object that was read from a cluster into warnings. It names the object, and whether it is left out.
+// forgive converts the mistakes of an object that was read from a cluster to warnings. They name the object, and state whether it is left
+// out.
 func (l *loader) forgive(before int, id ID, taken bool) {
 	for n := range l.issues[before:] {
 		i := &l.issues[before+n]
@@ -335,7 +335,7 @@ func (l *loader) named(k kind, v source.Value, object metav1.Object) {
 	}
 }
 
-// skipped warns of the kinds that were passed over in lists of one source.
+// skipped warns about the kinds that were skipped in lists of one source.
 func (l *loader) skipped(file string) {
 	for _, name := range slices.Sorted(maps.Keys(l.foreign)) {
 		l.issues = append(l.issues, source.Issue{
@@ -347,7 +347,7 @@ func (l *loader) skipped(file string) {
 	clear(l.foreign)
 }
 
-// duplicates reports the second of two objects of one name. If both were read from a cluster, it leaves out the second one.
+// duplicates reports the second of two objects with one name. If both were read from a cluster, it leaves out the second one.
 func (l *loader) duplicates() {
 	seen := map[ID]source.Value{}
 	isSecond := func(id ID, v source.Value) (leftOut bool) {
@@ -372,7 +372,7 @@ func (l *loader) duplicates() {
 	})
 }
 
-// placeOf is a value's place, for messages.
+// placeOf returns a value's place, for messages.
 func placeOf(v source.Value) string {
 	i := v.Issuef("", "")
 	return fmt.Sprintf("%s:%d", i.File, i.Line)
@@ -385,7 +385,7 @@ func CompareIDs(a, b ID) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// IDOf names an object of a world.
+// IDOf returns the ID of an object in a world.
 func IDOf(o metav1.Object) ID {
 	id := ID{storageKind(o), o.GetNamespace(), o.GetName()}
 	if id.Kind != "" {

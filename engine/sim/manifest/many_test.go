@@ -11,10 +11,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// cost is what a function takes of the processor and of memory. Other programs do not change it.
+// cost is the CPU time and the memory that a function uses. Other programs do not change it.
 type cost struct {
 	cpu             time.Duration
-	objects, memory uint64 // that were allocated
+	objects, memory uint64 // allocations
 }
 
 // costOf runs a function. No other test may run at the same time.
@@ -35,9 +35,9 @@ func costOf(t *testing.T, do func()) cost {
 	return cost{after.cpu - before.cpu, after.objects - before.objects, after.memory - before.memory}
 }
 
-// TestManyNamesOfOneObject checks that the work to read an object is in proportion to its size, whatever it has many of. The check of a
-// name, or of a task, must not search among all of them. A search that allocates shows in the memory. One that does not allocate shows only
-// in the time of the processor, for which the limit is wide.
+// TestManyNamesOfOneObject checks that the work to read an object is in proportion to its size, for every kind of list or mapping. The
+// check of a name, or of a task, must not search among all of them. A search that allocates shows in the memory. One that does not allocate
+// shows only in the time of the processor, for which the limit is wide.
 func TestManyNamesOfOneObject(t *testing.T) { //nolint:paralleltest // it measures the process
 	for name, object := range map[string]func(n int) string{
 		"minTaskMember": func(n int) string {

@@ -10,8 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ExpandName gives the names that a name with one range in brackets stands for:
-// n[1-3] is n1, n2, n3. A name without brackets stands for itself.
+// ExpandName returns the names for a name with one range in brackets: n[1-3] is n1, n2, n3. A name without brackets is returned unchanged.
 func ExpandName(name string) ([]string, error) {
 	before, rest, ok := strings.Cut(name, "[")
 	if !ok {
@@ -38,7 +37,7 @@ func ExpandName(name string) ([]string, error) {
 	return out, nil
 }
 
-// parseTaint reads key=value:Effect and key:Effect.
+// parseTaint parses key=value:Effect and key:Effect.
 func parseTaint(text string) (corev1.Taint, error) {
 	key, effect, ok := cutLast(text, ":")
 	if !ok {
@@ -54,7 +53,7 @@ func parseTaint(text string) (corev1.Taint, error) {
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
 }
 
-// parseToleration reads key=value:Effect, key:Effect, key=value, key, and * for all taints.
+// parseToleration parses key=value:Effect, key:Effect, key=value, key, and * for all taints.
 func parseToleration(text string) (corev1.Toleration, error) {
 	if text == "*" {
 		return corev1.Toleration{Operator: corev1.TolerationOpExists}, nil
@@ -85,7 +84,7 @@ func checkEffect(effect string) error {
 	return fmt.Errorf("%q is no effect: it is one of %s", effect, strings.Join(taintEffects(), ", "))
 }
 
-// cutLast cuts at the last separator; without one, before is the whole.
+// cutLast cuts at the last separator. Without one, before is the whole text.
 func cutLast(text, sep string) (before, after string, ok bool) {
 	i := strings.LastIndex(text, sep)
 	if i < 0 {
@@ -94,7 +93,7 @@ func cutLast(text, sep string) (before, after string, ok bool) {
 	return text[:i], text[i+len(sep):], true
 }
 
-// parseWhen reads a time, or a duration before now. "" is now.
+// parseWhen parses a time, or a duration before now. "" is now.
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return now, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// TestLongExponentsOfClusters shows that an object of a cluster with a quantity that would take hours to parse is left out with a warning
-// that names it, and that the other objects are read.
+// TestLongExponentsOfClusters shows that an object of a cluster is left out if a quantity would take hours to parse. A warning names the
+// object, and the other objects are read.
 func TestLongExponentsOfClusters(t *testing.T) {
 	t.Parallel()
 	for _, amount := range []string{"1e-999999999", "1E+2147483647", "0.5e-2147483648", strings.Repeat("9", 400_000)} {

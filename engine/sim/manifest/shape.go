@@ -16,14 +16,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// shape checks documents against the JSON shape of Go types: unknown fields and
-// wrong types, each at its place, all at once. What passes decodes.
+// shape checks documents against the JSON form of Go types. It reports unknown fields and wrong types, each at its place, all at once. A
+// document without issues can be decoded.
 type shape struct {
 	issues *source.Issues
 	known  map[reflect.Type]structFields
 }
 
-// structFields are the JSON fields of a struct, embedded ones included.
+// structFields contains the JSON fields of a struct, including embedded ones.
 type structFields struct {
 	names []string
 	types map[string]reflect.Type
@@ -33,8 +33,7 @@ func newShape(issues *source.Issues) *shape {
 	return &shape{issues: issues, known: map[reflect.Type]structFields{}}
 }
 
-// decode checks v against into, which is a pointer, and fills it. It reports
-// whether there was no issue.
+// decode checks v against the type of into, which is a pointer, and fills it. It reports whether there was no issue.
 func (s *shape) decode(v source.Value, into any) bool {
 	before := len(*s.issues)
 	s.check(v, reflect.TypeOf(into).Elem())
@@ -67,7 +66,7 @@ func decoded(v source.Value, into any) error {
 
 func (s *shape) add(i source.Issue) { *s.issues = append(*s.issues, i) }
 
-// check goes down v and t together. A null is an absent field, as in Kubernetes.
+// check compares v and t recursively. A null is a missing field, as in Kubernetes.
 func (s *shape) check(v source.Value, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -113,11 +112,11 @@ func (s *shape) scalar(v source.Value, t reflect.Type) {
 		}
 	case reflect.Float64:
 		v.Float(s.issues)
-	default: // interfaces and the like take anything
+	default: // interfaces and similar types accept any value
 	}
 }
 
-// special handles the types that read themselves from JSON.
+// special handles types with their own JSON decoding.
 func (s *shape) special(v source.Value, t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
@@ -136,7 +135,7 @@ func (s *shape) special(v source.Value, t reflect.Type) bool {
 	return true
 }
 
-// trial decodes a value whose type has a reader of its own.
+// trial decodes a value whose type has its own JSON decoding.
 func (s *shape) trial(v source.Value, t reflect.Type) bool {
 	target := reflect.New(t)
 	reader, ok := reflect.TypeAssert[json.Unmarshaler](target)
@@ -173,7 +172,7 @@ func (s *shape) quantity(v source.Value) {
 	}
 }
 
-// shortened is the beginning of a text that is too long for a message.
+// shortened returns the beginning of a text that is too long for a message.
 func shortened(text string) string {
 	if len(text) <= decode.MaxQuantityLength {
 		return text
@@ -202,7 +201,7 @@ func (s *shape) fields(t reflect.Type) structFields {
 	return f
 }
 
-// collect takes a struct's own fields first, so that they hide embedded ones, as encoding/json has it.
+// collect adds a struct's own fields first, so that they hide embedded ones, as in encoding/json.
 func (f *structFields) collect(t reflect.Type) {
 	var embedded []reflect.Type
 	for field := range t.Fields() {

@@ -16,16 +16,16 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// GracePeriod is how long a pod takes to go where it does not say.
+// GracePeriod is the default grace period of a pod.
 const GracePeriod = 30 * time.Second
 
-// podStatuses are the words of ShortSpec.Status.
+// podStatuses returns the values of ShortSpec.Status.
 func podStatuses() []string {
 	return []string{"Pending", "Bound", "Running", "Releasing", "Succeeded", "Failed"}
 }
 
-// podOf creates the pod that a spec describes, without a name, and returns the names of the nodes that the pods of the spec run on. pods is
-// the number of these pods, and of names what has them: a task, or an entry of pods. The pod is nil if the spec is wrong.
+// podOf creates the pod of a spec, without a name, and returns the names of the nodes for the pods of the spec. The parameter pods is the
+// number of these pods. The parameter of describes their owner: a task, or an entry of pods. The pod is nil if the spec has a mistake.
 func (c *converter) podOf(v source.Value, s *ShortSpec, of string, pods int) (*corev1.Pod, []string) {
 	before := len(c.issues)
 	p := &corev1.Pod{}
@@ -82,7 +82,7 @@ func (s *ShortSpec) requests() corev1.ResourceList {
 	return out
 }
 
-// withLimits limits a container to its request of each extended resource, without which the API server takes none.
+// withLimits sets a container's limit to its request for each extended resource, because the API server requires this.
 func withLimits(requests corev1.ResourceList) corev1.ResourceRequirements {
 	r := corev1.ResourceRequirements{Requests: requests}
 	for name, amount := range requests {
@@ -97,7 +97,7 @@ func withLimits(requests corev1.ResourceList) corev1.ResourceRequirements {
 	return r
 }
 
-// gpus writes what a pod wants of devices; whole ones are a plain request.
+// gpus writes a pod's request for devices. Whole devices are a plain request.
 func (c *converter) gpus(v source.Value, p *corev1.Pod, s *ShortSpec) {
 	c.notNegative(At(v, "gpus"), int64(s.GPUs))
 	if s.GPUMilli < 0 || s.GPUMilli > 1000 {
@@ -120,7 +120,7 @@ func (c *converter) gpus(v source.Value, p *corev1.Pod, s *ShortSpec) {
 	}
 }
 
-// life writes how a pod's life is played.
+// life writes the annotation with a pod's life.
 func (c *converter) life(v source.Value, p *corev1.Pod, s *ShortSpec) {
 	switch {
 	case s.Run == nil && s.ExitCode != 0:
@@ -137,7 +137,7 @@ func (c *converter) life(v source.Value, p *corev1.Pod, s *ShortSpec) {
 	}
 }
 
-// standing writes where a pod is in its life; settle places it.
+// standing writes the state of a pod's life. settle sets its node.
 func (c *converter) standing(v source.Value, p *corev1.Pod, s *ShortSpec) []string {
 	c.oneOf(At(v, "status"), s.Status, podStatuses())
 	status := s.Status
@@ -170,7 +170,7 @@ func (c *converter) standing(v source.Value, p *corev1.Pod, s *ShortSpec) []stri
 	return nil
 }
 
-// settle places the i-th pod of a task, or of an entry of pods, on its node. Pods get the nodes of a range in turn.
+// settle puts the i-th pod of a task, or of an entry of pods, on its node. Pods get the nodes of a range in turn.
 func settle(p *corev1.Pod, nodes []string, i int) {
 	if len(nodes) == 0 {
 		return
@@ -181,7 +181,7 @@ func settle(p *corev1.Pod, nodes []string, i int) {
 	}
 }
 
-// Start makes a pod that has a node run.
+// Start sets a pod that has a node to Running.
 func Start(p *corev1.Pod, now time.Time) {
 	p.Status.Phase = corev1.PodRunning
 	t := metav1.NewTime(now)

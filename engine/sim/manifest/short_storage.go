@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// storageKinds are the kinds of storage that a world may hold.
+// storageKinds returns the types of storage objects that a world may contain.
 func storageKinds() []kind {
 	const storage = "storage.k8s.io/v1"
 	return []kind{
@@ -27,7 +27,7 @@ func storageKinds() []kind {
 	}
 }
 
-// storageKind is the kind of an object of storage, "" for all others.
+// storageKind returns the kind of a storage object; "" for other objects.
 func storageKind(o metav1.Object) string {
 	switch o.(type) {
 	case *corev1.PersistentVolume:
@@ -48,12 +48,12 @@ func storageKind(o metav1.Object) string {
 	return ""
 }
 
-// NodesWith is the affinity of a volume that the nodes reach which match.
+// NodesWith returns the node affinity of a volume that matching nodes can reach.
 func NodesWith(match []corev1.NodeSelectorRequirement) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: match}}}}
 }
 
-// noProvisioner is the provisioner of classes whose volumes somebody makes beforehand.
+// noProvisioner is the provisioner of classes whose volumes an administrator creates in advance.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
 func (c *converter) storageClass(v source.Value, name string, s *ShortStorageClass) {
@@ -111,7 +111,7 @@ func (c *converter) claim(v source.Value, name string, s *ShortClaim) {
 	c.emit(model.VolumeClaim, v, claim)
 }
 
-// modes reads access modes by their initials, as kubectl writes them; none: ReadWriteOnce.
+// modes parses the abbreviations of access modes that kubectl uses; none: ReadWriteOnce.
 func (c *converter) modes(v source.Value, words []string) []corev1.PersistentVolumeAccessMode {
 	known := map[string]corev1.PersistentVolumeAccessMode{
 		"RWO": corev1.ReadWriteOnce, "ROX": corev1.ReadOnlyMany, "RWX": corev1.ReadWriteMany, "RWOP": corev1.ReadWriteOncePod,
@@ -127,7 +127,7 @@ func (c *converter) modes(v source.Value, words []string) []corev1.PersistentVol
 	return out
 }
 
-// attachLimits emits the CSINode that says how many volumes of each driver a node can attach.
+// attachLimits emits the CSINode with the maximum number of attached volumes by driver.
 func (c *converter) attachLimits(v source.Value, name string, limits map[string]int32) {
 	if len(limits) == 0 {
 		return
@@ -144,7 +144,7 @@ func (c *converter) attachLimits(v source.Value, name string, limits map[string]
 	c.emit(model.CSINode, v, n)
 }
 
-// mount gives a pod a volume for each claim.
+// mount adds a volume to a pod for each claim.
 func mount(p *corev1.Pod, claims []string) {
 	for _, claim := range claims {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
@@ -157,11 +157,11 @@ func mount(p *corev1.Pod, claims []string) {
 type ShortStorageClass struct {
 	// Name, or a range of names.
 	Name string `json:"name"`
-	// Wait has volumes bound for their first consumer, when that is placed; default at once, which in a world is nobody's work.
+	// Wait binds volumes when their first consumer is placed. By default they would be bound at once, which no part of a world does.
 	Wait bool `json:"wait"`
-	// Provisioner that makes volumes; default none.
+	// Provisioner that creates volumes; default none.
 	Provisioner string `json:"provisioner"`
-	// Topology is the values that a label of the node may have where volumes are made, by label; default any.
+	// Topology contains the node label values, by label, where volumes can be created; default any.
 	Topology map[string][]string `json:"topology"`
 }
 
@@ -175,11 +175,11 @@ type ShortVolume struct {
 	Size *resource.Quantity `json:"size"`
 	// Modes: RWO, ROX, RWX, RWOP; default RWO.
 	Modes []string `json:"modes"`
-	// Labels of the volume, its zone among them.
+	// Labels of the volume, including its zone.
 	Labels map[string]string `json:"labels"`
-	// Node that alone reaches it; default all do.
+	// Node is the only node that can reach it; default all nodes.
 	Node string `json:"node"`
-	// Nodes is the labels of the nodes that reach it.
+	// Nodes contains the labels of the nodes that can reach it.
 	Nodes map[string]string `json:"nodes"`
 	// Driver that attaches it (CSI); default none.
 	Driver string `json:"driver"`
@@ -197,6 +197,6 @@ type ShortClaim struct {
 	Size *resource.Quantity `json:"size"`
 	// Modes: RWO, ROX, RWX, RWOP; default RWO.
 	Modes []string `json:"modes"`
-	// Volume that it is bound to; default none yet.
+	// Volume that it is bound to; default not bound.
 	Volume string `json:"volume"`
 }

@@ -12,14 +12,13 @@ import (
 
 // Source is the text of one file.
 type Source struct {
-	// Name is what issues call it.
+	// Name is the file name in issues.
 	Name string
 	Data []byte
 }
 
-// Read reads files, folders and standard input ("-"), in the order in which they
-// are named. A folder stands for all the *.yaml, *.yml and *.json files in it and
-// below it, sorted by path.
+// Read reads files, folders and standard input ("-"), in the given order. A folder means all *.yaml, *.yml and *.json files in it and below
+// it, sorted by path.
 func Read(stdin io.Reader, paths ...string) ([]Source, error) {
 	var out []Source
 	for _, p := range paths {

@@ -2,22 +2,22 @@ package openb
 
 import "math/rand"
 
-// tune is how much is asked of the GPUs in a run, as a multiple of what they have.
+// tune is the demand for GPUs in a run, as a multiple of the existing GPUs.
 const (
 	tuneNumerator   = 13
 	tuneDenominator = 10
 )
 
-// replay is what a seed makes of a trace.
+// replay is the run of a trace with a seed.
 type replay struct {
-	// pods in order of arrival. A copy has its original's name and a number behind it, so that names are unique.
+	// pods in order of arrival. A copy has the name of its original with a number, so that names are unique.
 	pods []Pod
-	// rank of each of Trace.Nodes, in their order; the lowest wins a tie.
+	// rank of each of Trace.Nodes, in the same order. The lowest rank wins a tie.
 	rank []int
 }
 
-// replay draws a run from its seed. The order of the draws, and those that are thrown away, are the
-// published experiments' (docs/openb.md, The draws of a run); another order would be another run.
+// replay draws a run from its seed. The order of the draws, and the discarded draws, are those of the published experiments (docs/openb.md,
+// The draws of a run). Another order would give another run.
 func (t *Trace) replay(seed int64) replay {
 	random := rand.New(rand.NewSource(seed)) //nolint:gosec // the published stream, which must be reproduced, not a secret
 	random.Int()
@@ -30,7 +30,7 @@ func (t *Trace) replay(seed int64) replay {
 	return replay{pods: pods, rank: random.Perm(len(t.Nodes))}
 }
 
-// fill adds copies of random pods, or removes random ones, until the run asks for tune times the cluster's devices.
+// fill adds copies of random pods, or removes random pods, until the run requests tune times the cluster's devices.
 func (t *Trace) fill(pods []Pod, random *rand.Rand) []Pod {
 	target := t.devices * tuneNumerator / tuneDenominator
 	total := int64(0)
@@ -48,7 +48,7 @@ func (t *Trace) fill(pods []Pod, random *rand.Rand) []Pod {
 	copies := map[string]int{}
 	for {
 		p := t.Pods[random.Intn(len(t.Pods))]
-		// One device, not all that it asks for, decides whether it is one too many: the published runs do so.
+		// One device, and not the whole request, decides whether the pod is too much, as in the published runs.
 		if total+p.GPUMilli > target {
 			return pods
 		}

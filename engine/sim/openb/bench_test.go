@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// BenchmarkRun replays the default workload once with each shipped policy. It reports the CPU time of the process and a hash of
-// the plan with all its reasons, so that speeds are those of the same work.
+// BenchmarkRun replays the default workload once with each sample policy. It reports the CPU time of the process and a hash of the plan
+// with all its reasons. Compare only runs with the same hash: they did the same work.
 func BenchmarkRun(b *testing.B) {
 	trace, err := Load(traceDir(b), "default")
 	if err != nil {
@@ -43,7 +43,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// processTime is the CPU time that the process has used.
+// processTime returns the CPU time that the process has used.
 func processTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage

@@ -19,28 +19,28 @@ const (
 	schedulerName = "celsius"
 	namespace     = "openb"
 	queueName     = "default"
-	// podsPerNode is more than the longest trace has pods: the published runs have no such limit.
+	// podsPerNode is more than the number of pods in the longest trace, because the published runs have no such limit.
 	podsPerNode = 100_000
 )
 
-// start is when the first pod arrives; the others follow a second apart. Nothing depends on the date.
+// start returns when the first pod arrives. The others follow one second apart. Nothing depends on the date.
 func start() time.Time { return time.Date(2023, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// copyName is the name of the n-th copy of a pod.
+// copyName returns the name of the n-th copy of a pod.
 func copyName(name string, n int) string { return name + "-copy-" + strconv.Itoa(n) }
 
-// taskName is the pod's name in the trace of a task's key.
+// taskName returns the pod's name in the trace for a task's key.
 func taskName(key string) string { return strings.TrimPrefix(key, namespace+"/") }
 
-// opening is the state before the first arrival of a run, with all arrivals waiting, as objects. Policies are compared on the same
-// one: it is made once, and the clusters that are made of it share its objects.
+// opening contains the objects of the state before the first arrival of a run, when all arrivals wait. It is created once, so that policies
+// are compared on the same state. The clusters that are created from it share its objects.
 type opening struct {
 	trace    *Trace
 	seed     int64
 	replay   replay
 	workload []model.Shape
 	deltas   []model.Delta
-	ranks    map[string]int // of the nodes
+	ranks    map[string]int // the ranks of the nodes
 }
 
 // opening draws the run of a seed.
@@ -65,12 +65,12 @@ func (t *Trace) opening(seed int64) *opening {
 	return o
 }
 
-// end is when all have arrived.
+// end returns the time when all pods have arrived.
 func (o *opening) end() time.Time {
 	return start().Add(time.Duration(len(o.replay.pods)) * time.Second)
 }
 
-// cluster is a new one in this state.
+// cluster returns a new cluster in this state.
 func (o *opening) cluster() (*model.Cluster, error) {
 	c := model.NewCluster(model.Options{Seed: o.seed, SchedulerNames: []string{schedulerName}, Workload: o.workload})
 	if err := errors.Join(c.Apply(o.deltas...)...); err != nil {
@@ -80,7 +80,7 @@ func (o *opening) cluster() (*model.Cluster, error) {
 	return c, nil
 }
 
-// shapes is the pod list as recorded, for policies that ask what pods of the workload are like.
+// shapes returns the recorded pod list, for policies that read the typical pods of the workload.
 func (t *Trace) shapes() []model.Shape {
 	out := make([]model.Shape, 0, len(t.Pods))
 	for _, p := range t.Pods {

@@ -6,10 +6,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 )
 
-// traceDir is the trace's directory.
+// traceDir returns the directory of the trace.
 func traceDir(t testing.TB) string { return corpus.Dir(t, "traces/openb") }
 
-// The replay without the engine: order of arrival, copies, ties and the metric are those of the published runs.
+// A replay without the engine has the arrivals, copies, ties and metric of the published runs.
 func TestReplayByHandIsThePublishedRun(t *testing.T) {
 	dir := traceDir(t)
 	published, err := LoadPublished(dir)
@@ -41,7 +41,7 @@ func TestReplayByHandIsThePublishedRun(t *testing.T) {
 	}
 }
 
-// The corpus states how many pods arrive in the run with seed 42.
+// The corpus documents how many pods arrive in the run with seed 42.
 func TestArrivals(t *testing.T) {
 	trace, err := Load(traceDir(t), "default")
 	if err != nil {

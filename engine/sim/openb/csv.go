@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// WriteCSV writes a row a run, in the layout of the published file: workload, policy, seed, then a
-// column for each percent of arrived load, with the allocated GPUs in percent of all.
+// WriteCSV writes one row per run, in the layout of the published file. The columns are workload, policy and seed, then one for each
+// percent of arrived load. A column contains the allocated GPUs in percent of all.
 func WriteCSV(w io.Writer, results []*Result) error {
 	out := csv.NewWriter(w)
 	header := []string{"workload", "sc_policy", "seed"}

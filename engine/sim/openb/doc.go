@@ -1,6 +1,5 @@
-// Package openb replays the Alibaba GPU cluster trace of 2023 under a SchedulingPolicy and
-// compares what it allocates with the published experiments of Weng et al., "Beware of
-// Fragmentation" (USENIX ATC 2023), seed by seed.
+// Package openb replays the Alibaba GPU cluster trace of 2023 under a SchedulingPolicy. It compares the allocation, seed by seed, with the
+// published experiments of Weng et al., "Beware of Fragmentation" (USENIX ATC 2023).
 //
 //	openb_node_list, openb_pod_list --Load--> Trace --arrivals(seed)--> pods in arrival order
 //	                                                                      |
@@ -10,7 +9,6 @@
 //	                                                                      |
 //	expected-allocation.csv --LoadPublished--> Published --Result.Compare-+--> CSV, SVG
 //
-// A whole run is one cycle: each pod is a PodGroup of its own whose creation time is its place in
-// the order of arrival, so the policy's one action meets the pods in that order, each once; a pod
-// that fits nowhere is dropped for good. Nothing ever leaves.
+// A whole run is one cycle. Each pod has its own PodGroup, and the creation time is its position in the order of arrival. So the policy's
+// only action visits each pod once, in this order. A pod that does not fit on any node is dropped permanently. No pod ever ends.
 package openb

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// FuzzTrace: whatever the files of a trace hold, nothing panics, an error names its file, and a trace
-// that is read has only what its metrics can count.
+// FuzzTrace checks that no content of a trace's files causes a panic, and that an error names its file. The metrics can count every trace
+// that is read.
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte(smallNodes), []byte(smallPods), []byte("workload,policy,seed,0,1\ndefault,05-BestFit,42,0,0.5\n"))
 	f.Add([]byte("sn,cpu_milli,memory_mib,gpu,model\n\"a\nb\",1,1,1,T4\n"),
@@ -41,7 +41,7 @@ func FuzzTrace(f *testing.F) {
 	})
 }
 
-// counted fails for a trace of which some amount is below 0 or has no name.
+// counted fails for a trace with a negative amount or a missing name.
 func counted(t *testing.T, trace *Trace) {
 	t.Helper()
 	var err error

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// ledger is an account of the cluster that owes nothing to the engine: it checks what the engine has decided.
+// ledger counts the free resources of the cluster independently of the engine, to check the engine's decisions.
 type ledger struct {
 	nodes  []Node
-	cpu    []int64   // free thousandths of a core, by node
-	memory []int64   // free MiB
-	gpus   [][]int64 // free thousandths, by node and device
+	cpu    []int64   // free CPU in thousandths of a core, by node
+	memory []int64   // free memory in MiB, by node
+	gpus   [][]int64 // free GPU in thousandths, by node and device
 }
 
 func newLedger(nodes []Node) *ledger {
@@ -24,7 +24,7 @@ func newLedger(nodes []Node) *ledger {
 	return l
 }
 
-// free is the sum over the devices of a node.
+// free returns the sum over the devices of a node.
 func (l *ledger) free(node int) int64 {
 	sum := int64(0)
 	for _, f := range l.gpus[node] {
@@ -33,7 +33,7 @@ func (l *ledger) free(node int) int64 {
 	return sum
 }
 
-// misfit says what forbids a pod on a node and the given devices, or on any of its devices where none are given. "" is a fit.
+// misfit returns why a pod does not fit on a node and the given devices, or on any of its devices if none are given. "": it fits.
 func (l *ledger) misfit(node int, p Pod, devices []int) string {
 	if l.cpu[node] < p.CPUMilli {
 		return fmt.Sprintf("%d of %d thousandths of a core are free", l.cpu[node], p.CPUMilli)
@@ -59,7 +59,7 @@ func (l *ledger) misfit(node int, p Pod, devices []int) string {
 	return ""
 }
 
-// take puts a pod that fits onto a node and its devices.
+// take allocates a node and its devices to a pod that fits.
 func (l *ledger) take(node int, p Pod, devices []int) {
 	l.cpu[node] -= p.CPUMilli
 	l.memory[node] -= p.MemoryMiB

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Percents is how many columns a curve has: 0 to 130 percent of arrived load.
+// Percents is the number of columns of a curve: 0 to 130 percent of arrived load.
 const Percents = 131
 
-// Tolerance is by how many points a curve may differ from the published one in any column and be the same.
+// Tolerance is the maximum difference in points between a curve and the published one, in any column, that counts as equal.
 const Tolerance = 0.02
 
-// MeanTolerance is the same for the mean over ten seeds of a policy that draws from chance: a run's standard deviation is 0.33 points.
+// MeanTolerance is the same for the mean over ten seeds of a policy with random choices. The standard deviation of a run is 0.33 points.
 const MeanTolerance = 0.4
 
-// AheadTolerance is by how much a policy that is ahead of another may be behind it in a column: three
-// pods with eight GPUs of 6212 that came too early.
+// AheadTolerance is the maximum number of points by which a better policy may be behind in a column. It equals three pods with eight GPUs
+// that arrived too early, out of 6212 GPUs.
 const AheadTolerance = 0.4
 
-// aheadFrom is the column from which on they are compared: before, both place almost all that arrives.
+// aheadFrom is the first column of this comparison. Before it, both policies place almost all pods that arrive.
 const aheadFrom = 80
 
-// Curve is the allocated share of all GPUs, in percent, by percent of arrived load. Column b
-// is the mean over all arrivals after which the load that had arrived rounded to b; NaN where there was none.
+// Curve is the allocated share of all GPUs, in percent, by percent of arrived load. Column b is the mean over all arrivals after which the
+// arrived load rounded to b; NaN if there is none.
 type Curve [Percents]float64
 
-// curve follows the arrivals and what became of each.
+// curve computes the curve from the arrivals and their outcomes.
 func (t *Trace) curve(pods []Pod, placed []bool) Curve {
 	var sum, count Curve
 	arrived, allocated := int64(0), int64(0)
@@ -48,16 +48,16 @@ func (t *Trace) curve(pods []Pod, placed []bool) Curve {
 	return sum
 }
 
-// Difference is where two curves are furthest apart.
+// Difference is the largest difference of two curves.
 type Difference struct {
 	Percent int     // the column
-	Points  float64 // ours less the other's; NaN where ours lacks the column
+	Points  float64 // our value minus the other value; NaN if ours lacks the column
 }
 
-// Beyond says whether the difference is larger than a tolerance; one that could not be measured is.
+// Beyond reports whether the difference is larger than a tolerance, or could not be measured.
 func (d Difference) Beyond(tolerance float64) bool { return !(math.Abs(d.Points) <= tolerance) }
 
-// Compare finds the column in which c differs most from the other curve.
+// Compare returns the column in which c differs most from the other curve.
 func (c Curve) Compare(other Curve) Difference {
 	worst := Difference{}
 	for b := range c {
@@ -72,7 +72,7 @@ func (c Curve) Compare(other Curve) Difference {
 	return worst
 }
 
-// Lead is by how many points a curve is ahead of another from aheadFrom on: in the column where that is least, and on the average.
+// Lead returns by how many points a curve is ahead of another from aheadFrom on: the smallest lead with its column, and the mean lead.
 func (c Curve) Lead(over Curve) (least Difference, mean float64) {
 	least.Points = math.Inf(1)
 	for b := aheadFrom; b < Percents; b++ {
@@ -85,7 +85,7 @@ func (c Curve) Lead(over Curve) (least Difference, mean float64) {
 	return least, mean
 }
 
-// Mean of curves, column by column; the zero Curve where there are none.
+// Mean returns the mean of curves by column; the zero Curve if there are none.
 func Mean(curves []Curve) Curve {
 	var mean Curve
 	for b := range mean {
@@ -96,17 +96,17 @@ func Mean(curves []Curve) Curve {
 	return mean
 }
 
-// run names one published experiment.
+// run identifies one published experiment.
 type run struct {
 	workload, name string
 	seed           int64
 }
 
-// Published is the published curves.
+// Published contains the published curves.
 type Published struct {
 	path   string
 	curves map[run]Curve
-	seeds  map[run][]int64 // by workload and name, seed 0: in the file's order
+	seeds  map[run][]int64 // seeds of each workload and name, in the file's order; keys have seed 0
 }
 
 // LoadPublished reads the published curves of a trace directory. Errors name file, line and column.
@@ -133,7 +133,7 @@ func LoadPublished(dir string) (*Published, error) {
 	return p, err
 }
 
-// Stand lets runs of policies that make the published runs stand for these on workloads of which none was published.
+// Stand adds curves for workloads without published runs: those of policies that reproduce the published runs.
 func (p *Published) Stand(results []*Result) {
 	for _, r := range results {
 		one := run{r.Workload, r.Heuristic.Published, r.Seed}
@@ -143,7 +143,7 @@ func (p *Published) Stand(results []*Result) {
 	}
 }
 
-// Curve of one published run; an error names what the file has instead.
+// Curve returns the curve of one published run. The error contains the seeds in the file.
 func (p *Published) Curve(workload, name string, seed int64) (Curve, error) {
 	c, ok := p.curves[run{workload, name, seed}]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A column is the mean over the arrivals that round to it, half to even, each rounded to two digits first.
+// A column is the mean over the arrivals that round to it, half to even, after each is rounded to two digits.
 func TestCurve(t *testing.T) {
 	trace := &Trace{devices: 200_000}
 	pod := func(milli int64) Pod { return Pod{GPUs: 1, GPUMilli: milli} }
@@ -52,7 +52,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// flat is a result whose curve is y throughout.
+// flat returns a result with a curve that is y in each column.
 func flat(h *Heuristic, seed int64, y float64) *Result {
 	r := &Result{Heuristic: h, Workload: "default", Seed: seed, Arrived: 10, Placed: 9}
 	for b := range r.Curve {
@@ -61,13 +61,13 @@ func flat(h *Heuristic, seed int64, y float64) *Result {
 	return r
 }
 
-// dented is a result whose curve is behind 50 in one column.
+// dented returns a result whose curve is behind 50 in one column.
 func dented(r *Result, column int, points float64) *Result {
 	r.Curve[column] = 50 - points
 	return r
 }
 
-// somePublished has curves of 50 and 60 for seeds 42 and 43 of policy 05-BestFit.
+// somePublished returns curves of 50 and 60 for seeds 42 and 43 of policy 05-BestFit.
 func somePublished(t *testing.T) *Published {
 	t.Helper()
 	p := &Published{path: "expected.csv", curves: map[run]Curve{}, seeds: map[run][]int64{{workload: "default", name: "05-BestFit"}: {42, 43}}}
@@ -149,8 +149,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// On a workload of which nothing was published, runs of a policy that makes the published ones stand
-// for them; they never take the place of one that was.
+// On a workload without published runs, the runs of a policy that reproduces published runs replace them. They never replace a published
+// run.
 func TestStand(t *testing.T) {
 	known, better := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns},
 		&Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}
@@ -219,7 +219,7 @@ other     own      42    9/10    30.00     30.00     -
 	}
 }
 
-// What WriteCSV writes has the published file's layout, so LoadPublished reads it.
+// The output of WriteCSV has the layout of the published file, so LoadPublished can read it.
 func TestCSVIsReadAsPublished(t *testing.T) {
 	var out bytes.Buffer
 	results := []*Result{flat(&Heuristic{Name: "a"}, 1, 12.5), flat(&Heuristic{Name: "a"}, 2, 99)}
@@ -275,7 +275,7 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// The ledger refuses each way in which a plan could put too much somewhere.
+// The ledger refuses each way in which a plan could overcommit a node or a device.
 func TestLedger(t *testing.T) {
 	nodes := []Node{{"n", 1000, 100, 2, "T4"}}
 	for _, test := range []struct {

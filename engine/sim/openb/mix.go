@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Mix is what a list of pods is to be made of, in percent by the name of a part. What it does not name is left to follow.
+// Mix is the wanted composition of a list of pods, in percent by the name of a part. Other parts follow from it.
 type Mix map[string]float64
 
-// part is some of the pods, as a part of all that is counted.
+// part is a subset of the pods, as a fraction of everything that counts.
 type part struct {
 	name   string
 	counts func(Pod) float64
@@ -30,9 +30,9 @@ func parts() []part {
 	}
 }
 
-// ParseMix reads a mix such as "multi=50" or "cpu=25,share=60": cpu is the part of the pods that ask
-// for no GPU; share and multi the part of all GPUs asked for that pods with a part of one and with
-// several ask for; models the part of the pods with GPUs that are bound to models.
+// ParseMix parses a mix such as "multi=50" or "cpu=25,share=60". Part cpu is the percentage of pods that request no GPU. Part share is the
+// percentage of all requested GPUs that pods with a part of a GPU request. Part multi is the same for pods with several GPUs. Part models
+// is the percentage of pods with GPUs that are restricted to models.
 func ParseMix(text string) (Mix, error) {
 	var names []string
 	for _, p := range parts() {
@@ -53,7 +53,7 @@ func ParseMix(text string) (Mix, error) {
 	return m, nil
 }
 
-// String is as ParseMix reads it.
+// String returns the mix in the form that ParseMix parses.
 func (m Mix) String() string {
 	var out []string
 	for _, p := range parts() {
@@ -64,11 +64,11 @@ func (m Mix) String() string {
 	return strings.Join(out, ",")
 }
 
-// rounds is how often the parts are brought to what is asked, one after the other; each disturbs the others less and less.
+// rounds is how often the parts are adjusted one after the other. Each adjustment disturbs the other parts less and less.
 const rounds = 100
 
-// Mixed is the trace with another list of pods, as long as its own and made of the same pods: of those that are alike in all parts each
-// is there as often as the others, or once more. Nothing is drawn. It fails where no pod belongs to a part that is asked for, or all do.
+// Mixed returns the trace with another list of the same length and of the same pods. Pods that belong to the same parts occur equally
+// often, or differ by one. Nothing is random. It fails if no pod belongs to a requested part, or if all do.
 func (t *Trace) Mixed(m Mix) (*Trace, error) {
 	weights := make([]float64, len(t.Pods))
 	for i := range weights {
@@ -100,8 +100,8 @@ func (t *Trace) Mixed(m Mix) (*Trace, error) {
 	return &out, nil
 }
 
-// rake weighs the pods of a part, and the others, so that they are in the proportion that is asked
-// for; false where one of the two is empty and must not be.
+// rake scales the weights of the pods of a part, and of the others, to the wanted proportion. It returns false if one of the two groups is
+// empty but must not be.
 func (p part) rake(pods []Pod, weights []float64, want float64) bool {
 	in, all := 0.0, 0.0
 	for i := range pods {
@@ -116,7 +116,7 @@ func (p part) rake(pods []Pod, weights []float64, want float64) bool {
 	}
 	for i := range pods {
 		switch {
-		case p.counts(pods[i]) == 0: // neither
+		case p.counts(pods[i]) == 0: // such pods are not counted
 		case p.has(pods[i]):
 			weights[i] *= want * all / max(in, math.SmallestNonzeroFloat64)
 		default:
@@ -126,7 +126,7 @@ func (p part) rake(pods []Pod, weights []float64, want float64) bool {
 	return true
 }
 
-// byKind is the pods' places, those that are alike in all parts together.
+// byKind returns the indices of the pods, grouped by the parts that they belong to.
 func byKind(pods []Pod) []int {
 	kind := func(p Pod) (k int) {
 		for i, of := range parts() {

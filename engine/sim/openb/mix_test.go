@@ -11,7 +11,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// mixable is pods of all kinds.
+// mixable returns a trace with pods of all types.
 func mixable() *Trace {
 	t := &Trace{Workload: "w"}
 	for i := range 1000 {
@@ -34,7 +34,7 @@ func mixable() *Trace {
 	return t
 }
 
-// Whatever is asked for, a list has these parts, to within the pods that rounding moves, and the pods are those of the trace.
+// A list has the requested parts, except for rounding by some pods, and its pods are those of the trace.
 func TestMixed(t *testing.T) {
 	trace := mixable()
 	known := map[Pod]bool{}
@@ -86,7 +86,7 @@ func percentOf(p part, pods []Pod) float64 {
 	return 100 * in / all
 }
 
-// A mix of nothing is the list as it was, and one that the pods cannot make is refused.
+// An empty mix returns the original list. A mix that is impossible with these pods is refused.
 func TestMixedAsItWas(t *testing.T) {
 	trace := mixable()
 	same, err := trace.Mixed(Mix{})

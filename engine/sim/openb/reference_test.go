@@ -2,16 +2,16 @@ package openb
 
 import "slices"
 
-// heuristic is a published scoring rule, written out by hand to check the replay without the engine.
+// heuristic is a published scoring rule, written in Go to check the replay without the engine.
 type heuristic func(p Pod, cpuFree, gpuFree int64) int64
 
-// bestFit prefers the node on which least is left.
+// bestFit prefers the node with the least remaining resources.
 func bestFit(p Pod, cpuFree, gpuFree int64) int64 {
 	left := 0.5*float64(cpuFree-p.CPUMilli)/128000 + 0.5*float64(gpuFree-p.Demand())/8000
 	return int64(100 * (1 - left))
 }
 
-// dotProd prefers the node whose free room is least like the request.
+// dotProd prefers the node whose free resources are least similar to the request.
 func dotProd(p Pod, cpuFree, gpuFree int64) int64 {
 	return int64(100 * (1 - 0.5*((float64(cpuFree)/128000)*(float64(p.CPUMilli)/128000)+(float64(gpuFree)/8000)*(float64(p.Demand())/8000))))
 }
@@ -40,7 +40,7 @@ func (t *Trace) byHand(seed int64, score heuristic) ([]Pod, []bool) {
 	return run.pods, placed
 }
 
-// tightest chooses devices: the fullest that fits for a share, the first idle ones else.
+// tightest chooses devices: the fullest one that fits for a share, otherwise the first idle ones.
 func tightest(free []int64, p Pod) []int {
 	var fit []int
 	for d, f := range free {

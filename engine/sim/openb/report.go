@@ -8,18 +8,18 @@ import (
 	"text/tabwriter"
 )
 
-// Summary is the results of one policy on one workload.
+// Summary contains the results of one policy on one workload.
 type Summary struct {
 	Heuristic *Heuristic
 	Workload  string
 	Results   []*Result
 	Mean      Curve
-	Published *Curve     // the mean of the published runs of the same seeds; nil where there is none
-	Worst     Difference // of any run from the published one of its seed
+	Published *Curve     // the mean of the published runs with the same seeds; nil if there is none
+	Worst     Difference // the largest difference of any run from the published run with its seed
 }
 
-// Summarise groups results by policy and workload, in their order, and adds the published curves. It fails
-// if a policy names a published run that does not exist.
+// Summarise groups results by policy and workload, in their order, and adds the published curves. It fails if a policy names a published
+// run that does not exist.
 func Summarise(results []*Result, published *Published) ([]*Summary, error) {
 	var out []*Summary
 	for _, r := range results {
@@ -59,7 +59,7 @@ func (s *Summary) compare(published *Published) error {
 	return nil
 }
 
-// worse is the larger difference; one that could not be compared is the largest.
+// worse returns the larger difference. A difference that could not be measured is the largest.
 func worse(a, b Difference) Difference {
 	if math.IsNaN(a.Points) || !math.IsNaN(b.Points) && math.Abs(a.Points) >= math.Abs(b.Points) {
 		return a
@@ -67,8 +67,8 @@ func worse(a, b Difference) Difference {
 	return b
 }
 
-// compared says how the policy's runs stand to the published ones, and whether that is as it must be. What has nothing to be
-// compared with has not failed.
+// compared returns how the policy's runs compare with the published ones, and whether they are as required. Without published runs it does
+// not fail.
 func (s *Summary) compared() (text string, ok bool) {
 	if s.Published == nil {
 		return "-", true
@@ -86,8 +86,8 @@ func (s *Summary) compared() (text string, ok bool) {
 	}
 }
 
-// WriteTable writes a line for each policy and workload: the mean of its runs beside that of the published ones, and how they compare.
-// Before it, where each is set, stands a line for each run.
+// WriteTable writes a line for each policy and workload: the mean of its runs, that of the published runs, and how they compare. If each is
+// set, a line for each run comes first.
 func WriteTable(w io.Writer, summaries []*Summary, published *Published, each bool) error {
 	var text strings.Builder
 	if each {
@@ -133,8 +133,8 @@ func writeRuns(text *strings.Builder, summaries []*Summary, published *Published
 	return nil
 }
 
-// Verdict is the last line of a verified replay, and whether all policies compare as they must. One without anything to be compared
-// with fails.
+// Verdict returns the last line of a verified replay, and whether all policies compare as required. It fails if there is nothing to compare
+// with.
 func Verdict(summaries []*Summary) (line string, ok bool) {
 	runs, worst := 0, Difference{}
 	var wrong []string

@@ -14,29 +14,29 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// The annotations on a SchedulingPolicy that say with what it is compared.
+// Annotations of a SchedulingPolicy that select what it is compared with.
 const (
-	// PublishedAnnotation names the published policy, such as 05-BestFit.
+	// PublishedAnnotation is the name of the published policy, such as 05-BestFit.
 	PublishedAnnotation = "celsius.dev/published"
-	// ComparedAnnotation says what must hold, one of Comparisons; without it: SameRuns.
+	// ComparedAnnotation is the requirement, one of Comparisons. Default: SameRuns.
 	ComparedAnnotation = "celsius.dev/compared"
 )
 
-// Comparison is what must hold between a policy's runs and the published ones.
+// Comparison is the required relation between a policy's runs and the published ones.
 type Comparison string
 
 const (
-	// SameRuns wants each run to be the published one of its seed, in every column to within Tolerance.
+	// SameRuns requires each run to equal the published run with its seed, in every column within Tolerance.
 	SameRuns Comparison = "runs"
-	// SameMean wants the mean over the seeds to be the published one, in every column to within MeanTolerance. It is for what
-	// draws from chance.
+	// SameMean requires the mean over the seeds to equal the published mean, in every column within MeanTolerance. It is for policies with
+	// random choices.
 	SameMean Comparison = "mean"
-	// Ahead wants more to be allocated than is published: on the average over the seeds and the columns from
-	// aheadFrom on, and in none of these columns may the mean over the seeds be behind by more than AheadTolerance.
+	// Ahead requires a higher allocation than published, on average over the seeds and the columns from aheadFrom on. In none of these columns
+	// may the mean over the seeds be behind by more than AheadTolerance.
 	Ahead Comparison = "ahead"
 )
 
-// Comparisons lists all that ComparedAnnotation may say.
+// Comparisons returns all values of ComparedAnnotation.
 func Comparisons() []Comparison { return []Comparison{SameRuns, SameMean, Ahead} }
 
 // Heuristic is a policy whose allocation is measured.
@@ -47,7 +47,7 @@ type Heuristic struct {
 	Policy    *policy.Policy
 }
 
-// NewHeuristic reads a file with one SchedulingPolicy. All of its mistakes are in the error.
+// NewHeuristic reads a file with one SchedulingPolicy. The error contains all of its mistakes.
 func NewHeuristic(file string, data []byte) (*Heuristic, error) {
 	docs, issues := source.Parse(file, data)
 	if err := issues.Err(); err != nil {
@@ -79,13 +79,12 @@ type Result struct {
 	Heuristic *Heuristic
 	Workload  string
 	Seed      int64
-	Arrived   int // pods
-	Placed    int // pods
+	Arrived   int // number of pods
+	Placed    int // number of pods
 	Curve     Curve
 }
 
-// Run replays a trace under a policy. A plan that puts more on a node or a device than it has is an
-// error, as is a rule that erred.
+// Run replays a trace under a policy. It fails if the plan exceeds the resources of a node or a device, or if a rule fails.
 func (t *Trace) Run(p *policy.Policy, seed int64) (*Result, error) {
 	return t.opening(seed).run(p)
 }
@@ -108,7 +107,7 @@ func (o *opening) run(p *policy.Policy) (*Result, error) {
 	return &Result{Workload: o.trace.Workload, Seed: o.seed, Arrived: len(o.replay.pods), Placed: len(plan.Binds), Curve: curve}, nil
 }
 
-// audit checks the plan against the cluster's size and says of each pod, in order of arrival, whether it is placed.
+// audit checks the plan against the cluster's resources, and returns for each pod, in order of arrival, whether it is placed.
 func (t *Trace) audit(run replay, plan *model.Plan) ([]bool, error) {
 	pods := make(map[string]int, len(run.pods))
 	for i := range run.pods {
@@ -140,8 +139,8 @@ func (t *Trace) audit(run replay, plan *model.Plan) ([]bool, error) {
 	return placed, nil
 }
 
-// RunAll runs each policy with each seed on each trace, as many at once as there are processors. The results are in the order of the
-// arguments, trace by trace and policy by policy; runs that failed are named in the error.
+// RunAll runs each policy with each seed on each trace, with one worker per processor. The results are in the order of the arguments, by
+// trace and then by policy. The error names the failed runs.
 func RunAll(traces []*Trace, policies []*Heuristic, seeds []int64) ([]*Result, error) {
 	results := make([]*Result, len(traces)*len(policies)*len(seeds))
 	failures := make([]error, len(results))
@@ -150,7 +149,7 @@ func RunAll(traces []*Trace, policies []*Heuristic, seeds []int64) ([]*Result, e
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(results)) {
 		workers.Go(func() {
-			// The policies of a trace and a seed come one after the other, so that few openings are held at once.
+			// The policies of a trace and a seed run one after the other, so that few openings are in memory at once.
 			for n := next.Add(1) - 1; int(n) < len(results); n = next.Add(1) - 1 {
 				of, p := int(n)/len(policies), int(n)%len(policies)
 				t, s := of/len(seeds), of%len(seeds)
@@ -165,11 +164,11 @@ func RunAll(traces []*Trace, policies []*Heuristic, seeds []int64) ([]*Result, e
 	return results, errors.Join(failures...)
 }
 
-// shared is an opening that several runs begin with: the first makes it, the last lets it go.
+// shared is an opening that several runs use. The first run creates it, and the last one releases it.
 type shared struct {
 	once sync.Once
 	of   *opening
-	runs atomic.Int64 // that are over
+	runs atomic.Int64 // number of completed runs
 }
 
 func (s *shared) take(made func() *opening) *opening {

@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// samples reads the policies that ship.
+// samples returns the sample policies.
 func samples(t testing.TB) []*Heuristic {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "samples", "policies", "openb", "*.yaml"))
@@ -43,7 +43,7 @@ func samples(t testing.TB) []*Heuristic {
 	return out
 }
 
-// readSample is the text of one of them.
+// readSample returns the text of a sample policy.
 func readSample(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "samples", "policies", "openb", name+".yaml"))
@@ -53,8 +53,8 @@ func readSample(t *testing.T, name string) string {
 	return string(data)
 }
 
-// Two runs of the shipped policies give the same results, in the order of the arguments, and fill a
-// cluster that is asked for more than it has.
+// Two runs of the sample policies give the same results, in the order of the arguments. They fill a cluster if the demand exceeds its
+// resources.
 func TestRunAll(t *testing.T) {
 	policies, seeds := samples(t), []int64{3, 1, 2}
 	var traces []*Trace
@@ -118,7 +118,7 @@ func TestNewHeuristicRefuses(t *testing.T) {
 	}
 }
 
-// A plan that could not be carried out is refused, whoever made it.
+// A plan that cannot be carried out is refused.
 func TestAudit(t *testing.T) {
 	trace := &Trace{Nodes: []Node{{"n", 1000, 100, 1, "T4"}}}
 	run := replay{pods: []Pod{
@@ -155,7 +155,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// The shipped policies compare with the published runs as they say: one seed of one workload here, all of them in make openb.
+// The sample policies compare with the published runs as they state: one seed of one workload here, all of them in make openb.
 func TestSamplesMakeThePublishedRuns(t *testing.T) {
 	dir := traceDir(t)
 	trace, err := Load(dir, "default")
@@ -179,7 +179,7 @@ func TestSamplesMakeThePublishedRuns(t *testing.T) {
 	}
 }
 
-// What one seed decides under the shipped policies is what testdata/decisions.txt states.
+// The decisions for one seed under the sample policies match testdata/decisions.txt.
 func TestDecisionsOfOneSeed(t *testing.T) {
 	trace, err := Load(traceDir(t), "default")
 	if err != nil {
@@ -201,7 +201,7 @@ func TestDecisionsOfOneSeed(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the digests of what a seed decides")
 
-// A part of a run, on every eighth node and with the first arrivals, is to the byte what the reference makes of it.
+// A part of a run, on every eighth node and with the first arrivals, equals the result of the reference byte by byte.
 func TestAPartOfARunByReference(t *testing.T) {
 	trace, err := Load(traceDir(t), "default")
 	if err != nil {

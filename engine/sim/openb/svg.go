@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// The picture's sizes, in pixels, and the colours of the policies, in order; they are told apart without red and green.
+// Sizes of the picture, in pixels, and colours of the policies, in order. Readers who do not distinguish red and green can distinguish the
+// colours.
 const (
 	pictureWidth  = 1040
 	pictureHeight = 500
 	plotTop       = 96.0
 	plotHeight    = 340.0
 	plotWidth     = 430.0
-	zoomFrom      = 80 // percent of arrived load from which the right plot starts
+	zoomFrom      = 80 // percent of arrived load at which the right plot starts
 )
 
 func palette() []string {
@@ -24,7 +25,7 @@ func palette() []string {
 
 // plot is one pair of axes.
 type plot struct {
-	left         float64 // of the plot area, in pixels
+	left         float64 // the left edge of the plot area, in pixels
 	x0, x1       float64 // percent of arrived load
 	y0, y1       float64 // percent of all GPUs
 	xStep, yStep float64
@@ -34,8 +35,8 @@ type plot struct {
 func (p plot) x(v float64) float64 { return p.left + (v-p.x0)/(p.x1-p.x0)*plotWidth }
 func (p plot) y(v float64) float64 { return plotTop + (p.y1-v)/(p.y1-p.y0)*plotHeight }
 
-// WriteSVG draws the mean curve of each policy, and the published one dotted over it: on the left
-// the whole run, on the right its end, where policies differ. Equal input gives equal bytes.
+// WriteSVG draws the mean curve of each policy, with the published one dotted on top. The left plot shows the whole run, and the right plot
+// its end, where policies differ. Equal input results in equal bytes.
 func WriteSVG(w io.Writer, summaries []*Summary) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12" `+
@@ -83,7 +84,7 @@ func writeLegend(b *strings.Builder, summaries []*Summary) {
 	}
 }
 
-// zoom frames the end of all curves.
+// zoom returns a plot with the end of all curves.
 func zoom(summaries []*Summary) plot {
 	low, high := 100.0, 0.0
 	for _, s := range summaries {
@@ -104,7 +105,7 @@ func zoom(summaries []*Summary) plot {
 	return p
 }
 
-// axes draws the frame, the grid, the numbers and what they count.
+// axes draws the frame, the grid, the numbers and the titles.
 func (p plot) axes(b *strings.Builder) {
 	for v := p.x0; v <= p.x1; v += p.xStep {
 		fmt.Fprintf(b, `<path d="M%.1f %.1fv%.1f" stroke="#e4e4e4"/><text x="%.1f" y="%.1f" text-anchor="middle">%g</text>`+"\n",
@@ -121,7 +122,7 @@ func (p plot) axes(b *strings.Builder) {
 		p.left+plotWidth/2, plotTop+plotHeight+40)
 }
 
-// curve draws what of a curve lies inside the frame.
+// curve draws the part of a curve inside the frame.
 func (p plot) curve(b *strings.Builder, c Curve, style string) {
 	var d strings.Builder
 	pen := byte('M')

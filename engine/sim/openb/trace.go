@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// The files of a trace directory. The pod list of workload W is podListPrefix + W + ".csv".
+// Names of files in a trace directory. The pod list of workload W is podListPrefix + W + ".csv".
 const (
 	nodeListFile  = "openb_node_list_gpu_node.csv"
 	podListPrefix = "openb_pod_list_"
 	publishedFile = "expected-allocation.csv"
 )
 
-// defaultWorkload is the pod list as it was recorded; the others were made from it.
+// defaultWorkload is the recorded pod list. The others were derived from it.
 const defaultWorkload = "default"
 
-// wholeDevice is one GPU in thousandths; the trace has pods that ask for more of one device, and means no more than all of it.
+// wholeDevice is one GPU in thousandths. If a pod of the trace requests more of one device, it means the whole device.
 const wholeDevice = 1000
 
-// largest is the largest count that a file may have: sums of many such still fit in an int64.
+// largest is the largest number that a file may contain. Sums of many such numbers still fit in an int64.
 const largest = 1_000_000_000
 
 // Node is a machine of the cluster.
@@ -35,7 +35,7 @@ type Node struct {
 	CPUMilli  int64 // thousandths of a core
 	MemoryMiB int64
 	GPUs      int    // devices
-	Model     string // of all its devices
+	Model     string // the model of all its devices
 }
 
 // Pod is a row of a pod list.
@@ -48,7 +48,7 @@ type Pod struct {
 	Models    string // allowed models, separated by |; empty: any
 }
 
-// Demand is what the pod asks of the GPUs, in thousandths of a device.
+// Demand returns the pod's request for GPUs, in thousandths of a device.
 func (p Pod) Demand() int64 { return p.GPUs * p.GPUMilli }
 
 // Trace is the cluster and one workload, in name order, as recorded.
@@ -59,7 +59,7 @@ type Trace struct {
 	devices  int64 // thousandths of a device, over all nodes
 }
 
-// Workloads lists the workloads that a directory has a pod list of: the default one first, then by name.
+// Workloads returns the workloads with a pod list in a directory: the default one first, then by name.
 func Workloads(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, podListPrefix+"*.csv"))
 	if err != nil {
@@ -76,8 +76,8 @@ func Workloads(dir string) ([]string, error) {
 	return out, nil
 }
 
-// Load reads the cluster and the pod list of a workload ("default", "cpu100", ...) from a
-// directory. Errors name file, line and column. A directory that is not there is fs.ErrNotExist.
+// Load reads the cluster and the pod list of a workload ("default", "cpu100", ...) from a directory. Errors name file, line and column. If
+// the directory does not exist, the error is fs.ErrNotExist.
 func Load(dir, workload string) (*Trace, error) {
 	t := &Trace{Workload: workload}
 	err := readTable(filepath.Join(dir, nodeListFile), []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(r *record) {
@@ -101,7 +101,7 @@ func Load(dir, workload string) (*Trace, error) {
 	for _, n := range t.Nodes {
 		t.devices += int64(n.GPUs) * wholeDevice
 	}
-	// A run is filled up with copies of the pods until they ask for all devices and more.
+	// A run adds copies of pods until they request more than all devices.
 	if t.devices == 0 || !slices.ContainsFunc(t.Pods, func(p Pod) bool { return p.GPUs > 0 }) {
 		return nil, fmt.Errorf("%s: a trace needs GPUs and pods that ask for some, found %d devices and %d pods", dir,
 			t.devices/wholeDevice, len(t.Pods))
@@ -115,7 +115,7 @@ func readPod(r *record) Pod {
 		GPUs: r.count("num_gpu"), GPUMilli: min(r.count("gpu_milli"), wholeDevice), Models: r.optional("gpu_spec"),
 	}
 	if p.GPUs == 0 {
-		// A pod without a GPU goes anywhere, whatever models it names.
+		// A pod without a GPU can use any node, even if it names models.
 		p.GPUMilli, p.Models = 0, ""
 	}
 	if p.GPUs > 0 && p.GPUMilli == 0 {
@@ -124,7 +124,7 @@ func readPod(r *record) Pod {
 	return p
 }
 
-// otherWorkloads names what the directory has, where the one that was asked for is not there.
+// otherWorkloads returns an error that lists the existing workloads, if the requested one does not exist.
 func (t *Trace) otherWorkloads(dir string, err error) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -136,7 +136,7 @@ func (t *Trace) otherWorkloads(dir string, err error) error {
 	return fmt.Errorf("workload %q is not there; there are: %s", t.Workload, strings.Join(names, ", "))
 }
 
-// record is one line of a table with a header; the first thing wrong with it is kept.
+// record is one line of a table with a header. It keeps the first mistake in the line.
 type record struct {
 	path    string
 	columns map[string]int
@@ -190,7 +190,7 @@ func (r *record) number(column string) float64 {
 	return x
 }
 
-// readTable calls row for each line of a CSV file whose header has the columns that are needed, and maybe others.
+// readTable calls row for each line of a CSV file. The header must contain the needed columns, and may contain others.
 func readTable(path string, needed []string, row func(*record)) error {
 	data, err := os.ReadFile(path)
 	if err != nil {

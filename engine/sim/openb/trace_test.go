@@ -17,7 +17,7 @@ const (
 		"p2,1000,16,1,460,T4|P100\np1,2000,16,1,1500,\np3,500,8,0,700,T4\n"
 )
 
-// small writes a trace directory.
+// small writes a trace directory and returns its path.
 func small(t *testing.T, nodes, pods string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestLoad(t *testing.T) {
 		Pods: []Pod{
 			{"p1", 2000, 16, 1, 1000, ""}, // at most one whole device
 			{"p2", 1000, 16, 1, 460, "T4|P100"},
-			{"p3", 500, 8, 0, 0, ""}, // no device: its share and its models mean nothing
+			{"p3", 500, 8, 0, 0, ""}, // no device: its share and its models have no effect
 		},
 		devices: 3000,
 	}
@@ -95,7 +95,7 @@ func TestLoadNamesTheOtherWorkloads(t *testing.T) {
 	}
 }
 
-// A run asks for 1.3 times the devices that there are, whether the pod list asks for less or for more.
+// A run requests 1.3 times the existing devices, whether the pod list requests less or more.
 func TestReplayAsksForTune(t *testing.T) {
 	heavy := strings.Replace(smallPods, "p1,2000,16,1,1500,", "p1,2000,16,9,1000,", 1)
 	for name, pods := range map[string]string{"below": smallPods, "above": heavy} {
@@ -109,7 +109,7 @@ func TestReplayAsksForTune(t *testing.T) {
 			for _, p := range run.pods {
 				asked += p.Demand()
 			}
-			// 3900 is the target. What did not go in any more was one whole device at most.
+			// 3900 is the target. The rest that did not fit is at most one whole device.
 			if asked > 3900 || name == "below" && asked <= 2900 {
 				t.Errorf("%s, seed %d: the pods ask for %d of %d", name, seed, asked, trace.devices)
 			}

@@ -1,6 +1,6 @@
-// Package stored knows which objects of a world were read from a cluster. The scheduler in a cluster reports an object that it cannot read
-// and decides without it. A world does the same, so that an object with mistakes does not hide the decisions for all other objects. If a
-// user wrote the object for the simulation, the world refuses it instead.
+// Package stored records which objects of a world were read from a cluster. The scheduler in a cluster reports an object that it cannot
+// read and decides without it. A world does the same, so that an object with mistakes does not hide the decisions for all other objects. If
+// a user wrote the object for the simulation, the world refuses it instead.
 package stored
 
 import (
@@ -21,13 +21,13 @@ import (
 // Objects are the objects of a world that were read from a cluster.
 type Objects struct {
 	ids map[manifest.ID]bool
-	// Unread are the mistakes of the objects that were applied last.
+	// Unread contains the mistakes of the objects that were applied last.
 	Unread []*model.ObjectError
-	// Refused holds the Jobs for which the controllers create nothing, each with the reason.
+	// Refused contains the Jobs for which the controllers create nothing, each with the reason.
 	Refused map[manifest.ID]string
 }
 
-// New returns no objects.
+// New returns an empty set of objects.
 func New() *Objects { return &Objects{ids: map[manifest.ID]bool{}, Refused: map[manifest.ID]string{}} }
 
 // Comes records whether a new object was read from a cluster.
@@ -61,7 +61,7 @@ func (s *Objects) Has(o metav1.Object) bool {
 	return owner != nil && s.ids[manifest.ID{Kind: owner.Kind, Namespace: o.GetNamespace(), Name: owner.Name}]
 }
 
-// Sort keeps the mistakes in objects of a cluster as Unread, and returns the others.
+// Sort stores the mistakes in objects of a cluster in Unread, and returns the others.
 func (s *Objects) Sort(all []error) (errs []error) {
 	s.Unread = nil
 	for _, err := range all {
@@ -83,7 +83,7 @@ func objectOf(wrong *model.ObjectError, ok bool) (metav1.Object, bool) {
 	return o, isObject
 }
 
-// Warnings are the mistakes in Unread, at the places of the objects.
+// Warnings returns the mistakes in Unread, at the places of the objects.
 func (s *Objects) Warnings(values map[any]source.Value) source.Issues {
 	var out source.Issues
 	for _, wrong := range s.Unread {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Lines shows how two texts differ, line by line, by their longest common
-// subsequence: "-" before what only a has, "+" before what only b has.
+// Lines returns the differences between two texts, line by line, based on their longest common subsequence. "-" marks lines that only a
+// has, "+" lines that only b has.
 func Lines(a, b string) string {
 	x, y := splitLines(a), splitLines(b)
-	common := make([][]int, len(x)+1) // [i][j]: how much of x[i:] and y[j:] is common
+	common := make([][]int, len(x)+1) // [i][j]: number of common lines in x[i:] and y[j:]
 	for i := range common {
 		common[i] = make([]int, len(y)+1)
 	}
