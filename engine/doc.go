@@ -6,7 +6,7 @@
 //	policy + tables --policy.Load---------> policy.Policy ---+        = Plan, with reasons       +-- sim: report, scenario, next tick
 //
 // Package engine/reference defines what a cycle decides. It is written to be read, and it remembers nothing between cycles. The other
-// packages compute the same plan faster, and tests compare the two plans byte for byte. A new behaviour is first written in engine/reference.
+// packages compute the same plan faster, and tests compare the two plans byte for byte. Write a new behaviour in engine/reference first.
 //
 // A caller that runs many cycles uses a Decider. The Decider is the only place that remembers anything from one cycle to the next.
 //
