@@ -58,7 +58,7 @@ func Shapes(n *model.Nodes) []model.Resources {
 	return out
 }
 
-// isWithinAny says whether some shape has at least as much of everything as a node.
+// isWithinAny reports whether some shape has at least as much of everything as a node.
 func isWithinAny(n *model.Nodes, row int, shapes []model.Resources) bool {
 next:
 	for _, shape := range shapes {
@@ -192,7 +192,7 @@ func keepingBack(j *model.Job, pods, small []alikePods) []alikePods {
 	return nil
 }
 
-// countOf counts pods of a role; "" is every role.
+// countOf counts the pods of a role; "" means every role.
 func countOf(pods []alikePods, role string) (count int64) {
 	for i := range pods {
 		if role == "" || pods[i].Role == role {
@@ -221,8 +221,8 @@ func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	return ""
 }
 
-// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role, request and whether they are refused.
-// permitted is as in Sizes.
+// waitingPods returns the pods of a job that have no node, and those that do not exist yet. It groups them by role, request, and whether
+// they are refused. permitted is as in Sizes.
 func waitingPods(c *model.Cluster, j *model.Job, permitted func(*model.Task) *Permitted) []alikePods {
 	var out []alikePods
 	add := func(p alikePods) {
@@ -251,7 +251,7 @@ func waitingPods(c *model.Cluster, j *model.Job, permitted func(*model.Task) *Pe
 	return out
 }
 
-// name is what the pods are called in a message.
+// name returns the name of the pods in a message.
 func (p *alikePods) name() string {
 	name := "each pod"
 	if p.count == 1 {
@@ -301,7 +301,7 @@ func tooLarge(c *model.Cluster, p *alikePods, dim int, sizes Sizes) string {
 		who, c.Dims.Name(dim), request, largest)
 }
 
-// initContainer is the init container of a pod that requests the most of a dimension; "" if there is none.
+// initContainer returns the init container of a pod that requests the most of a dimension; "" if there is none.
 func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int) (name string, most float64) {
 	if pod == nil {
 		return "", 0
@@ -408,7 +408,7 @@ func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 		"queue, or raise the capability of queue %s", who, c.Dims.Name(dim), request, q.Name, most, q.Name)
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
