@@ -8,9 +8,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// Turn is what came of a job's turn.
+// Turn is the result of a job's turn.
 type Turn struct {
-	Done         []Room // together
+	Done         []Room // made together
 	Kept, Stable bool
 }
 
@@ -45,7 +45,7 @@ func (x *Search) TakeTurn(take func() Turn) {
 	}
 }
 
-// denials are the jobs of which some were not let go, where a task would have room if they were.
+// denials are the jobs of which the rows protected some tasks, although a task would fit if they were evicted.
 type denials map[*model.Job]bool
 
 func (d *denials) note(candidates []*model.Task, lets []session.Victim) {

@@ -1,5 +1,5 @@
 // Package report writes texts for the decisions of a cycle: reasons of waits and placements, conditions, phases and statuses. Each text is
-// a function of the facts that the caller found, and this package decides nothing. So engine/action and engine/reference use the same texts.
+// a function of the facts that the caller found, and this package decides nothing. engine/action and engine/reference use the same texts.
 //
 //	reasons.go  why a job or a task was not placed, if no row of a table states it
 //	nodes.go    why no node accepts a task, and why one node was preferred to another
