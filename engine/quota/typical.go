@@ -150,8 +150,8 @@ type Room struct {
 // fewNeeds is the number of amounts that are counted without allocating memory.
 const fewNeeds = 64
 
-// Reasons why free devices are of no use to a shape. Each has its own sum, and the sums are added in this order. The last bit of the result,
-// and later rounding, depend on the order.
+// Reasons why free devices are of no use to a shape. Each has its own sum, and the sums are added in this order. The last bit of the
+// result, and later rounding, depend on the order.
 const (
 	lacksBoth = iota
 	lacksGPU  // also what is free on devices that have too little, if the shape fits on others
