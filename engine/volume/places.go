@@ -90,7 +90,7 @@ func termText(term corev1.NodeSelectorTerm) string {
 	return strings.Join(parts, " and ")
 }
 
-// topologyText names a zone, a region or a node by its usual word, and states any other requirement as it is written.
+// topologyText names a zone, a region or a node by its usual name, and writes any other requirement as it is.
 func topologyText(key string, operator corev1.NodeSelectorOperator, values []string) string {
 	const most = 5
 	list := strings.Join(values[:min(len(values), most)], ", ")
