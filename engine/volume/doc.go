@@ -1,5 +1,5 @@
-// Package volume determines on which nodes a task's volumes can be used, and what must be done there. It makes no decisions itself: the scheduler
-// plugins of Kubernetes do, as a library.
+// Package volume determines on which nodes a task's volumes can be used, and what must be done there. It makes no decisions itself: the
+// scheduler plugins of Kubernetes do, as a library.
 //
 //	 model.Cluster.Storage                  PersistentVolumes, claims, classes, CSINodes ...,
 //	  |          |                          and the promises of placements
