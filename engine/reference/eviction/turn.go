@@ -8,9 +8,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// Turn is what came of a job's turn.
+// Turn is the result of a job's turn.
 type Turn struct {
-	Done         []Room // together
+	Done         []Room // made together
 	Kept, Stable bool
 }
 
@@ -45,7 +45,7 @@ func (x *Search) TakeTurn(take func() Turn) {
 	}
 }
 
-// deny notes the jobs of those who were not let go, where a task would have room if they were.
+// deny records the jobs whose tasks the rows protected, if a task would fit after their eviction.
 func (x *Search) deny(t *model.Task, row int32, candidates []*model.Task, lets []answers.Victim) {
 	if !x.enough(t, row, candidates) {
 		return
