@@ -80,11 +80,12 @@ func (n *Node) within(free Set, wish int) (cpus Set, admitted bool) {
 	return n.all, true
 }
 
-// hint are the fewest NUMA nodes that together have so many CPUs free, by their places in the list; of as many, those of which the last
-// comes first, then the last but one, and so on. They are preferred if no fewer would do on the empty machine. nil: all together have not
-// so many.
+// hint returns the smallest number of NUMA nodes that together have enough free CPUs, by their index in the list. Among equally small sets,
+// it returns the one whose last node comes first, then the last but one, and so on. preferred reports that no fewer nodes would suffice on
+// the empty machine. nil: all nodes together do not have enough.
 //
-// Any mask of NUMA nodes with room is a hint of the kubelet. There are very many; which is best can be said without listing them.
+// Any mask of NUMA nodes with enough CPUs is a hint of the kubelet. There are very many masks, but the best one can be found without
+// listing them.
 func (n *Node) hint(free Set, wish int) (nodes []int, preferred bool) {
 	count, total := make([]int, len(n.numas)), make([]int, len(n.numas))
 	for i, numa := range n.numas {
