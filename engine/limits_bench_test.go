@@ -213,7 +213,8 @@ func BenchmarkLimits(b *testing.B) {
 	}
 }
 
-// TestPodsAtTheLimits holds what pods at the limits take to their number. A measurement that another process disturbed is repeated.
+// TestPodsAtTheLimits checks that the cost of pods at the limits grows in proportion to their number. It repeats a measurement that another
+// process disturbed.
 func TestPodsAtTheLimits(t *testing.T) {
 	const most = 2.2
 	for attempt := 1; ; attempt++ {

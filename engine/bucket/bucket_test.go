@@ -94,18 +94,18 @@ func TestFit(t *testing.T) {
 		free float64
 		want int
 	}{
-		{1, 1, 9000, 3},  // // the ps and both workers of its bucket
-		{1, 1, 1000, 2},  // // the ps and the task itself
-		{3, 1, 1000, 2},  // // the same, although it is the last task
-		{1, 1, 900, 0},   // // no room for the task
-		{1, 3, 9000, 2},  // // no ps there
-		{2, 2, 9000, 2},  // // the ps there and the task itself
-		{0, 2, 9000, -1}, // // a placed task: it avoids the other ps, and its worker is not there
+		{1, 1, 9000, 3},  // the ps and both workers of its bucket
+		{1, 1, 1000, 2},  // the ps and the task itself
+		{3, 1, 1000, 2},  // the same, although it is the last task
+		{1, 1, 900, 0},   // no room for the task
+		{1, 3, 9000, 2},  // no ps there
+		{2, 2, 9000, 2},  // the ps there and the task itself
+		{0, 2, 9000, -1}, // a placed task: it avoids the other ps, and its worker is not there
 	} {
 		task := j.Tasks[test.task]
 		got := x.Fit(task, x.Index(task), test.node, model.Resources{test.free})
 		if test.task == 0 {
-			got -= 2 // // the two tasks that would come with it
+			got -= 2 // the two tasks that would come with it
 		}
 		if got != test.want {
 			t.Errorf("%s on n%d with %v free: %d, want %d", task.Key, test.node, test.free, got, test.want)

@@ -63,7 +63,7 @@ func TestLog(t *testing.T) {
 	var l Log[int]
 	fill := func(n int) {
 		for range n {
-			l.Add(int(l.Next())) // // each entry is its own cursor
+			l.Add(int(l.Next())) // each entry is its own cursor
 		}
 	}
 	since := func(cursor uint64, ok bool, length uint64) {
@@ -79,9 +79,9 @@ func TestLog(t *testing.T) {
 	since(0, true, 0)
 	fill(LogLimit)
 	since(10, true, LogLimit-10)
-	fill(1) // // the log drops its older half
+	fill(1) // the log drops its older half
 	since(10, false, 0)
 	since(LogLimit/2, true, LogLimit/2+1)
 	since(LogLimit+1, true, 0)
-	since(LogLimit+2, false, 0) // // this log never gave out this cursor
+	since(LogLimit+2, false, 0) // this log never gave out this cursor
 }

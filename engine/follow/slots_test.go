@@ -17,7 +17,7 @@ func TestSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Slots
 		var there []*object
-		var known BySlot[*object] // // as they were at that time
+		var known BySlot[*object] // as they were at that time
 		most, left := 0, 0
 		known.Follow(&s)
 		pick := func() int { return rapid.IntRange(0, len(there)-1).Draw(t, "which") }

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
-	_ "github.com/celsius-scheduler/celsius/engine/seeds" // // the properties draw their seeds from it
+	_ "github.com/celsius-scheduler/celsius/engine/seeds" // the properties draw their seeds from it
 )
 
 // machine makes a Numatopology with these numbers: sockets, NUMA nodes per socket, and cores per NUMA node. Each core has two CPUs.

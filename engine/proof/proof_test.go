@@ -106,7 +106,7 @@ func TestWrongPlans(t *testing.T) {
 	tests := []struct {
 		name string
 		make func(h hand)
-		want string // // the kinds of violations, each with the victim
+		want string // the kinds of violations, each with the victim
 	}{
 		{"right", right, ""},
 		{

@@ -157,7 +157,7 @@ func FuzzPlay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		name := filepath.Join(dir, "fuzzed"+fmt.Sprint(os.Getpid()))
 		pack(t, name, text)
-		_ = (&recording.Player{}).Play(name) // // an error is allowed, a panic is not
+		_ = (&recording.Player{}).Play(name) // an error is allowed, a panic is not
 	})
 }
 

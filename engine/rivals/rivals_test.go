@@ -84,7 +84,7 @@ func TestWhoIsForgottenAfterADayIsTold(t *testing.T) {
 	b.Evicted("b-0", "b", "c", at(5))
 	b.Gone("b-0")
 	same(t, b.Forget(at(0).Add(rivals.Kept)), nil)
-	same(t, b.Forget(at(1).Add(rivals.Kept)), nil) // // within an hour of the last eviction
+	same(t, b.Forget(at(1).Add(rivals.Kept)), nil) // within an hour of the last eviction
 	same(t, b.Takers("a"), since{"b": at(0), "c": at(0)})
 	same(t, b.Forget(at(61).Add(rivals.Kept)), []string{"a", "b"})
 	same(t, b.Takers("a"), nil)

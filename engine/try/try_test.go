@@ -29,9 +29,9 @@ func TestAsk(t *testing.T) {
 	scenario := "# R.\nload w\ncycle\ncmp out\n-- out --\nnothing\n-- w --\n" + world
 	for name, c := range map[string]struct {
 		q     Question
-		plan  string // // a part of the plan; "": there is no plan
-		wrong string // // a part of the error, of the first issue, or of the difference
-		in    string // // the file of the first issue, with its line
+		plan  string // a part of the plan; "": there is no plan
+		wrong string // a part of the error, of the first issue, or of the difference
+		in    string // the file of the first issue, with its line
 		line  int
 	}{
 		"the default policy":    {q: Question{World: world}, plan: "policy default (built in)"},

@@ -210,7 +210,7 @@ func misspelt(t *testing.T, tables map[string]*rules.Table, plugin string, x wri
 	t.Helper()
 	x.name += "x"
 	if Takes(tables[tableName(plugin)], x.name) {
-		return // // any name is allowed there
+		return // any name is allowed there
 	}
 	_, told := converted(t, tables, oneArgument(t, plugin, x))
 	if !strings.Contains(told, fmt.Sprintf("unknown argument %q", x.name)) {
