@@ -129,7 +129,6 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 
 // keepGangs applies to gangs that would be evicted as a whole. If only pods that such a gang can spare are necessary victims, keepGangs
 // evicts only these, although the gang would otherwise spare other pods first.
-// first.
 func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	spares, kept := map[*model.Job]bool{}, false
 	for i := range n.Units {

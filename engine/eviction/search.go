@@ -557,7 +557,6 @@ func going(done []Room) (n int) {
 
 // without undoes the eviction of one victim, if the promises on its node and all gates still allow it. Otherwise it records for which task
 // the victim is needed.
-// victim is needed.
 func (x *Search) without(done []Room, there []int, of, which int) {
 	before, all := x.Txn.Mark(), done[of].Victims
 	v := &all[which]

@@ -220,7 +220,6 @@ type Delta struct {
 // The result depends on the last delta of each object, but not on the order in which different objects come. A pod may come before its node
 // or its PodGroup, and a PodGroup before its queue. Apply keeps those of our own decisions that the objects cannot show yet. A Binding task
 // stays Binding until its pod has a node. An evicted task is Releasing until its pod is gone. Devices that we chose stay chosen.
-// pod has a node, an evicted one is Releasing until its pod is gone, and devices that we chose stay chosen.
 func (c *Cluster) Apply(deltas ...Delta) []error {
 	if len(deltas) == 0 {
 		return nil

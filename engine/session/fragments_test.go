@@ -150,7 +150,6 @@ func askedOften(t *testing.T, forget bool, table string) (counts map[string]uint
 // TestRowsAreAskedNoMoreThanNeeded checks that a score that distinguishes tasks is evaluated for each of them, on the remaining nodes, and
 // that no other row is evaluated again. A guard that reads only the task is evaluated once per class, and a row whose guard is false is not
 // evaluated. The choice is the same as without any caches.
-// without any memory.
 func TestRowsAreAskedNoMoreThanNeeded(t *testing.T) {
 	const table = `
 predicates:
