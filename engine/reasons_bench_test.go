@@ -20,9 +20,9 @@ import (
 const ofReasons = `engine/report\.|verdict\.\(\*(Class\)\.Rejections|rejections\))|policy\.Answer\.Reason|` +
 	`action\.\(\*Cycle\)\.(note|jobWait|taskWait|tried|untried|listWaits)|action\.\(\*(backlog|forgetful)\)\.waits`
 
-// BenchmarkReasons measures the part of a cycle that computes reasons, in per cent of the CPU samples of a profile. It measures a first
-// cycle in which no pod finds a node, and cycles in which a gang arrives and is placed while thousands of pods wait, all alike or all
-// different. It also measures cycles in which no pod waits. It needs some seconds per world: -benchtime 5s.
+// BenchmarkReasons measures the part of a cycle that computes reasons, in per cent of the CPU samples of a profile. In the first world no
+// pod finds a node, and the first cycle is measured. In the next worlds a gang arrives and is placed while thousands of pods wait, all
+// alike or all different. In the last worlds no pod waits. It needs some seconds per world: -benchtime 5s.
 func BenchmarkReasons(b *testing.B) {
 	p := defaultPolicy(b)
 	for _, nodes := range []int{1000, 5000, 10000} {

@@ -190,9 +190,9 @@ func (d *decided) of(t *testing.T) *digest.Sum {
 	return sum
 }
 
-// seenWorlds counts worlds: all, and those with volumes. Of those with volumes it counts worlds in which a bind needs work for its volumes,
-// and worlds in which a row about volumes refuses something. It also counts worlds with an eviction, with several for one pod, with some
-// for a gang, and with a whole gang. doubtful counts the findings about evictions that are allowed.
+// seenWorlds counts worlds: all, and those with volumes. Of those with volumes it counts two kinds: a bind needs work for its volumes, or a
+// row about volumes refuses something. It also counts worlds with an eviction, with several for one pod, with some for a gang, and with a
+// whole gang. doubtful counts the findings about evictions that are allowed.
 type seenWorlds struct {
 	all, volumes, bound, refused, evicted, several, gangs, whole, doubtful atomic.Int64
 }

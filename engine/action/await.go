@@ -23,7 +23,7 @@ func (x *Cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
 }
 
 // await keeps resources for a job that is awaited and just had its turn. It keeps them for the pods without which the job cannot start, if
-// there are enough for all of them, and for as many of the other pods as possible. Each cycle computes them again.
+// there are enough for all of these pods. It also keeps them for as many other pods as possible. Each cycle computes them again.
 func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	until := x.awaited(step, j)
 	least := j.MinMember - j.Ready() - j.Counts[model.Pipelined]

@@ -33,7 +33,7 @@ type backlog struct {
 	fresh  []*record // those of open for which some step has no answer yet, in key order
 	looked []*record // whose waits and statuses are computed again in this cycle
 	slabs  slabs
-	dueNow []dueOrder // for reuse
+	dueNow []dueOrder // scratch memory
 }
 
 // lists contains the lists of plans, in the form in which plans share them.
@@ -61,7 +61,7 @@ type record struct {
 	// at states by step where the job is parked; nil: the step must try it, in this cycle or in each cycle.
 	at []*parked
 
-	place  int    // in the order of its queue
+	place  int    // the position in its queue
 	placed uint64 // the cycle that set place
 	live   uint64 // the last cycle in which recall ran
 	looked uint64 // the cycle that computes its waits again
@@ -229,7 +229,8 @@ func (b *backlog) come(c *queueBacklog) {
 	b.ranked(c, c.rec)
 }
 
-// recall reports what steps of this cycle that skipped a job have to report for it, because the job gets a turn or its reasons are needed.
+// recall reports what the steps that skipped a job in this cycle have to report for it. It is called when the job gets a turn or its
+// reasons are needed.
 func (b *backlog) recall(r *record) {
 	if r.live == b.cycle {
 		return

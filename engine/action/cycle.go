@@ -19,11 +19,11 @@ type Cycle struct {
 	plan *model.Plan
 
 	waits   *report.Waits
-	result  turnResult // of the present turn
+	result  turnResult // the result of the present turn
 	memory  *Memory
 	others  []model.RowScore // scores of a second-best node; for reuse
-	done    []placed         // in this turn; for reuse
-	text    []byte           // for reuse
+	done    []placed         // the tasks placed in this turn; reused memory
+	text    []byte           // scratch memory
 	verbs   []verb
 	without []*model.Task // tasks without a node in this turn
 	lasting lasting
@@ -62,7 +62,7 @@ type promises struct {
 	pipelined []placed
 	forced    map[*model.Task]bool // tasks for which other tasks are evicted; nil: none
 	promised  map[*model.Job]bool  // jobs that steps with displace promised resources, with or without evictions
-	rooms     []eviction.Room      // of steps with displace
+	rooms     []eviction.Room      // of all steps with the verb displace
 	told      map[string]bool      // tasks that are evicted for rooms, as far as the plan contains them
 	roomy     map[*model.Job]bool  // jobs that the present step promised resources
 	accepted  accepted             // in this turn of a step with the gate beyondShare
@@ -190,7 +190,7 @@ func (x *Cycle) Close() {
 	}
 	for _, j := range x.lasting.changed {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
-		x.plan.DecideBy(x.plan.Now) // rows read it
+		x.plan.DecideBy(x.plan.Now) // rows read the time
 	}
 	for _, q := range x.lasting.exceeded {
 		x.c.SetExceeded(q, x.plan.Now)

@@ -71,7 +71,7 @@ func (x *Cycle) displace(step *policy.Step) {
 	x.roomy = nil
 	if !f.some {
 		x.txn.Rollback(start)
-		f.search.LookBack() // for steps that were committed meanwhile
+		f.search.LookBack() // other steps were committed in the meantime
 		return
 	}
 	if f.apart {
@@ -268,10 +268,11 @@ func (x *force) passes(j *model.Job, t *model.Task, further bool) bool {
 		x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes
 }
 
-// keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step could not place it without them.
+// keepTurn keeps the promises of a turn as a whole under two conditions. The job may be held with them, and a later step could not place it
+// without them.
 func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool) {
 	if x.step.Word(policy.KeyCommit) == "task" {
-		return true, true // they were kept as they were found
+		return true, true // each promise was kept when it was found
 	}
 	pipelined := x.s.Pipelined(j)
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// together frees resources for as many of a job's tasks as it may be held with, until the step's turn is over or no resources are found. It
-// reports whether the job gets another turn for the remaining tasks. This requires that the step still applies to them.
+// together frees resources for as many of a job's tasks as it may be held with. It stops when the step's turn is over or no resources are
+// found. It reports whether the job gets another turn for the remaining tasks. This requires that the step still applies to them.
 func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 	if todo.further {
 		todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return !x.taskPasses(x.step, t) })

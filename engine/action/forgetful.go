@@ -12,7 +12,7 @@ import (
 // forgetful is a memory that remembers nothing: each cycle tries each job, and reports everything again.
 type forgetful struct {
 	x      *Cycle
-	places map[*model.Job]int // in the order of their queues
+	places map[*model.Job]int // the position of each job in its queue
 }
 
 func (m *forgetful) begin(x *Cycle) { m.x, m.places = x, map[*model.Job]int{} }

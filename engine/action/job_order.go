@@ -120,7 +120,7 @@ func (o *jobOrder) hold() {
 // head returns the first parked job that this walk has yet to come to; nil: there is none.
 func (o *jobOrder) head() *parked { return o.next(len(o.jobs)) }
 
-// next returns the first such job before an index; nil: there is none.
+// next returns the first parked job that this walk has yet to come to, among those before an index; nil: there is none.
 func (o *jobOrder) next(before int) *parked {
 	if o == nil {
 		return nil

@@ -28,7 +28,7 @@ const ofJob = -1
 
 // noted is a note of the present turn.
 type noted struct {
-	task   *model.Task // nil: the job
+	task   *model.Task // nil: the note is about the job
 	wait   *model.Wait
 	inVain *model.InVain // nil: the note is about the wait
 }

@@ -30,7 +30,7 @@ type placing struct {
 	*Cycle
 	step *policy.Step
 	left map[*model.Job]*taskQueue // of jobs that get another turn
-	room taskQueue                 // for reuse
+	room taskQueue                 // scratch memory
 }
 
 // visit gives a job its turn, and reports whether the job gets another turn.
@@ -105,7 +105,7 @@ func (a *accepted) covers(t *model.Task) bool { return a.placed.Add(t.Request).F
 func (a *accepted) place(t *model.Task) { a.placed.AddIn(t.Request, 1) }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue. The
+// its tasks. If not, the job gets the reason of a row that states one. Tasks that wait because of the share of their queue get it too. The
 // turn leaves out tasks in front if the rows refuse them, and the job can start without them.
 func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
 	first, all := policy.Answer{}, todo.tasks

@@ -17,13 +17,13 @@ type stepBacklog struct {
 	s      *session.Session
 	step   *policy.Step
 	action string
-	index  int // of the step
+	index  int // of the step in its action
 	// kinds is nil if nothing can be remembered: each cycle tries each job.
 	kinds *session.Kinds
 	// fates are the kinds of jobs and tasks within a walk. They do not depend on the order of jobs.
 	fates   *session.Kinds
 	never   bool   // the step is never taken
-	epoch   string // of kinds
+	epoch   string // the epoch of kinds
 	order   string // epoch of the order of jobs
 	known   map[string]*kind
 	queues  queueList
@@ -45,7 +45,7 @@ type parked struct {
 	kind *kind    // nil: the step does not take the job
 	out  *outcome // from which the job's waits follow
 	seen uint64   // the cycle in which the walk passed it
-	gone bool     // it is no longer parked
+	gone bool     // the job is no longer parked
 }
 
 func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *stepBacklog {

@@ -14,7 +14,7 @@ import (
 // Gangs searches victims for gangs. Its victims are units: single tasks, or parts of a gang that are evicted together.
 type Gangs struct {
 	*Search
-	needs []Need // that the step has kept so far
+	needs []Need // the needs that the step has kept so far
 }
 
 // Need contains the promises for several tasks of a job, which are made as a whole, and the victims for them.
@@ -396,7 +396,7 @@ func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	case surplus < 0:
 		return tasks
 	}
-	spare := map[string]int64{} // by role
+	spare := map[string]int64{} // the number of pods that each role can spare
 	if j.MinMember >= j.RoleMinTotal {
 		for _, r := range j.Roles {
 			spare[r.Name] = r.Ready() - r.Min
@@ -500,7 +500,7 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	}
 }
 
-// isNeeded records which promise to the job of the first one would fail without the eviction of a unit, and why, with all other promises in
+// isNeeded records which promise to the job of the first one would fail without the eviction of a unit, and why. All other promises are in
 // place. It first tries the promise that was recorded before, and otherwise takes the first that fails. It reports whether any fails.
 func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
 	known := slices.IndexFunc(rooms, func(r Room) bool { return r.Task == u.at.Task })

@@ -42,7 +42,7 @@ type Search struct {
 	known       map[*model.Task]bool
 	kept        keeping
 	barred      map[barred]bool
-	denied      denials // in the present turn of a job
+	denied      denials // the denials in the present turn of a job
 	who         *session.Candidates
 	barren      barren
 	sets        int // number of sets of candidates that may still be tried for the present task or gang
@@ -52,7 +52,7 @@ type Search struct {
 
 // keeping contains the kept promises.
 type keeping struct {
-	rooms []Room // of this cycle so far
+	rooms []Room // all promises of this cycle so far
 	of    map[*model.Job][]int
 	turns map[*model.Job]int // number of turns by job, in this step
 }
@@ -344,8 +344,8 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	return gone, found
 }
 
-// takeAway evicts one pod after the other until the task fits. If choosy is true, it does not evict a pod whose eviction makes a
-// predicate refuse the node, because the task may have to be on the same node as that pod.
+// takeAway evicts one pod after the other until the task fits. If choosy is true, it spares each pod whose eviction makes a predicate
+// refuse the node. The task may have to be on the same node as that pod.
 func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choosy bool) (gone []Victim, found bool) {
 	spared := false
 	for _, v := range lets {
@@ -358,7 +358,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 		}
 		gone = append(gone, Victim{Victim: v, was: was})
 		if choosy && !spared {
-			continue // it was tried before
+			continue // this case was tried before
 		}
 		if x.takes(t, row) {
 			return gone, true
@@ -583,8 +583,8 @@ func (x *Search) without(done []Room, there []int, of, which int) {
 	v.isNeeded(&done[of], refused.Task, why)
 }
 
-// isNeeded records why a victim must be evicted. With this victim still on its node, and all other promises in place, the reason refuses
-// the node to its preemptor, or otherwise to the task at.
+// isNeeded records why a victim must be evicted. Assume that this victim is still on its node, and that all other promises are in place.
+// The reason then refuses the node to its preemptor, or otherwise to the task at.
 func (v *Victim) isNeeded(own *Room, at *model.Task, why model.Reason) {
 	txn := own.by.Txn
 	before := txn.Mark()

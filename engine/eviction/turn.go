@@ -10,15 +10,17 @@ import (
 
 // Turn is the result of a job's turn.
 type Turn struct {
-	Done         []Room // made together
+	Done         []Room // the promises that the turn made
 	Kept, Stable bool
 }
 
 // TakeTurn repeats a job's turn until its evictions are stable, each time without the victims that would take the resources back. If the
 // turn is not kept although some tasks found a place by eviction, TakeTurn repeats it until it is kept. Each of these attempts protects one
-// other victim. The rows let a job lose only some of its pods. If one of them was evicted where another job's pod would have done, no pod
-// may be left to evict on a node where only pods of the first job run. TakeTurn therefore protects victims of jobs whose other pods may not
-// be evicted, the last victim first.
+// other victim.
+//
+// The rows let a job lose only some of its pods. The search may evict one of them where another job's pod would have done. Then no pod may
+// be left to evict on a node where only pods of the first job run. TakeTurn therefore protects victims of jobs whose other pods may not be
+// evicted, the last victim first.
 func (x *Search) TakeTurn(take func() Turn) {
 	stable := func() (t Turn) {
 		for tries := 0; !t.Stable && tries < policy.MostUnstable; tries++ {

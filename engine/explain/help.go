@@ -14,8 +14,8 @@ import (
 // mostAsked is the maximum number of nodes that one row rejects for which help determines whether other rows reject them, too.
 const mostAsked = 500
 
-// helpJob states what a job lacks to start if a node for pod t alone is not enough; "" if it is enough, or if the job can start already. It
-// places the other pods of the job on nodes that take them, as far as the job needs these pods to start.
+// helpJob states what a job lacks to start if a node for pod t alone is not enough. It returns "" if it is enough, or if the job can start
+// already. It places the other pods of the job on nodes that take them, as far as the job needs these pods to start.
 func (x *Cycle) helpJob(txn *model.Txn, j *model.Job, t *model.Task) string {
 	if x.Session.IsReady(j) {
 		return ""

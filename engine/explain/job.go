@@ -92,8 +92,7 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	return causes.OfQueue(j, x.firstLimit(j))
 }
 
-// NeverStarts states why a job could not start on the nodes of the cluster, or in its queue, even if these were empty; "" for any other
-// job.
+// NeverStarts states why a job could not start even if the nodes of the cluster, or its queue, were empty. It returns "" for any other job.
 func (x *Cycle) NeverStarts(j *model.Job) string {
 	if !report.MayWait(j) || j.Orphan {
 		return ""
@@ -163,8 +162,8 @@ func (x *Cycle) foreignPod(t *model.Task) string {
 	})
 }
 
-// volumeCause states for the first waiting pod with volumes in one place how many nodes reach them, or which of its claims no node can use.
-// It is "" if neither applies.
+// volumeCause looks at the first waiting pod with volumes in one place. It states how many nodes reach the volumes, or which claim of the
+// pod no node can use. It returns "" if neither applies.
 func (x *Cycle) volumeCause(j *model.Job) string {
 	storage, err := x.Session.Storage()
 	if err != nil {

@@ -253,7 +253,8 @@ func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on sessi
 	return on, false
 }
 
-// values shows the values that the row of a reason read, as they are after the cycle; "" if there is no row, or if it no longer rejects.
+// values shows the values that the row of a reason read, as they are after the cycle. It returns "" if there is no row, or if the row no
+// longer rejects.
 func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.Task, node string) string {
 	r := x.Session.Policy().Row(why)
 	if r == nil || r.Expression.Constant() {

@@ -88,7 +88,7 @@ func (k *Places) Clone() *Places {
 }
 
 // Keep keeps resources for a job that is awaited and just had its turn. It keeps them for the least pods without which the job cannot
-// start, if there are enough for all of them, and for as many of the other pods as possible.
+// start, if there are enough for all of these pods. It also keeps them for as many other pods as possible.
 func (k *Places) Keep(j *model.Job, least int64) {
 	must, others := divided(k.placeless(j, least > 0), least)
 	if least > 0 && !k.keep(j, must...) {

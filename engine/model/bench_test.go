@@ -52,8 +52,12 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(deltas)), "ns/object")
 }
 
-// BenchmarkUpdate applies one event to that cluster: an update of a running pod without a change; a pod that is bound, and is pending
-// again; a pod that is deleted and created again; and an update of a node.
+// BenchmarkUpdate applies one event to that cluster:
+//
+//   - an update of a running pod without a change
+//   - a pod that is bound, and is pending again
+//   - a pod that is deleted and created again
+//   - an update of a node
 func BenchmarkUpdate(b *testing.B) {
 	c := NewCluster(Options{})
 	c.Apply(bigWorld()...)

@@ -24,7 +24,7 @@ type Budget struct {
 // Budgets are the PodDisruptionBudgets.
 type Budgets struct {
 	Of      map[string][]*Budget // by namespace, in name order
-	Version uint64               // is bumped by every change of one
+	Version uint64               // the version changes with every budget
 }
 
 // Holds reports whether a budget applies to a task, and the budget's status does not count the task as gone yet.

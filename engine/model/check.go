@@ -76,7 +76,8 @@ func (c *Cluster) checkTasks() error {
 	return nil
 }
 
-// checkMember checks that a task is in the job of its PodGroup, if that exists and the task may join it; otherwise in a job of its own.
+// checkMember checks the job of a task. It must be the job of the task's PodGroup, if the PodGroup exists and the task may join it.
+// Otherwise it must be a job of the task's own.
 func (c *Cluster) checkMember(t *Task) error {
 	switch group := c.Jobs[t.group]; {
 	case t.Job.Orphan != (t.group == "" || group == nil || !t.mayJoin(group)), !t.Job.Orphan && t.Job != group:
@@ -133,8 +134,8 @@ func (c *Cluster) checkColumns() error {
 	return nil
 }
 
-// checkOwn checks that each dimension that nodes offer or tasks on them request has columns of its own and is counted, and that shared
-// columns are empty.
+// checkOwn checks each dimension that nodes offer or tasks on them request. It must have its own columns and be counted. It also checks
+// that shared columns are empty.
 func (c *Cluster) checkOwn() error {
 	n := &c.Nodes
 	held := make([]int32, len(n.Allocatable))

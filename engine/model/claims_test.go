@@ -105,8 +105,8 @@ func TestClaimsFollowTheNode(t *testing.T) {
 	counts(24, "the kubelet had started one")
 }
 
-// TestOwnBindingsNeedNoProof checks that a pod that this process bound counts at once, even if its status does not show the binding yet,
-// and even if its node changes.
+// TestOwnBindingsNeedNoProof checks that a pod that this process bound counts at once. This is so even if its status does not show the
+// binding yet, and even if its node changes.
 func TestOwnBindingsNeedNoProof(t *testing.T) {
 	const offers = "cpu=64 memory=256Gi pods=110"
 	waits := pod("train-0", "cpu=64 memory=256Gi")

@@ -63,8 +63,8 @@ type Cluster struct {
 	Used Resources
 	// UsedElsewhere is the sum of node use over nodes that are not ready, now.
 	UsedElsewhere Resources
-	// Usable is the sum of Allocatable over nodes that accept pods (ready and not cordoned), and of what pods used on all other nodes at
-	// the last Apply, up to what these offer.
+	// Usable is the sum of Allocatable over nodes that accept pods (ready and not cordoned). It also includes what pods used on all other
+	// nodes at the last Apply, up to what these nodes offer.
 	Usable Resources
 	// ReadyNodes counts the nodes that are ready.
 	ReadyNodes int

@@ -63,8 +63,8 @@ func TestATemplateHasNoDevices(t *testing.T) {
 	}
 }
 
-// TestBoundDevicesCountInTheQueue checks that the devices of a bound pod count in its queue and on its node as they were decided, whatever
-// its annotations state later. The next scheduler reads them from the record. Without a record they count as whole devices.
+// TestBoundDevicesCountInTheQueue checks that the devices of a bound pod count in its queue and on its node as they were decided. Later
+// annotations do not change that. The next scheduler reads the devices from the record. Without a record they count as whole devices.
 func TestBoundDevicesCountInTheQueue(t *testing.T) {
 	counts := func(c *Cluster, want float64, when string) {
 		t.Helper()

@@ -104,8 +104,8 @@ func podStatus(o *corev1.Pod) Status {
 // longGrace is the grace period above which nothing waits for the resources of a pod that its owner deleted.
 const longGrace = 5 * time.Minute
 
-// lingers reports whether a pod was deleted, but not by an eviction, with a grace period above longGrace. Nothing is promised its
-// resources, because a tenant could then keep other pods, and the idle nodes that their gangs hold, waiting for as long as it likes.
+// lingers reports whether a pod was deleted, but not by an eviction, with a grace period above longGrace. Its resources are promised to
+// nobody. Otherwise a tenant could make other pods wait as long as it likes, together with the idle nodes that their gangs hold.
 func lingers(o *corev1.Pod) bool {
 	if o.DeletionTimestamp == nil || o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds <= int64(longGrace/time.Second) {
 		return false

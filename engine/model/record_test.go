@@ -166,8 +166,8 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsBoundStaysInItsQueue checks that bound pods count in the queue in which they were bound, even if the owner of their PodGroup
-// deletes it and creates it again. This is so in the scheduler that bound them, before and after the pod shows it, and in the next
+// TestWhatIsBoundStaysInItsQueue checks that bound pods count in the queue in which they were bound. This is so even if the owner of their
+// PodGroup deletes it and creates it again. It holds in the scheduler that bound them, before and after the pod shows it, and in the next
 // scheduler.
 func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
 	made := group("g", "q1")

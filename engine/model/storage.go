@@ -61,9 +61,9 @@ type Volumes interface {
 	Missing(t *Task) string
 	// Trouble returns why a task's claims can be used on no node; "" if there is no such reason. An error is a mistake in an object.
 	Trouble(t *Task) (string, error)
-	// Places states where the volumes are that the claims of a task are bound to; "" if some claim is not bound, or every node reaches them.
+	// Places states where the bound volumes of a task's claims are. It returns "" if some claim is not bound, or if every node reaches them.
 	Places(t *Task) string
-	// Defect states which claim of a task no node can use, although it exists, and what a user can do; "" if there is no such claim.
+	// Defect states which existing claim of a task no node can use, and what a user can do. It returns "" if there is no such claim.
 	Defect(t *Task) string
 	// Fits reports whether all claims of a task can be used on a node.
 	Fits(t *Task, row int32) (bool, error)

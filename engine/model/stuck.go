@@ -41,8 +41,8 @@ func (c *Cluster) ExceededAt(q *Queue) time.Time {
 }
 
 // NextRequest returns the next request of a job for its waiting pods, in their order. It contains the pods that each role lacks, and then
-// as many as the job lacks to start; the first pod if the job has started. The minimums of roles count only if MinMember covers all of
-// them, as in jobReady. If there are too few pods, it adds the expected pods that do not exist yet.
+// as many as the job lacks to start. If the job has started, it contains the first pod. The minimums of roles count only if MinMember
+// covers all of them, as in jobReady. If there are too few pods, it adds the expected pods that do not exist yet.
 func (j *Job) NextRequest(tasks []*Task) Resources {
 	next := j.nextPods()
 	if next.lacks <= 1 && len(next.left) == 0 && len(tasks) > 0 {
@@ -62,7 +62,7 @@ func (j *Job) NextRequestWith(tasks []*Task) (request Resources, enough bool) {
 
 // nextPods counts the pods that a job lacks to start while pods are picked for it.
 type nextPods struct {
-	lacks  int64           // in total
+	lacks  int64           // the number of pods that the job lacks in total
 	left   map[*Role]int64 // by role, for roles that lack pods; a role with enough picked pods is not in it
 	picked int64
 	sum    Resources

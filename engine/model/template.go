@@ -13,7 +13,7 @@ import (
 )
 
 // Template contains the fields that the pods of one template have in common, parsed once. The tasks of a role share it if their pods state
-// the same, so that each pod of a large job costs little memory and work. It never changes.
+// the same. So each pod of a large job costs little memory and work. A Template never changes.
 type Template struct {
 	PriorityClassName string
 

@@ -33,7 +33,7 @@ func (x naming) check(victims []victim) (others []victim) {
 				x.by(named, rests)
 			})
 		}
-		rests = func(r *policy.Rule) bool { return x.rests(r) || r.Every > 0 } // this action has evaluated it
+		rests = func(r *policy.Rule) bool { return x.rests(r) || r.Every > 0 } // this action has evaluated the row
 	}
 	return others
 }

@@ -13,9 +13,9 @@ import (
 // task.
 type measured struct{ *Cycle }
 
-// along checks a victim inside a queue. It applies to rows that permit the eviction because they compare a value of the victim with the
-// same value of its preemptor, or of their jobs. If the same table orders jobs, or the tasks of a job, by this value, the victim must not
-// come first. So each eviction moves what waits to a later position in that order.
+// along checks a victim inside a queue. It applies to rows that permit the eviction because they compare a value of the victim with that of
+// its preemptor. The value may also be one of their jobs. If the same table orders jobs, or the tasks of a job, by this value, the victim
+// must not come first. So each eviction moves what waits to a later position in that order.
 func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*policy.Rule) {
 	site, claims, gives := policy.JobOrder, x.Frame().OfJobAlone(t.Job), x.Frame().OfJobAlone(v.task.Job)
 	switch step.Word(policy.KeyScope) {
@@ -23,7 +23,7 @@ func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*poli
 		site, claims, gives = policy.TaskOrder, x.Frame().OfTaskAlone(t), x.Frame().OfTaskAlone(v.task)
 	case policy.ScopeQueue:
 	default:
-		return // falls checks these
+		return // the function falls checks other scopes
 	}
 	first, second := x.Keys(site, claims), x.Keys(site, gives)
 	for _, let := range lets {

@@ -16,7 +16,7 @@ import (
 type victim struct {
 	task  *model.Task
 	evict model.Evict
-	place int // in the plan
+	place int // the position in the plan
 }
 
 // promise is the promise of a node to a task, with its victims.
@@ -27,7 +27,7 @@ type promise struct {
 	victims []victim
 	action  string
 	step    *policy.Step // the step that made it; nil: no step with displace
-	place   int          // of the step in the pipeline
+	place   int          // the position of the step in the pipeline
 }
 
 // promises returns the promises of a plan, in the order in which they were made, with the victims of each.

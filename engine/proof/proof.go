@@ -64,7 +64,7 @@ const (
 // Violation is a fault of an eviction, or of the promise for which pods are evicted.
 type Violation struct {
 	Kind   Kind
-	Task   string // that gets the resources; "" if unknown
+	Task   string // the pod that gets the resources; "" if unknown
 	Victim string // "" if the violation belongs to the promise as a whole
 	Text   string
 }
@@ -110,8 +110,8 @@ type Cycle struct {
 	c     *model.Cluster
 	p     *policy.Policy
 	now   time.Time
-	began []model.Status       // by slot, before the cycle
-	bound map[*model.Task]bool // by the cycle
+	began []model.Status       // by slot: the status before the cycle
+	bound map[*model.Task]bool // the tasks that the cycle bound
 	// Records of earlier cycles that rows read. After the cycle, model.Past contains those of this cycle.
 	stuck    map[string]bool
 	exceeded map[string]time.Time
@@ -124,7 +124,7 @@ type Cycle struct {
 
 // patience determines when to stop checking.
 type patience struct {
-	enough func() bool // nil: never
+	enough func() bool // nil: the check is never cut short
 	cut    bool        // the checks stopped before the end
 }
 

@@ -15,8 +15,8 @@ import (
 // resources count as if each had only the smallest of their shares. So a group is not charged for what its members hold beyond that.
 // Children that can receive no more count as they are.
 //
-// At the next question, a change costs one addition for each sibling with a share on the path to the root, because the smallest share
-// scales all others. If a resource is used up, or is free again, all members are computed again.
+// At the next question, a change costs one addition for each sibling with a share on the path to the root. The reason is that the smallest
+// share scales all others. If a resource is used up, or is free again, all members are computed again.
 type Shares struct {
 	total    model.Resources
 	used     amount
@@ -44,7 +44,7 @@ type Group struct {
 // leaf is one member.
 type leaf struct {
 	key        string
-	path       []string // as it was set
+	path       []string // the path as it was set
 	above      *Group
 	has, wants model.Resources
 	standing   standing

@@ -7,11 +7,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Sums adds amounts from the leaves of a tree to its root, so that each party has the sum of its own amounts and of all parties below it. A
-// change costs one addition for each party above. The sums depend only on the last amounts of each party, not on the order of changes.
+// Sums adds amounts from the leaves of a tree to its root. So each party has the sum of its own amounts and those of all parties below it.
+// A change costs one addition for each party above. The sums depend only on the last amounts of each party, not on the order of changes.
 type Sums struct {
 	above []int
-	below [][]int // of parties that have some
+	below [][]int // the parties below each party
 	own   []model.Resources
 	sum   []amount
 	// broken states that some value had a fraction. Subtracting it could leave a rounding error. So sums are computed from scratch, in a fixed

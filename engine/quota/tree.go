@@ -58,12 +58,13 @@ func Flat(total model.Resources, parties []Party) []Place {
 }
 
 // Tree places parties below the party called root. From the top down, a party may hold what its parent may hold, minus what its siblings
-// are guaranteed, and at most its capability. For a resource that its capability does not list, the limit of its parent applies. The root
-// may hold its capability. If it has none, the total applies in the dimensions in which a direct child has a guarantee, so that there is a
-// limit from which to reserve the guarantee. The root deserves the sum of what the parties below it deserve.
+// are guaranteed, and at most its capability. For a resource that its capability does not list, the limit of its parent applies.
 //
-// A party whose chain of parents does not end at the root, or forms a circle, is placed alone with a Problem, and so are all parties below
-// it. The other parties are not affected. The cost is one step for each party on each path.
+// The root may hold its capability. If it has none, the total applies in the dimensions in which a direct child has a guarantee. So there
+// is a limit from which to reserve the guarantee. The root deserves the sum of what the parties below it deserve.
+//
+// A party is placed alone with a Problem if its chain of parents does not end at the root, or forms a circle. The same applies to all
+// parties below it. The other parties are not affected. The cost is one step for each party on each path.
 func Tree(root string, total model.Resources, parties []Party) []Place {
 	t := &treeBuilder{
 		root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)),

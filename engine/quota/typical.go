@@ -13,7 +13,7 @@ import (
 // Typical contains the most frequent shapes of a workload's tasks, each with its part of them. It never changes.
 type Typical struct {
 	shapes []typicalShape
-	models []string // that any shape names
+	models []string // all models that some shape names
 	needs  []int64  // requested thousandths of a device, of any shape, ascending
 	text   string
 	key    string // see Key

@@ -41,11 +41,9 @@ func WholeFill(total model.Resources, claims []Claim, units []float64) []model.R
 	return deserved
 }
 
-// Water is a WaterFill whose memory is used again for the next one. The zero value is ready.
-//
 // A round costs a step for each unmet claim and dimension. Each round meets a claim, or leaves less than before, until nothing remains. All
-// rounds run again after each change of any claim. Every part depends on the sum of all weights and on what the other claims leave, and
-// adding in another order would give other last bits.
+// rounds run again after each change of any claim, because every part depends on the sum of all weights and on the other claims. Adding in
+// another order would give other last bits.
 type Water struct {
 	dims int
 	// Rows of dims amounts, one row per claim; NaN is absent.

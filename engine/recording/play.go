@@ -88,7 +88,7 @@ func (p *Player) Play(file string) error {
 	packed, err := gzip.NewReader(bufio.NewReader(f))
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil // it has just begun
+			return nil // the file has just begun
 		}
 		return fmt.Errorf("%s is no recording: %w", file, err)
 	}

@@ -31,7 +31,7 @@ func (x *cycle) close() {
 	}
 	for _, j := range stuck {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
-		x.plan.DecideBy(x.plan.Now) // rows read it
+		x.plan.DecideBy(x.plan.Now) // rows read the time
 	}
 	for _, q := range x.beyond {
 		x.c.SetExceeded(q, x.plan.Now)

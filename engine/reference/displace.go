@@ -144,10 +144,11 @@ func (x *cycle) passes(step *policy.Step, t *model.Task, further bool) bool {
 		step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(t.Job).OfRequest(t.Request)).Yes
 }
 
-// keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step could not place it without them.
+// keepTurn keeps the promises of a turn as a whole under two conditions. The job may be held with them, and a later step could not place it
+// without them.
 func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.Room) (kept, stable bool) {
 	if force.Step.Word(policy.KeyCommit) == "task" {
-		return true, true // they were kept as they were found
+		return true, true // each promise was kept when it was found
 	}
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {

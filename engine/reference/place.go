@@ -96,7 +96,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
 // its tasks, and returns the tasks of the turn: it leaves out tasks in front if the rows refuse them, and the job can start without them.
-// If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
+// If not, the job gets the reason of a row that states one. Tasks that wait because of the share of their queue get it too.
 func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) (turn []*model.Task, yes bool) {
 	for i := range tasks {
 		request, enough := j.NextRequestWith(tasks[i:])
@@ -147,8 +147,8 @@ func (x *cycle) whyNotBeyond(f *language.Frame) *model.Reason {
 	return nil
 }
 
-// mayExceed evaluates the rows of beyondShare for a task, if they did not accept it together with what the turn has placed since their last
-// evaluation. rest are the tasks that follow.
+// mayExceed evaluates the rows of beyondShare for a task. It does so unless they accepted the task together with what the turn has placed
+// since their last evaluation. rest are the tasks that follow.
 func (x *cycle) mayExceed(j *model.Job, t *model.Task, rest []*model.Task) bool {
 	if x.exceeding.Add(t.Request).Fits(x.accepted) {
 		return true

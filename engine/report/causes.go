@@ -97,7 +97,7 @@ func (x *Causes) NeverInQueue(j *model.Job, first *model.Wait) string {
 func (x *Causes) closedCause(j *model.Job) string {
 	command := func(queue string) string { return "celsius queue operate " + queue + " --action open" }
 	why := fmt.Sprintf("queue %s is %s and starts no jobs", j.QueueName, j.Queue.State)
-	var closed []string // the highest first
+	var closed []string // the highest queue comes first
 	for _, higher := range above(x.Cluster, j.Queue) {
 		if q := x.Cluster.Queues[higher]; !q.Open {
 			closed = slices.Insert(closed, 0, higher)

@@ -113,8 +113,8 @@ func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 		tooFewPlaces(c, j, sizes) != "" || tooLargeForPermitted(c, j, able)
 }
 
-// tooLargeForPermitted reports whether the same nodes are permitted to all of some pods, and the pods of them that must start together
-// request more of a dimension than these nodes allocate.
+// tooLargeForPermitted reports whether all of some pods are permitted the same nodes, and request more of a dimension than these nodes
+// allocate. Only the pods that must start together count.
 func tooLargeForPermitted(c *model.Cluster, j *model.Job, pods []alikePods) bool {
 	if len(pods) == 0 || pods[0].permitted == nil {
 		return false
@@ -202,7 +202,8 @@ func countOf(pods []alikePods, role string) (count int64) {
 	return count
 }
 
-// fitsNoNode states why the first of some pods that fits no node does not, even if the nodes were empty; "" if each of them fits one.
+// fitsNoNode finds the first pod that would fit no node even if the nodes were empty, and states why. It returns "" if each pod fits a
+// node.
 func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	for _, why := range []func(*model.Cluster, *alikePods, int, Sizes) string{notOffered, tooLarge} {
 		for i := range pods {
@@ -391,8 +392,8 @@ func gangExceeds(
 	return -1, 0
 }
 
-// QueueNeverHolds states that the pods of a job that must start together request more than the capability of a queue, so that the job could
-// not start even if the queue were empty. It also states what would change that. It returns "" for any other job.
+// QueueNeverHolds applies to a job whose pods that must start together request more than the capability of a queue. It states that the job
+// could not start even if the queue were empty, and what would change that. It returns "" for any other job.
 func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 	limit := func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) }
 	dim, sum := gangExceeds(c, j, waitingPods(c, j, nil), limit)

@@ -27,8 +27,8 @@ func (k NodeKind) Equal(other NodeKind) bool {
 	return k.Named == other.Named && k.Count == other.Count && k.Allocatable.Equal(other.Allocatable)
 }
 
-// Kinds returns the value for Sizes.Kinds. If the nodes are of more than mostShapes kinds, as machines that differ by a few bytes of memory
-// are, it rounds the amounts up, so that places in these kinds are an upper bound. It is nil if there are still more kinds.
+// Kinds returns the value for Sizes.Kinds. Machines that differ by a few bytes of memory can make more than mostShapes kinds of nodes.
+// Kinds then rounds the amounts up, so that places in these kinds are an upper bound. It is nil if there are still more kinds.
 func Kinds(n *model.Nodes) []NodeKind {
 	if kinds, ok := kindsBy(n, func(v float64) float64 { return v }); ok {
 		return kinds
@@ -117,8 +117,9 @@ type apart struct {
 	terms string
 }
 
-// tooFewPlaces states that the nodes of the cluster can hold too few of the pods that must start together, all of a job or of a role, even
-// if all nodes were empty. It only considers how many of these pods each node can hold, so that it never names a gang that could start.
+// tooFewPlaces applies to pods that must start together, all of a job or of a role. It states that the cluster can hold too few of them
+// even if all nodes were empty. It only considers how many of these pods each node can hold, so that it never names a gang that could
+// start.
 func tooFewPlaces(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	missing, roles := missingPods(j)
 	roles = slices.DeleteFunc(roles, func(r missingRole) bool { return r.missing < 2 })
@@ -147,7 +148,7 @@ type missingRole struct {
 
 // missingPods returns how many pods of a job must start together, of all roles and of each that needs any.
 func missingPods(j *model.Job) (missing int64, roles []missingRole) {
-	unknown := j.Counts[model.Unknown] // they may run again
+	unknown := j.Counts[model.Unknown] // unknown pods may run again
 	for _, r := range j.Roles {
 		n := r.Min - r.Holding() - r.Counts[model.Succeeded] - unknown
 		if j.MinMember >= j.RoleMinTotal && n > 0 { // the minimums of roles count only if minAvailable covers them
@@ -201,8 +202,9 @@ func withPods(to []similarPods, p similarPods) []similarPods {
 	return append(to, p)
 }
 
-// apartTerms identifies the terms and the labels of a pod, if a required anti-affinity keeps all pods with the same terms and labels off
-// its node. It is "" for other pods. It does not read the labels of namespaces, which can change while the job does not.
+// apartTerms identifies the terms and the labels of a pod with a certain anti-affinity. It is required, and keeps all pods with the same
+// terms and labels off the pod's node. It is "" for other pods. It does not read the labels of namespaces, which can change while the job
+// does not.
 func apartTerms(t *model.Task) string {
 	for i := range t.PodTerms.RequiredAntiAffinity {
 		term := &t.PodTerms.RequiredAntiAffinity[i]

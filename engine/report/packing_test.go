@@ -545,8 +545,8 @@ func newPlacer(c *model.Cluster, j *model.Job, apart report.Apart) *placer {
 	return x
 }
 
-// starts reports whether the gang can start if each of the first n pods keeps its node, or stays without one, and the others may use any
-// node.
+// starts reports whether the gang can start if the first n pods do not move. Each of them keeps its node, or stays without one. The others
+// may use any node.
 func (x *placer) starts(n int) bool {
 	if n == len(x.waiting) {
 		return x.isWhole()

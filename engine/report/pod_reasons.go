@@ -60,8 +60,8 @@ func reasonOf(why *model.Reason) string {
 	return cmp.Or(own, ofSite[why.Site], ReasonUnschedulable)
 }
 
-// followsOthers reports whether the reason of a pod, or of the pods of a job that have none of their own, follows from the job's other
-// pods: the turn of the job ended because of these.
+// followsOthers reports whether a reason follows from the job's other pods: the turn of the job ended because of these. The reason is that
+// of a pod, or of the pods of a job that have none of their own.
 func followsOthers(w *model.Wait) bool {
 	if w.Task != "" {
 		return w.Reason.Table == "builtin" && (w.Reason.Rule == "turn" || w.Reason.Rule == "role")

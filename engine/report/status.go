@@ -94,8 +94,8 @@ func waitsFor(why *model.Wait, reason, what string) *model.Condition {
 // it.
 const longestMessage = 4096
 
-// Short cuts a message that is too long for a condition, and escapes control characters and line breaks in it, because users choose the
-// names that it contains.
+// Short cuts a message that is too long for a condition. It escapes control characters and line breaks in the message, because users choose
+// the names that it contains.
 func Short(message string) string {
 	message = source.Line(message)
 	if len(message) <= longestMessage {

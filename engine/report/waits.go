@@ -10,7 +10,7 @@ import (
 
 // Waits stores the last reason why each job and task waits. A later action that succeeds clears the reason.
 type Waits struct {
-	Action string // the running action
+	Action string // the action that runs now
 	jobs   map[*model.Job]*model.Wait
 	tasks  map[*model.Task]*model.Wait
 	undone map[*model.Job]int

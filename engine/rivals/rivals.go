@@ -1,5 +1,5 @@
-// Package rivals remembers for which jobs the pods of a job were evicted, and so which job would close a circle if it took resources from
-// another.
+// Package rivals remembers for which jobs the pods of a job were evicted. So it knows which job would close a circle if it took resources
+// from another.
 package rivals
 
 import (
@@ -98,9 +98,9 @@ func (b *Book) losers(job string) map[string]bool {
 	return all
 }
 
-// Takers returns the jobs for which pods of a job were evicted, the jobs for which pods of these jobs were evicted, and so on, by key. The
-// job itself is left out. The value is the time of the oldest eviction on the chain that leads to a job. If several chains lead to it, the
-// latest of these times counts.
+// Takers returns the jobs for which pods of a job were evicted, by key. It also returns the jobs for which pods of these jobs were evicted,
+// and so on. The job itself is left out. The value is the time of the oldest eviction on the chain that leads to a job. If several chains
+// lead to it, the latest of these times counts.
 func (b *Book) Takers(job string) map[string]time.Time {
 	if len(b.last[job]) == 0 { // this applies to nearly all jobs, and the function is called for each pair
 		return nil

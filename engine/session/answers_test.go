@@ -66,7 +66,7 @@ func answerCases(site policy.Site) []answerCase {
 	}
 }
 
-// TestAnswers checks the answer of each site if its only row agrees, refuses, has no opinion, or fails, and if there is no row
+// TestAnswers checks the answer of each site in five cases: its only row agrees, refuses, has no opinion, or fails, or there is no row
 // (docs/rule-language.md, Sections).
 func TestAnswers(t *testing.T) {
 	for _, site := range policy.Sites() {
@@ -99,7 +99,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFaultsAreCountedAndContained checks that a row that fails for one object affects only that object, is counted each time, and is
+// TestFaultsAreCountedAndContained checks a row that fails for one object. Only that object is affected. Each failure is counted. It is
 // reported once, with the first object.
 func TestFaultsAreCountedAndContained(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aNode("n2", "cpu=9 pods=9", labelled("rack", "r2")), aNode("n3", "cpu=9 pods=9"),

@@ -21,7 +21,7 @@ type hierarchy[N comparable] interface {
 	changed(touched []*model.Queue, again func(N) bool) bool
 	// path returns the path to a queue; false: there is none.
 	path(q *model.Queue) ([]N, bool)
-	// part returns the part of a node; false: it is no key.
+	// part returns the part of a key that belongs to a node; false: the node has no key.
 	part(node N) (language.Key, bool)
 }
 
@@ -66,7 +66,7 @@ type branches[N comparable] struct {
 	clock  uint64 // of the cluster, at the last refresh
 	cursor follow.Cursor[*model.Queue]
 	parts  map[N]*keyPart[N]
-	again  func(N) bool // x.reread
+	again  func(N) bool // calls x.reread
 }
 
 // branchRun contains queues in order from index next on, with gaps.
@@ -87,7 +87,7 @@ type branch[N comparable] struct {
 	kids  []*branch[N]
 
 	queue   *model.Queue
-	keys    []language.Key // of the other rows
+	keys    []language.Key // the keys of the other rows
 	path    []*keyPart[N]
 	version uint64 // of the queue, when its keys were read
 	walk    uint64 // the last walk in which it was put into the run
@@ -199,7 +199,7 @@ func (x *branches[N]) gather() {
 		n := 0
 		for _, b := range r.last {
 			if b != nil && b.walk == r.walk && b.inRun {
-				b.inRun = false // it has its position
+				b.inRun = false // the branch already has its position
 				r.last[n] = b
 				n++
 			}

@@ -71,8 +71,8 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 	}
 }
 
-// TestStartOverItsBudget checks that a value of the start that exceeds its budget is an error for the cycle, and that the next cycle
-// computes it again.
+// TestStartOverItsBudget checks a value of the start that exceeds its budget. It is an error for the cycle, and the next cycle computes it
+// again.
 func TestStartOverItsBudget(t *testing.T) {
 	s, _ := overBudgetWorld(t)
 	x := s.p.Attributes()[0]

@@ -69,8 +69,8 @@ func TestFormsByColumn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { agreesInWorlds(t, p, list...) })
 }
 
-// TestManyValues checks that a label is not evaluated by value if it has as many values as there are nodes, or few values first and many
-// later.
+// TestManyValues checks labels with many values. A label is not evaluated by value if it has as many values as there are nodes. The same is
+// true if it first has few values and later many.
 func TestManyValues(t *testing.T) {
 	scope, _ := kernelFixture(t)
 	e, issues := eval.Compile(scope, source.NewText("int(node.labels['host']) > 90"), rules.Bool())

@@ -121,8 +121,8 @@ func TestTypicalTasks(t *testing.T) {
 	}
 }
 
-// askedOften returns how often the rows of a table are evaluated, and which nodes are chosen, when two pods of one class are placed one
-// after the other.
+// askedOften places two pods of one class, one after the other. It returns how often the rows of a table are evaluated, and which nodes are
+// chosen.
 func askedOften(t *testing.T, forget bool, table string) (counts map[string]uint64, nodes string) {
 	t.Helper()
 	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aNode("n3", "cpu=1 pods=9"), aQueue("q"), aGroup("g", "q"),
@@ -147,8 +147,8 @@ func askedOften(t *testing.T, forget bool, table string) (counts map[string]uint
 	return counts, nodes
 }
 
-// TestRowsAreAskedNoMoreThanNeeded checks that a score that distinguishes tasks is evaluated for each of them, on the remaining nodes, and
-// that no other row is evaluated again. A guard that reads only the task is evaluated once per class, and a row whose guard is false is not
+// TestRowsAreAskedNoMoreThanNeeded checks a score that distinguishes tasks. It is evaluated for each task on the remaining nodes, and no
+// other row is evaluated again. A guard that reads only the task is evaluated once per class, and a row whose guard is false is not
 // evaluated. The choice is the same as without any caches.
 func TestRowsAreAskedNoMoreThanNeeded(t *testing.T) {
 	const table = `

@@ -176,7 +176,7 @@ func (h *Heap[T]) TakeRanked() (r Ranked[T], ok bool) {
 		return r, false
 	}
 	r = item.Ranked
-	item.keys = nil // they belong to the caller now
+	item.keys = nil // the keys belong to the caller now
 	h.spare = append(h.spare, item)
 	return r, true
 }

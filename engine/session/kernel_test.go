@@ -413,8 +413,8 @@ func byRowForNow() map[string]string {
 	}
 }
 
-// TestTablesAreCompiled checks that every row and attribute of the built-in tables is compiled, and that the rows about nodes have a form
-// by column, except those in a list.
+// TestTablesAreCompiled checks that every row and attribute of the built-in tables is compiled. The rows about nodes have a form by column,
+// except those in a list.
 func TestTablesAreCompiled(t *testing.T) {
 	listed := byRowForNow()
 	for _, name := range policy.ShippedNames() {

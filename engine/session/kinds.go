@@ -69,7 +69,7 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 func (k *Kinds) add(read rules.Read) bool {
 	if read.Root == "preemptor" {
 		if len(read.Steps) == 0 {
-			return true // that a preemptor exists
+			return true // the row only reads that a preemptor exists
 		}
 		read.Root = "task" // a preemptor is a task of the job
 	}

@@ -23,7 +23,7 @@ type Outlook struct {
 	reads   *facts.QueueReads
 	queues  follow.BySlot[*queueSight]
 	cluster sight
-	room    []byte // for reuse
+	room    []byte // scratch memory
 	// verdicts contains the answers for nodes; nil for the order of queues, which reads no nodes.
 	verdicts *verdict.Verdicts
 
@@ -50,8 +50,8 @@ type queueSight struct {
 	near, far sight
 	version   nearVersion
 	lists     bool   // a list whose elements are read is not empty
-	at        moment // of the last read of both
-	number    uint64 // of both
+	at        moment // the last read of near and far
+	number    uint64 // the number of the state of near and far
 }
 
 // nearVersion determines when near may change: the version of the queue plus 1, and the versions of its trees and of its fills.

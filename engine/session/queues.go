@@ -22,9 +22,9 @@ type branching struct {
 	shares *policy.Attribute
 }
 
-// branchingOf returns the branching row of queueOrder. Only reads of values that can change within a cycle matter. It returns nil if no
-// row, or more than one row, reads such values beyond the queue itself, and if that row is not a branching row or does not always have an
-// opinion.
+// branchingOf returns the branching row of queueOrder. Only reads of values that can change within a cycle matter. Exactly one row must
+// read such values beyond the queue itself. branchingOf returns nil if there is no such row, or more than one. It also returns nil if that
+// row is not a branching row, or does not always have an opinion.
 func (s *orders) branchingOf() *branching {
 	var found *branching
 	for i, r := range s.p.Rules(policy.QueueOrder) {

@@ -253,7 +253,7 @@ func (d *declarations) remember(p *policy.Policy, seed int) string {
 	return m.diff
 }
 
-// TestRemembered checks that the cached result of any field or function equals a new evaluation, at any site and in any computed field,
+// TestRemembered checks that the cached result of any field or function equals a new evaluation. It covers any site and any computed field,
 // after any changes. This is so for correct declarations, including the fields of these tests. The count of tasks in a node's zone, wrongly
 // declared as a value of the node, must differ.
 func TestRemembered(t *testing.T) {

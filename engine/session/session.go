@@ -239,7 +239,7 @@ func (s *Session) KeptBackBy(j *model.Job) []string { return s.verdicts.KeptBack
 func (s *Session) ReadsOpen(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() }
 
 // Devices chooses the devices of a node for a task, by index in ascending order. It chooses those with the largest sums of deviceScores
-// among the devices that are free enough; with later, among those that are free enough after all releasing tasks are gone.
+// among the devices that are free enough. With later, it also counts what will be free after all releasing tasks are gone.
 func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 	return s.verdicts.Devices(t, row, later)
 }

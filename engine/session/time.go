@@ -34,8 +34,8 @@ func (s *Session) initRest() {
 	}
 	moves := func(e *eval.Expr) bool { return e != nil && e.Moves() }
 	s.byTime = slices.ContainsFunc(s.p.Rules(policy.JobOrder), func(r *policy.Rule) bool { return policy.ReadsNow(r.Reads) })
-	// Changes of these accounts by time are not followed: a column has a value for each node, a sum that is not Timed would evaluate each
-	// member, and a quota tree is evaluated in parts.
+	// Changes of these accounts by time are not followed. A column has a value for each node. A sum that is not Timed would evaluate each
+	// member. A quota tree is evaluated in parts.
 	for _, x := range s.p.Accounts {
 		s.rest.restless = s.rest.restless || !x.Timed && slices.ContainsFunc(policy.ArgumentsOf(x.Args), moves)
 	}

@@ -243,8 +243,8 @@ func (s *orders) SortVictims(q Question, tasks []*model.Task) {
 	}
 }
 
-// SortGangs sorts the first tasks of jobs so that the first job to be evicted comes first. It is like SortVictims, but for jobs that are
-// equal in the order of jobs, the job that was created last comes first, and then the first by name.
+// SortGangs sorts the first tasks of jobs so that the first job to be evicted comes first. It is like SortVictims, with another tie-break.
+// Of jobs that are equal in the order of jobs, the job that was created last comes first, and then the first by name.
 func (s *orders) SortGangs(q Question, tasks []*model.Task) {
 	list := s.candidates(q, tasks)
 	slices.SortFunc(list, func(a, b *candidate) int {

@@ -60,14 +60,14 @@ type selecting struct {
 	byLabels     bool // some selector reads labels of namespaces
 	selectors    map[string]*selector
 	byLabel      map[model.Label][]*selector
-	rest         []*selector // that name no label
+	rest         []*selector // the selectors that name no label
 	tallies      map[string]*Tally
-	inclusive    []*Tally // that leave out nodes
+	inclusive    []*Tally // the tallies that do not count every node
 	inclusions   map[string]*inclusion
 	scopes       map[scopeKey]*scope
 	conjunctions map[string]*conjunction
 	names        map[string]string // short names of long texts, for keys
-	images       map[string]*Tally // that some task needs
+	images       map[string]*Tally // by image: the images that some task needs
 }
 
 // known contains what is known about tasks, by their terms.
@@ -94,7 +94,7 @@ func New(c *model.Cluster, memo func(*model.Task) *TaskMemo) *Counts {
 
 // seenNode contains the parts of a node's object that the counts depend on.
 type seenNode struct {
-	object uint64 // its version
+	object uint64 // the version of the object
 	name   string
 	labels map[string]string
 	taints []corev1.Taint
@@ -105,8 +105,8 @@ type seenNode struct {
 type selector struct {
 	model.PodSelector
 	id         int
-	counted    []*Tally        // of tasks that match it
-	asking     []*Tally        // of tasks whose terms use it
+	counted    []*Tally        // tallies of tasks that match the selector
+	asking     []*Tally        // tallies of tasks whose terms use the selector
 	namespaces map[string]bool // cached results of HasNamespace
 }
 
@@ -463,8 +463,8 @@ type Context struct {
 	template  *template // nil without terms
 	against   others    // tallies of the required anti-affinity of other tasks
 	preferred others    // weighted tallies of the other terms of other tasks that affect scores
-	images    []*Tally  // of its images that some node has
-	watched   []*Tally  // all of these
+	images    []*Tally  // the tallies of its images that some node has
+	watched   []*Tally  // all tallies that are watched
 	// For the key of a class: the tallies of other tasks, and the images.
 	matched, imagesKey string
 }

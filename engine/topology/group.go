@@ -37,7 +37,7 @@ type Group struct {
 	at    []int            // by constraint: index of its topology in over; -1 if each node is a domain
 	count [kinds][][]int32 // by kind, topology and domain
 	size  [kinds][]int32   // number of domains with nodes, by kind and topology
-	out   []int32          // for reuse
+	out   []int32          // scratch memory
 }
 
 // NewGroup returns a Group without nodes; nil if there is no preferred constraint.

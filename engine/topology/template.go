@@ -25,7 +25,7 @@ type template struct {
 	requiredSpread  []*Tally    // of required spread
 	preferredSpread []soft      // of preferred spread
 	tallies         []*Tally    // all of these
-	asks            []*Tally    // that count its placed tasks
+	asks            []*Tally    // the tallies that count its placed tasks
 }
 
 // preferred is a tally, and what each counted task adds to a score.

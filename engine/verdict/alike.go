@@ -10,7 +10,7 @@ import (
 )
 
 // Alike numbers the nodes by their amounts: what they have, what is used, the number of tasks, and their devices. Nodes with the same
-// number are equal for a row that reads nothing else of them, so the row is evaluated for one of them only. There are few numbers if
+// number are equal for a row that reads nothing else of them. So the row is evaluated for one of them only. There are few numbers if
 // machines have few sizes and tasks few shapes. If there are too many, the numbers start again.
 type Alike struct {
 	Nodes *model.Nodes

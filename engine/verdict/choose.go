@@ -26,7 +26,7 @@ type Choice struct {
 // chooser finds the best node for a class.
 type chooser struct {
 	c          *Class
-	Rankings   []ranking // for reuse
+	Rankings   []ranking // reused memory
 	tournament tournament
 }
 

@@ -47,8 +47,8 @@ type Class struct {
 
 // cell contains the cached results of a class for a node.
 type cell struct {
-	Version uint64  // of the node at its last evaluation
-	object  uint64  // of its object, plus 1
+	Version uint64  // the version of the node at its last evaluation
+	object  uint64  // the version of the node's object, plus 1
 	base    float64 // sum of the scores without normalisation
 	Verdict int16   // 0 if fit applies, otherwise the rule that rejected, or notOffered, noDevices
 	statics int16   // verdict of the rows that read only the object of the node

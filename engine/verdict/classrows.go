@@ -12,7 +12,7 @@ import (
 // index in the plan.
 type classRows struct {
 	c           *Class
-	predicates  [layers][]int // those to evaluate at each layer
+	predicates  [layers][]int // the predicates to evaluate at each layer
 	scoreLayers []layer
 	guards      []guard // of the predicates, then of the scores, if they are evaluated once per class
 	asked       askedScores
@@ -28,7 +28,7 @@ type classRows struct {
 type askedScores struct {
 	made  bool
 	all   []int
-	added []int // those that are not normalised
+	added []int // the scores that are not normalised
 	fixed bool  // some of them read only the object of a node
 }
 

@@ -5,7 +5,7 @@ type classStore struct {
 	ByKey   map[string]*Class
 	spare   []*Class // unused classes, whose memory is used again
 	Entries int      // maximum number of entries of all classes together
-	turn    uint64   // of the last class that was used
+	turn    uint64   // the turn of the last class that was used
 	cycle   uint64
 	// refusals is the number of different reasons of classes so far.
 	refusals uint64
@@ -45,7 +45,7 @@ func (x *classStore) vacant(rows int) *Class {
 		}
 		delete(x.ByKey, out.key)
 	}
-	out.Cells = out.Cells[:0] // so that everything is computed again
+	out.Cells = out.Cells[:0] // everything is computed again
 	return out
 }
 

@@ -72,8 +72,8 @@ func (v *Verdicts) refusing(f *language.Frame, node *language.NodeView, g *model
 	return nil
 }
 
-// rowOfDevices returns the row of devicePredicates that leaves a task too few devices of a node that had enough, with the frame of the
-// first device that it rejects; nil: there is none.
+// rowOfDevices returns the row of devicePredicates that leaves a task too few devices of a node that had enough. The frame is for the first
+// device that the row rejects. nil: there is no such row.
 func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *policy.Rule {
 	node := v.NodeView(row)
 	f.Node = node
@@ -117,7 +117,7 @@ func (v *Verdicts) onDevices(t *model.Task, row int32, fits fit) (verdict int16,
 
 // Devices chooses the devices of a node for a task, by index in ascending order. It chooses those with the largest sums of deviceScores
 // among the devices that are free enough; a tie goes to the lowest index. With later, it assumes that all releasing tasks are gone. If no
-// row has an opinion, a part of a device comes from the fullest device that has it, and whole devices are the first ones.
+// row has an opinion, a part of a device comes from the fullest device that has it. Whole devices are then the first ones.
 func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	if t.GPUCount == 0 {
 		return nil

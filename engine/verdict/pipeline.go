@@ -55,7 +55,7 @@ type pipeline struct {
 	Few     int // up to this number, rows are evaluated one by one, because columns are not worth computing
 
 	selection
-	questions []question // that were evaluated for several nodes together
+	questions []question // the questions that were evaluated for several nodes together
 	Batch     eval.Batch
 	bools     []bool
 	numbers   []float64

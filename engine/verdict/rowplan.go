@@ -60,7 +60,7 @@ type epochReads struct {
 type Row struct {
 	*policy.Rule
 	policy.Dependency
-	own bool // it is evaluated for each task again
+	own bool // the row is evaluated again for each task
 	// byClass: the guard reads only fields of the class, so it is evaluated once per class.
 	byClass bool
 	byEpoch bool // it reads the cluster, or time, or a value of nodes that settles once per cycle
@@ -120,7 +120,7 @@ func (cs *Plan) plan(r *policy.Rule, all *rules.Reads) *Row {
 	p.own, p.byEpoch = p.Identity || p.Volumes && r.Site.Name == policy.Scores, p.Cluster || p.Clock
 	if p.own && r.Site.Name == policy.Scores {
 		if !p.Peers {
-			return p // it has no column
+			return p // the row has no column
 		}
 		p.own, cs.single = false, true
 	}

@@ -51,7 +51,7 @@ type Verdicts struct {
 // reused is memory that is used again and again.
 type reused struct {
 	ordered   ordered
-	totals    []float64 // of the last choice
+	totals    []float64 // the totals of the last choice
 	keyText   []byte
 	epochText text
 	devices   deviceScratch

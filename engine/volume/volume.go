@@ -194,7 +194,7 @@ func (v *Volumes) turn(q *question, row int32) {
 		return
 	}
 	q.host = host
-	v.binding.PreFilter(v.ctx, q.state, q.pod, nil) // as before, it finds no trouble
+	v.binding.PreFilter(v.ctx, q.state, q.pod, nil) // no trouble is found, as before
 }
 
 // ask determines what is the same on all nodes for a task. It caches the result of the last task until storage changes.

@@ -23,7 +23,7 @@ import (
 const (
 	Now   = "Now"   // the next cycle would bind pods of it
 	After = "After" // after the pods are gone that would be evicted for it, or that are terminating
-	Later = "Later" // it would wait
+	Later = "Later" // the job would wait
 	Never = "Never" // a pod of it requests more than any node has
 )
 

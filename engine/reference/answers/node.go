@@ -219,8 +219,8 @@ func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
 	})
 }
 
-// RowOfDevices returns the row of devicePredicates that leaves a task too few devices of a node that will have enough, with a frame for the
-// first device that it rejects; nil: there is none.
+// RowOfDevices returns the row of devicePredicates that leaves a task too few devices of a node that will have enough. The frame is for the
+// first device that the row rejects. nil: there is no such row.
 func (x *Answers) RowOfDevices(t *model.Task, row int32) (*policy.Rule, *language.Frame) {
 	rooms := devices.Rooms(&x.c.Nodes, t, row, true)
 	for _, r := range x.p.Rules(policy.DevicePredicates) {

@@ -12,7 +12,7 @@ import (
 // Gangs searches victims for gangs. Its victims are units: single tasks, or parts of a gang that are evicted together.
 type Gangs struct {
 	*Search
-	needs []Need // that the step has kept so far
+	needs []Need // the needs that the step has kept so far
 }
 
 // Need contains the promises for several tasks of a job, which are made as a whole, and the victims for them.
@@ -36,8 +36,8 @@ type Unit struct {
 	needed  model.Reason // the reason why it would fail
 }
 
-// Take frees resources for as many of a job's tasks as it may be held with, until the turn is over or no resources are found. It returns
-// the remaining tasks. The job gets another turn for them only if the step still applies to it; otherwise there are none.
+// Take frees resources for as many of a job's tasks as it may be held with. It stops when the turn is over or no resources are found. It
+// returns the remaining tasks. The job gets another turn for them only if the step still applies to it; otherwise there are none.
 func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs []Need, left []*model.Task) {
 	for ended := false; !ended; {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
@@ -429,7 +429,7 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	}
 }
 
-// isNeeded records which promise to the job of the first one would fail without the eviction of a unit, and why, with all other promises in
+// isNeeded records which promise to the job of the first one would fail without the eviction of a unit, and why. All other promises are in
 // place. It first tries the promise that was recorded before, and otherwise takes the first that fails. It reports whether any fails.
 func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
 	own, before := slices.Clone(rooms), x.Txn.Mark()

@@ -20,7 +20,7 @@ type Search struct {
 	Txn     *model.Txn
 	Step    *policy.Step
 	Action  string
-	Kept    []Room              // of this cycle so far
+	Kept    []Room              // the promises of this cycle so far
 	denied  map[*model.Job]bool // jobs of which the rows protected some tasks in a turn, although a task would fit if they were evicted
 	barred  map[barred]bool
 	turns   map[*model.Job]int // number of kept turns in this step
@@ -286,8 +286,8 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	return gone, found
 }
 
-// takeAway evicts one pod after the other until the task fits. If choosy is true, it does not evict a pod whose eviction makes a
-// predicate refuse the node, because the task may have to be on the same node as that pod.
+// takeAway evicts one pod after the other until the task fits. If choosy is true, it spares each pod whose eviction makes a predicate
+// refuse the node. The task may have to be on the same node as that pod.
 func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choosy bool) (gone []Victim, found bool) {
 	for _, v := range lets {
 		before, was := x.RowRefuses(t, row), v.Task.Status
@@ -418,8 +418,8 @@ func (x *Search) GiveBack(done []Room) []Room {
 	return x.spare(done)
 }
 
-// elsewhere returns the promises with one of them moved to a place that needs no eviction and that no task would take back, if there is
-// one.
+// elsewhere returns the promises with one of them moved to another place, if there is such a place. The place needs no eviction, and no
+// task would take it back.
 func (x *Search) elsewhere(done []Room, which int) []Room {
 	less, before, r := slices.Clone(done), x.Txn.Mark(), done[which]
 	for _, o := range done {
@@ -506,8 +506,8 @@ func (x *Search) without(done []Room, of, which int) []Room {
 	return less
 }
 
-// isNeeded records why a victim must be evicted. With this victim still on its node, and all other promises in place, the reason refuses
-// the node to its preemptor, or otherwise to the task at.
+// isNeeded records why a victim must be evicted. Assume that this victim is still on its node, and that all other promises are in place.
+// The reason then refuses the node to its preemptor, or otherwise to the task at.
 func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason) {
 	before := x.Txn.Mark()
 	x.Txn.Unplace(own.Task)
