@@ -30,7 +30,7 @@ type drawer struct {
 	roots     map[string]*cel.Type
 	names     int
 	seed      uint64
-	forced    bool // some pods are displaced
+	forced    bool // the policy must be able to displace pods
 	// conditions draws the conditions of tables and tiers from a source of its own. So all other draws are the same with and without it.
 	conditions *drawer
 }

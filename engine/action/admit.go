@@ -24,7 +24,7 @@ func (x *Cycle) admit(step *policy.Step) {
 		x.note(j, nil, nil)
 		x.txn.Admit(j, x.plan.Now)
 		reason := why.Reason()
-		reason.Reason = "" // a refusal's reason
+		reason.Reason = "" // only a refusal has a condition reason
 		x.plan.Admits = slab.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
 		return false
 	}})

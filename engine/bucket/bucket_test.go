@@ -100,7 +100,7 @@ func TestFit(t *testing.T) {
 		{1, 1, 900, 0},   // no room for the task
 		{1, 3, 9000, 2},  // no ps there
 		{2, 2, 9000, 2},  // the ps there and the task itself
-		{0, 2, 9000, -1}, // a placed task: it avoids the other ps, and its worker is not there
+		{0, 2, 9000, -1}, // a placed task: it avoids the other ps, and no worker is there
 	} {
 		task := j.Tasks[test.task]
 		got := x.Fit(task, x.Index(task), test.node, model.Resources{test.free})

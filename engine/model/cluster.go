@@ -53,7 +53,7 @@ type Cluster struct {
 	Quotas          map[string][]*Quota // by namespace, in name order
 	Budgets         Budgets
 	Measures        map[string]*Measure   // by node, even if the node does not exist
-	Numas           map[string]*numa.Node // likewise
+	Numas           map[string]*numa.Node // by node, even if the node does not exist
 	Answers         extender.Answers      // answers of extenders
 	Storage         Storage
 

@@ -90,7 +90,8 @@ jobs: [{name: low, queue: lent, min: 0, cpu: 1, node: n1}, {name: new, queue: q,
 	}
 }
 
-// TestBeyondDueFalls checks an eviction after which no less is held beyond due. The checker finds it where the rows of a table allowed it.
+// TestBeyondDueFalls checks the rows of beyondDue in a table that allows an eviction. The eviction must reduce what is held beyond due by
+// these rows. The checker finds an eviction that does not.
 func TestBeyondDueFalls(t *testing.T) {
 	t.Parallel()
 	const (

@@ -150,7 +150,7 @@ func (x *cycle) admit(step *policy.Step) {
 		}
 		x.waits.Set(j, nil, nil)
 		x.txn.Admit(j, x.plan.Now)
-		why.Reason = "" // a refusal's reason
+		why.Reason = "" // only a refusal has a condition reason
 		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: why})
 		return false, false
 	})

@@ -90,7 +90,7 @@ func TestSpreadIsAsOne(t *testing.T) {
 	})
 }
 
-// TestFormsSpreadAreAsOne checks the same for everything that has a form by column of its own.
+// TestFormsSpreadAreAsOne checks the same as TestSpreadIsAsOne, for everything that has a form by column of its own.
 func TestFormsSpreadAreAsOne(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
