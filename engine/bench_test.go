@@ -162,8 +162,8 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkDecideScale is BenchmarkDecide with a hundred thousand pods. In one workload they have 50 shapes. In the other they have 500
-// shapes, and the queues of their jobs take turns after each pod.
+// BenchmarkDecideScale does what BenchmarkDecide does, with a hundred thousand pods. In one workload they have 50 shapes. In the other they
+// have 500 shapes, and the queues of their jobs take turns after each pod.
 func BenchmarkDecideScale(b *testing.B) {
 	for _, w := range []workload{{10000, 5000, 20, "shapes"}, {10000, 5000, 20, "interleaved"}} {
 		b.Run(w.String(), w.decide)

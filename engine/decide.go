@@ -33,12 +33,12 @@ func NewDecider(s *session.Session, m *action.Memory) *Decider {
 // Session returns the session of the last cycle; nil: there was none.
 func (d *Decider) Session() *session.Session { return d.session }
 
-// Decide is the function Decide, for one cycle after the other.
+// Decide does what the function Decide does, for one cycle after the other.
 func (d *Decider) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 	return d.Observe(c, p, now, func(string) {})
 }
 
-// Observe is Decide for a caller with a clock, because this package has none: it calls ran after each action.
+// Observe does what Decide does, for a caller with a clock, because this package has none: it calls ran after each action.
 func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
 	switch s := d.session; {
 	case s == nil || s.Cluster() != c || s.Policy() != p:
@@ -49,8 +49,8 @@ func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran
 	return d.cycle(now, ran)
 }
 
-// Within is Decide, and stops when enough returns true. All long loops call enough. A cycle that was stopped returns no plan. The decider
-// then remembers nothing, and the cluster is restored only if the cycle belonged to a trial.
+// Within does what Decide does, and stops when enough returns true. All long loops call enough. A cycle that was stopped returns no plan.
+// The decider then remembers nothing, and the cluster is restored only if the cycle belonged to a trial.
 func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enough func() bool) (plan *model.Plan, whole bool) {
 	if whole = action.Whole(c, enough, func() { plan = d.Decide(c, p, now) }); !whole {
 		*d = Decider{}
@@ -59,7 +59,7 @@ func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enou
 	return plan, true
 }
 
-// Cycle is Decide with the present session.
+// Cycle does what Decide does, with the present session.
 func (d *Decider) Cycle(now time.Time) *model.Plan { return d.cycle(now, func(string) {}) }
 
 func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {

@@ -235,7 +235,7 @@ func TestPodsAtTheLimits(t *testing.T) {
 	}
 }
 
-// TestManySmallJobsAtTheLimits has many PodGroups of one pod, each within its limits, whose terms select most pods of the namespace.
+// TestManySmallJobsAtTheLimits makes many PodGroups of one pod, each within its limits, whose terms select most pods of the namespace.
 // Without a limit for the namespace this shape took more than 4 GiB and 8 minutes. The pods above that limit are left out, each with a
 // reason.
 func TestManySmallJobsAtTheLimits(t *testing.T) {

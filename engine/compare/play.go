@@ -112,7 +112,7 @@ func (f finder) found(m *Moment) {
 	}
 }
 
-// recorded is Recordings for one file.
+// recorded does what Recordings does, for one file.
 func recorded(old, other *policy.Policy, file string, first finder) (b *Book, err error) {
 	b = &Book{}
 	var deciders [2]engine.Decider

@@ -128,7 +128,7 @@ func (a *aftermath) fromMates(done []Room) bool {
 	})
 }
 
-// StableNeed is Stable for the promises to several tasks of a job.
+// StableNeed does what Stable does, for the promises to several tasks of a job.
 func (x *Gangs) StableNeed(n *Need) (ok, again bool) {
 	if len(n.Units) == 0 {
 		return true, false

@@ -69,7 +69,7 @@ func printf(out *strings.Builder, format string, args ...any) {
 	out.WriteString(sprintf(format, args...))
 }
 
-// sprintf is printf as a string.
+// sprintf returns as a string what printf would write.
 func sprintf(format string, args ...any) string {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {

@@ -21,7 +21,7 @@ type Log[T any] struct {
 // Add appends an entry, in constant time on average.
 func (l *Log[T]) Add(entry T) { l.AddOf(entry, LogLimit) }
 
-// AddOf is Add for a log about this number of objects.
+// AddOf does what Add does, for a log about this number of objects.
 func (l *Log[T]) AddOf(entry T, things int) {
 	if len(l.Entries) >= min(max(logShare*things, logLeast), LogLimit) {
 		cut := len(l.Entries) / 2
@@ -64,7 +64,7 @@ func (c *Cursor[T]) Read(l *Log[T]) (entries []T, ok bool) {
 	return entries, ok
 }
 
-// Peek is Read, but does not move the cursor.
+// Peek does what Read does, but does not move the cursor.
 func (c *Cursor[T]) Peek(l *Log[T]) (entries []T, ok bool) {
 	if c.past == 0 {
 		return nil, false

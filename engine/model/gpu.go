@@ -378,7 +378,7 @@ func (g *GPU) Takes(t *Task) bool { return g.MemoryFree >= t.GPUMemory && g.spar
 // barred reports whether no device plugin gives the device to a task whose containers request GPUResource.
 func (g *GPU) barred(t *Task) bool { return g.Unlisted && t.RequestsGPUs }
 
-// spares is like Takes, but a device of unknown memory has enough memory.
+// spares does what Takes does, but a device of unknown memory has enough memory.
 func (g *GPU) spares(t *Task) bool {
 	return !g.barred(t) && g.Free >= t.GPUMilli && g.MemoryFree >= t.DeviceMemory(g) && (g.Sharers == 0 || g.TaskCount < g.Sharers)
 }

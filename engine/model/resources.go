@@ -162,12 +162,12 @@ func (r Resources) Add(b Resources) Resources {
 	return combine(r, b, func(x, y float64) float64 { return x + y })
 }
 
-// AddTo is like Add, but writes to out, which must be as long as the longer of the two.
+// AddTo does what Add does, but writes to out, which must be as long as the longer of the two.
 func (r Resources) AddTo(b, out Resources) {
 	combineTo(r, b, out, func(x, y float64) float64 { return x + y })
 }
 
-// SubTo is like Sub, but writes to out, which must be as long as the longer of the two.
+// SubTo does what Sub does, but writes to out, which must be as long as the longer of the two.
 func (r Resources) SubTo(b, out Resources) {
 	combineTo(r, b, out, func(x, y float64) float64 { return x - y })
 }

@@ -51,8 +51,8 @@ func (j *Job) NextRequest(tasks []*Task) Resources {
 	return next.request(j, tasks)
 }
 
-// NextRequestWith is NextRequest for pods of which the first belongs to the next request. enough reports whether the job can start with
-// these pods.
+// NextRequestWith does what NextRequest does, for pods of which the first belongs to the next request. enough reports whether the job can
+// start with these pods.
 func (j *Job) NextRequestWith(tasks []*Task) (request Resources, enough bool) {
 	next := j.nextPods()
 	next.pick(tasks[0])
@@ -116,7 +116,7 @@ func (n *nextPods) request(j *Job, tasks []*Task) Resources {
 	return n.sum
 }
 
-// Next is NextRequest for all pods of the job that wait, are not gated, and request resources, in key order.
+// Next does what NextRequest does, for all pods of the job that wait, are not gated, and request resources, in key order.
 func (j *Job) Next() Resources {
 	var tasks []*Task
 	for _, t := range j.Tasks {

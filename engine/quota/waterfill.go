@@ -29,7 +29,7 @@ func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 	return WholeFill(total, claims, nil)
 }
 
-// WholeFill is WaterFill with parts that are whole numbers of units, in the dimensions that have a unit above 0.
+// WholeFill does what WaterFill does, with parts that are whole numbers of units, in the dimensions that have a unit above 0.
 func WholeFill(total model.Resources, claims []Claim, units []float64) []model.Resources {
 	var w Water
 	w.Fill(total, claims)

@@ -345,7 +345,7 @@ func placesOn(kind *NodeKind, request model.Resources) float64 {
 	return most
 }
 
-// placesIn is placesOn for pods that request only one dimension.
+// placesIn does what placesOn does, for pods that request only one dimension.
 func placesIn(kind *NodeKind, request model.Resources, dim int) float64 {
 	want, has := request.Get(dim), kind.Allocatable.Get(dim)+model.Slack
 	switch {

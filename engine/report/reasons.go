@@ -27,8 +27,8 @@ func KeptFor(first *model.Job, named bool) model.Reason {
 	return Builtin("await-pods", "the place is kept for "+job+", which comes first and whose pods are being made")
 }
 
-// Behind is the reason of a job that is not tried because another job comes first in its queue, waits, and blocks the queue. named states
-// whether the owner of the job may see the name of the first job.
+// Behind returns the reason of a job that is not tried because another job comes first in its queue, waits, and blocks the queue. named
+// states whether the owner of the job may see the name of the first job.
 func Behind(first *model.Job, named bool) model.Reason {
 	job := "a job of another namespace"
 	if named {
@@ -55,7 +55,7 @@ func Unasked(j *model.Job, policy string, paused bool, actions int) model.Reason
 	return model.Reason{}
 }
 
-// Unready is Held if nothing else is known than why the job is not ready.
+// Unready does what Held does. If no task of the job waits for releasing resources, it adds why the job is not ready.
 func Unready(j *model.Job, site string, because, unready model.Reason) model.Reason {
 	why := Held(j, site, because)
 	if j.Counts[model.Pipelined] == 0 && unready.Text != "" {

@@ -32,7 +32,7 @@ func (s *answers) allOf(rules []*policy.Rule, f *language.Frame) policy.Answer {
 	return policy.Answer{Yes: true}
 }
 
-// agreed is all without the text of the answer.
+// agreed does what all does, without the text of the answer.
 func (s *answers) agreed(site string, f *language.Frame) bool {
 	for _, r := range s.p.Rules(site) {
 		if s.ask.Opinion(r, f) == language.No {
@@ -85,7 +85,7 @@ func (s *answers) Ready(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobReady, f) })
 }
 
-// IsReady is Ready for callers that do not need the reason.
+// IsReady does what Ready does, for callers that do not need the reason.
 func (s *answers) IsReady(j *model.Job) bool {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
@@ -126,7 +126,7 @@ func (s *answers) Starving(j *model.Job) bool {
 // Overused reports whether to skip a queue now: one row that answers yes is enough.
 func (s *answers) Overused(q *model.Queue) policy.Answer { return s.OverusedIn(nil, q) }
 
-// OverusedIn is Overused with the rows that a step uses; nil: all rows.
+// OverusedIn does what Overused does, with the rows that a step uses; nil: all rows.
 func (s *answers) OverusedIn(step *policy.Step, q *model.Queue) policy.Answer {
 	f := s.ask.Frame()
 	defer s.ask.Done()
@@ -142,7 +142,7 @@ func (s *answers) OverusedIn(step *policy.Step, q *model.Queue) policy.Answer {
 // Allocatable reports whether the queue may receive a task.
 func (s *answers) Allocatable(t *model.Task) policy.Answer { return s.AllocatableIn(nil, t) }
 
-// AllocatableIn is Allocatable with the rows that a step uses; nil: all rows.
+// AllocatableIn does what Allocatable does, with the rows that a step uses; nil: all rows.
 func (s *answers) AllocatableIn(step *policy.Step, t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
@@ -165,7 +165,7 @@ func (s *answers) BeyondShare(j *model.Job, request model.Resources) (refusal po
 	return refusal
 }
 
-// MayAllocate is Allocatable without the text of the answer.
+// MayAllocate does what Allocatable does, without the text of the answer.
 func (s *answers) MayAllocate(t *model.Task) bool {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()

@@ -169,7 +169,7 @@ func (h *Heap[T]) Take() (x T, ok bool) {
 	return x, true
 }
 
-// TakeRanked is Take, but also returns the item's keys.
+// TakeRanked does what Take does, and also returns the item's keys.
 func (h *Heap[T]) TakeRanked() (r Ranked[T], ok bool) {
 	item := h.take()
 	if item == nil {
@@ -370,7 +370,7 @@ func (s *orders) Rank(r *Ranked[*model.Job]) {
 	r.keys, r.Until = s.jobKeys(r.Of, r.keys)
 }
 
-// Compare is negative if a comes before b in the order of jobs.
+// Compare returns a negative number if a comes before b in the order of jobs.
 func (s *orders) Compare(a, b *Ranked[*model.Job]) int {
 	if c := cmp.Or(s.compareKeys(policy.JobOrder, a.keys, b.keys), a.created.Compare(b.created)); c != 0 {
 		return c

@@ -370,7 +370,7 @@ func TestCompiledIsCEL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compiledAgrees(t, scope, p) })
 }
 
-// FuzzCompiledIsCEL is TestCompiledIsCEL for any duration.
+// FuzzCompiledIsCEL does what TestCompiledIsCEL does, for any duration.
 func FuzzCompiledIsCEL(f *testing.F) {
 	scope, p := kernelFixture(f)
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { compiledAgrees(t, scope, p) }))

@@ -53,7 +53,7 @@ func (s *orders) keys(site string, f *language.Frame, room []language.Key) []lan
 	return s.keysBut(site, -1, f, room)
 }
 
-// keysBut is keys without one row.
+// keysBut returns the keys of all rows of an order except one.
 func (s *orders) keysBut(site string, but int, f *language.Frame, room []language.Key) []language.Key {
 	list := s.p.Rules(site)
 	out := room

@@ -43,7 +43,7 @@ type worker struct {
 	failed []int32
 }
 
-// HoldsEach is HoldsEach of a query, on several cores if that is faster. The result is in the memory of the session.
+// HoldsEach does what HoldsEach of a query does, on several cores if that is faster. The result is in the memory of the session.
 func (s *evaluator) HoldsEach(q *verdict.Query, f *language.Frame, rows []int32, out []bool) (failed []int32) {
 	s.w.Breathe()
 	if n := s.cores(q, len(rows)); n > 1 {
@@ -52,7 +52,7 @@ func (s *evaluator) HoldsEach(q *verdict.Query, f *language.Frame, rows []int32,
 	return inParts(s, rows, out, func(rows []int32, out []bool) []int32 { return q.HoldsEach(&s.batch, f, rows, out) })
 }
 
-// NumberEach is NumberEach of a query, in the same way.
+// NumberEach does what NumberEach of a query does, in the same way.
 func (s *evaluator) NumberEach(q *verdict.Query, f *language.Frame, rows []int32, out []float64) (failed []int32) {
 	s.w.Breathe()
 	if n := s.cores(q, len(rows)); n > 1 {

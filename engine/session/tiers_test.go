@@ -133,7 +133,7 @@ type ruling struct {
 	by  string
 }
 
-// byAll: a "no" of any row is the answer, wherever the row is; the first such row is named.
+// byAll combines opinions: a "no" of any row is the answer, wherever the row is; the first such row is named.
 func byAll(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		for _, r := range tier {
@@ -145,7 +145,7 @@ func byAll(tiers [][]fixed) ruling {
 	return ruling{true, ""}
 }
 
-// byAny: a "yes" of any row is the answer, wherever the row is; the first such row is named.
+// byAny combines opinions: a "yes" of any row is the answer, wherever the row is; the first such row is named.
 func byAny(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		for _, r := range tier {
@@ -157,7 +157,8 @@ func byAny(tiers [][]fixed) ruling {
 	return ruling{false, ""}
 }
 
-// byVote: in each tier a refusal decides, otherwise a permit, otherwise the next tier. If no row has an opinion, the answer is a permit.
+// byVote combines opinions: in each tier a refusal decides, otherwise a permit, otherwise the next tier. If no row has an opinion, the
+// answer is a permit.
 func byVote(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		for _, say := range []language.Opinion{language.No, language.Yes} {
@@ -171,7 +172,8 @@ func byVote(tiers [][]fixed) ruling {
 	return ruling{true, ""}
 }
 
-// byFirstTier: all rows of the first tier with rows must agree. Rows without an opinion do not count; if no row has one, the answer is no.
+// byFirstTier combines opinions: all rows of the first tier with rows must agree. Rows without an opinion do not count; if no row has one,
+// the answer is no.
 func byFirstTier(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		if len(tier) == 0 {
@@ -336,7 +338,8 @@ func drawSorting(t *rapid.T, root string) sorting {
 	return r
 }
 
-// byFirstDifference: the first row whose keys differ decides. An object without a key comes last, whichever way the row sorts.
+// byFirstDifference compares keys: the first row whose keys differ decides. An object without a key comes last, whichever way the row
+// sorts.
 func byFirstDifference(rows []sorting) (aFirst bool, by string) {
 	for _, r := range rows {
 		name := r.table + "/" + r.row

@@ -200,8 +200,8 @@ func (x *chooser) Total(row int, ranks []ranking) float64 {
 	return sum
 }
 
-// totals is Total for many rows, one row of the policy after the other, because the order of adding is the same. The result is valid until
-// the next call.
+// totals does what Total does, for many rows, one row of the policy after the other, because the order of adding is the same. The result is
+// valid until the next call.
 func (x *chooser) totals(rows []int32) []float64 {
 	v, raw := x.c.v, x.c.Rows.Raw
 	out := slab.Resized(v.totals, len(rows))

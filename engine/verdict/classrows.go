@@ -163,7 +163,7 @@ func (x *classRows) guard(k int, r *Row, f *language.Frame) guard {
 	return x.guards[k]
 }
 
-// scoreGuard is guard for a row of scores.
+// scoreGuard does what guard does, for a row of scores.
 func (x *classRows) scoreGuard(k int, r *Row, f *language.Frame) guard {
 	return x.guard(len(x.c.v.Plan.predicates)+k, r, f)
 }

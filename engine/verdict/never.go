@@ -124,7 +124,7 @@ func (v *Verdicts) NeverFits(t *model.Task) string {
 	return ""
 }
 
-// misfit is NeverFits for one dimension.
+// misfit does what NeverFits does, for one dimension.
 func (v *Verdicts) misfit(t *model.Task, dim int) string {
 	return report.NeverFits(v.c.Dims, t, dim, v.largest(dim))
 }

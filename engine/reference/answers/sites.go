@@ -20,7 +20,7 @@ func (x *Answers) All(site string, f *language.Frame) policy.Answer {
 	return x.AllOf(x.p.Rules(site), f)
 }
 
-// AllOf is All for these rows.
+// AllOf does what All does, for these rows.
 func (x *Answers) AllOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	for _, r := range rows {
 		if x.Opinion(r, f) == language.No {
@@ -35,7 +35,7 @@ func (x *Answers) Any(site string, f *language.Frame) policy.Answer {
 	return x.AnyOf(x.p.Rules(site), f)
 }
 
-// AnyOf is Any for these rows.
+// AnyOf does what Any does, for these rows.
 func (x *Answers) AnyOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	for _, r := range rows {
 		if x.Opinion(r, f) == language.Yes {

@@ -91,7 +91,7 @@ func (x aftermath) fromMates(done []Room) bool {
 	})
 }
 
-// StableNeed is Stable for the promises to several tasks of a job.
+// StableNeed does what Stable does, for the promises to several tasks of a job.
 func (x *Gangs) StableNeed(n Need) (ok, again bool) {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)

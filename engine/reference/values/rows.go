@@ -13,8 +13,8 @@ import (
 )
 
 // Eval evaluates an expression with cel-go. If its cost may be large, each evaluation has a budget, counted in the steps of its compiled
-// form, and exceeding it is an error. In the engine, the evaluations of a row in a cycle also share a
-// budget. The reference has no such budget, because it depends on how often a row is evaluated.
+// form, and exceeding it is an error. In the engine, the evaluations of a row in a cycle also share a budget. The reference has
+// no such budget, because it depends on how often a row is evaluated.
 func Eval(e *eval.Expr, f *language.Frame) ref.Val {
 	if e.Metered {
 		return e.Eval(f)
