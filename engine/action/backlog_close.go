@@ -92,7 +92,8 @@ type dueOrder struct {
 	order *jobOrder
 }
 
-// due lists these orders by step and queue, because the first error names its job. The list is valid until the next call.
+// due lists the orders in which some keys may have changed, by step and queue, because the first error names its job. The list is valid
+// until the next call.
 func (b *backlog) due(now time.Time) []dueOrder {
 	due := b.dueNow[:0]
 	for _, l := range b.steps {

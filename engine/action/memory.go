@@ -40,8 +40,8 @@ type attempts interface {
 	next(q *model.Queue) *model.Job
 	// tried records the outcome of the job that next returned: whether it gets another turn, and whether the turn had an effect.
 	tried(j *model.Job, again, effect bool)
-	// alike returns a key that jobs of a queue share if they have equal outcomes at the same state. alikeInTurn is the same for the tasks of a
-	// job. false: no other job or task has an equal outcome.
+	// alike returns a key that jobs of a queue share if they have equal outcomes at the same state. alikeInTurn returns such a key for the
+	// tasks of a job. false: no other job or task has an equal outcome.
 	alike(j *model.Job) (string, bool)
 	alikeInTurn(t *model.Task) (string, bool)
 	// dropped evaluates whether to skip the rest of a queue, and why.

@@ -39,7 +39,7 @@ const (
 	UnhealthyAnnotation = "volcano.sh/gpu-unhealthy-ids"
 	// RegisterAnnotation lists the cards that pods can share.
 	RegisterAnnotation = "volcano.sh/node-vgpu-register"
-	// HandshakeAnnotation states that these cards are gone, if it begins with handshakeGone.
+	// HandshakeAnnotation states that the cards of RegisterAnnotation are gone, if it begins with handshakeGone.
 	HandshakeAnnotation = "volcano.sh/node-vgpu-handshake"
 	handshakeGone       = "Deleted"
 )

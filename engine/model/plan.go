@@ -176,7 +176,7 @@ type Wait struct {
 	Place int `json:"place,omitempty"`
 	// Tried states what happened to the pods of a job in a turn that was undone; nil: there was none. Jobs with equal results share it.
 	Tried *Tried `json:"-"`
-	// Fared states what happened to a task in such a turn of its job. The task shares the job's reason.
+	// Fared states what happened to a task in a turn of its job that was undone. The task shares the job's reason.
 	Fared Fared `json:"fared,omitzero"`
 	// InVain states, for each action that looked for victims, why no pod is evicted for it.
 	InVain []InVain `json:"inVain,omitempty"`

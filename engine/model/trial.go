@@ -96,7 +96,7 @@ func replaceable(c *Cluster, o any) any {
 	return nil
 }
 
-// has reports whether the cluster contains such an object, of the kinds that a trial can add.
+// has reports whether the cluster contains an object of this kind and name. It knows the kinds that a trial can add.
 func has(c *Cluster, kind, namespace, name string) bool {
 	switch kind {
 	case "Pod":

@@ -11,8 +11,8 @@ import (
 // naming is the check of steps that evict the pods that rows name.
 type naming struct{ *Cycle }
 
-// check checks the victims that rows of such a step name, and that serve no other task. It returns the other victims. It evaluates the rows
-// in the state in which the step named them.
+// check checks the victims that the rows of a naming step name, and that serve no other task. It returns the other victims. It evaluates
+// the rows in the state in which the step named them.
 func (x naming) check(victims []victim) (others []victim) {
 	of := map[string][]victim{}
 	for _, v := range victims {

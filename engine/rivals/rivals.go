@@ -56,7 +56,7 @@ func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 	b.going[uid] = going{of, ours, at}
 }
 
-// Stays removes that record: the eviction of the pod was refused, or the pod ended by itself first.
+// Stays removes the record of Evicted: the eviction of the pod was refused, or the pod ended by itself first.
 func (b *Book) Stays(uid string) { delete(b.going, uid) }
 
 // Gone records that a pod is gone. It returns, in order, the keys of the jobs whose takers, or the times of these, change.
