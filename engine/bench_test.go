@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// scene is a cluster and a policy at work on it, whose time moves on by a second a cycle.
+// scene is a cluster with a policy that decides it. Its time moves on by one second per cycle.
 type scene struct {
 	d    *engine.Decider
 	now  time.Time
@@ -33,7 +33,7 @@ func newScene(tb testing.TB, p *policy.Policy, deltas []model.Delta) *scene {
 	return x
 }
 
-// begin has a session begin, with nothing remembered.
+// begin starts a session that remembers nothing.
 func (x *scene) begin(c *model.Cluster, p *policy.Policy) {
 	x.d = engine.NewDecider(session.New(c, p), nil)
 }
@@ -50,7 +50,7 @@ func (x *scene) apply(tb testing.TB, deltas []model.Delta) {
 	}
 }
 
-// evaluations is how often predicate and score rows, and others but the keys of orders, were evaluated so far.
+// evaluations returns how many rows were evaluated so far: predicate and score rows, and all other rows except keys of orders.
 func (x *scene) evaluations() uint64 {
 	n := uint64(0)
 	for _, site := range policy.Sites() {
@@ -70,7 +70,7 @@ func defaultPolicy(tb testing.TB) *policy.Policy {
 	return p
 }
 
-// housePolicy is the sample policy whose rows read the time.
+// housePolicy returns the sample policy whose rows read the time.
 func housePolicy(tb testing.TB) *policy.Policy {
 	tb.Helper()
 	const file = "../samples/policies/house-rules.yaml"
@@ -89,7 +89,7 @@ func housePolicy(tb testing.TB) *policy.Policy {
 	return p
 }
 
-// steadyPolicies are those under which a cluster at work is measured, by name.
+// steadyPolicies returns the policies for measurements of a cluster at work.
 func steadyPolicies(tb testing.TB) []*policy.Policy {
 	tb.Helper()
 	return []*policy.Policy{defaultPolicy(tb), housePolicy(tb)}
@@ -104,7 +104,7 @@ type meter struct {
 	evictions   int     // of the last
 }
 
-// cpu is the CPU time that this process has used.
+// cpu returns the CPU time that this process has used.
 func cpu(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u syscall.Rusage
@@ -114,9 +114,9 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// report writes the metrics, whose names stay as they are, so that runs can be compared: process CPU, evaluations of
-// rows but the keys of orders, binds, and two digests of the plan, by which two runs can be seen to have done the same work: of what it
-// decides, and of all that it contains.
+// report writes the metrics: process CPU, evaluations of rows without keys of orders, binds, and two digests of the plan. One digest covers
+// its decisions, the other covers all of it. Equal digests show that two runs did the same work. The names of the metrics never change, so
+// that runs can be compared.
 func (m *meter) report(b *testing.B) {
 	b.Helper()
 	n := float64(b.N)
@@ -155,22 +155,22 @@ func (w workload) decide(b *testing.B) {
 	b.ReportMetric(float64(b.N*w.jobs*w.pods)/m.used.Seconds(), "pods/cpu-s")
 }
 
-// BenchmarkDecide is one cycle from a cold state.
+// BenchmarkDecide measures one cycle from a cold state.
 func BenchmarkDecide(b *testing.B) {
 	for _, w := range workloads() {
 		b.Run(w.String(), w.decide)
 	}
 }
 
-// BenchmarkDecideScale is BenchmarkDecide of a hundred thousand pods: of 50 shapes, and of 500 in jobs whose queues take
-// turns after each pod.
+// BenchmarkDecideScale does what BenchmarkDecide does, with a hundred thousand pods. In one workload they have 50 shapes. In the other they
+// have 500 shapes, and the queues of their jobs take turns after each pod.
 func BenchmarkDecideScale(b *testing.B) {
 	for _, w := range []workload{{10000, 5000, 20, "shapes"}, {10000, 5000, 20, "interleaved"}} {
 		b.Run(w.String(), w.decide)
 	}
 }
 
-// BenchmarkDecideIdle is a cycle of a cluster at work in which nothing has changed but the time.
+// BenchmarkDecideIdle measures a cycle of a cluster at work in which only the time has changed.
 func BenchmarkDecideIdle(b *testing.B) {
 	for _, w := range steadies() {
 		for _, p := range steadyPolicies(b) {
@@ -192,15 +192,15 @@ func BenchmarkDecideIdle(b *testing.B) {
 	}
 }
 
-// settle runs cycles until nothing changes any more: jobs are let in by the first, and a second sees that.
+// settle runs cycles until nothing changes any more. The first cycle admits jobs, and the second cycle sees that.
 func (x *scene) settle() {
 	for range 3 {
 		x.cycle()
 	}
 }
 
-// BenchmarkDecideArrival is what it costs to take in a gang of ten and place it in a cluster at work: the deltas and one cycle. Its pods
-// are like those that were placed before, or of a shape never seen.
+// BenchmarkDecideArrival measures the arrival of a gang of ten in a cluster at work: the deltas and one cycle. The pods of the gang are
+// like earlier pods, or of a shape never seen.
 func BenchmarkDecideArrival(b *testing.B) {
 	for _, w := range steadies() {
 		for _, p := range steadyPolicies(b) {
@@ -221,17 +221,17 @@ func BenchmarkDecideArrival(b *testing.B) {
 	}
 }
 
-// visit lets one gang after the other come and go.
+// visit lets one gang after another come and go.
 type visit struct {
 	x     *scene
 	pods  int
-	milli int64                    // what the next gang's pods ask for
-	step  int64                    // by how much the next one's ask for more
-	into  func(gang []model.Delta) // puts it into a queue; nil: it is in the default one
+	milli int64                    // the request of the next gang's pods
+	step  int64                    // the increase of the request from gang to gang
+	into  func(gang []model.Delta) // puts the gang into a queue; nil: the default queue
 	here  []model.Delta
 }
 
-// prepare lets the gang go that is there, and makes the next one.
+// prepare removes the present gang, and makes the next one.
 func (v *visit) prepare(tb testing.TB) (next []model.Delta) {
 	if len(v.here) > 0 {
 		v.x.apply(tb, gone(v.here))
@@ -254,7 +254,7 @@ func (v *visit) arrive(tb testing.TB, next []model.Delta) {
 func (v *visit) measure(b *testing.B) {
 	m := &meter{}
 	v.arrive(b, v.prepare(b))
-	m.plan = digestsOf(b, &model.Plan{Binds: v.x.plan.Binds}) // what waits may be said otherwise as time goes on
+	m.plan = digestsOf(b, &model.Plan{Binds: v.x.plan.Binds}) // the reasons of waiting pods may change with time
 	b.ResetTimer()
 	for b.Loop() {
 		b.StopTimer()
@@ -276,7 +276,7 @@ func (v *visit) measure(b *testing.B) {
 	v.here = nil
 }
 
-// digests of a plan, shortened to what a metric of a benchmark can express.
+// digests holds the two digests of a plan, shortened so that a metric of a benchmark can express them.
 type digests struct{ decisions, texts uint32 }
 
 func digestsOf(tb testing.TB, plan *model.Plan) digests {

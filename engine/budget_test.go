@@ -13,14 +13,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// dear is a policy with one row beside those that ship.
+// dear makes a policy with one row beside shipped tables.
 func dear(t *testing.T, row string) *policy.Policy {
 	t.Helper()
 	return compile(t, "dear", policyOf("mode: Active", "name: dear\ninline:\n  predicates:\n  - "+row, "name: predicates",
 		"name: gang")).policies[0]
 }
 
-// crowd is nodes, and jobs of one pod each, of which none is like another.
+// crowd makes nodes, and jobs of one pod each. No two pods are alike.
 func crowd(t *testing.T, nodes, pods int) *model.Cluster {
 	t.Helper()
 	c := model.NewCluster(model.Options{Volumes: volume.New})
@@ -40,9 +40,9 @@ func crowd(t *testing.T, nodes, pods int) *model.Cluster {
 const fourLoops = `{name: loops, onError: %s, expression: "lists.range(10).all(a, lists.range(10).all(b, lists.range(10).all(c, ` +
 	`lists.range(10).all(d, node.name + task.name != string(a + b + c + d)))))"}`
 
-// A row of four loops over ten takes its share of a cycle and no more. What its onError says holds for the objects that are left: with
-// allow they are all placed in the first cycle, with deny so many in each that the row had steps for. It is counted, and two
-// schedulers decide the same.
+// TestARowHasItsShareOfACycle checks a row of four loops over ten. It takes its share of a cycle and no more. Its onError decides about the
+// remaining objects. With allow all of them are placed in the first cycle. With deny each cycle places as many as the row had steps for.
+// The overrun is counted, and two schedulers decide the same.
 func TestARowHasItsShareOfACycle(t *testing.T) {
 	for _, test := range []struct {
 		onError string
@@ -66,7 +66,7 @@ func TestARowHasItsShareOfACycle(t *testing.T) {
 				t.Fatal(err)
 			}
 			plans = append(plans, string(text))
-			if test.onError == "deny" { // the next cycle asks the others
+			if test.onError == "deny" { // the next cycle asks about the others
 				if next := d.Decide(c, p, benchStart().Add(time.Second)); len(next.Binds) == 0 {
 					t.Error("no pod is bound in the second cycle")
 				}

@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// limitedPolicies are policies whose tables limit queues by their capability.
+// limitedPolicies returns policies whose tables limit queues by their capability.
 func limitedPolicies(t *testing.T) []compiled {
 	t.Helper()
 	pipeline := "pipeline: [enqueue, allocate, preempt, reclaim, backfill]"
@@ -34,8 +34,8 @@ func limitedPolicies(t *testing.T) []compiled {
 	}
 }
 
-// tenancy is a cluster with more nodes than its queues may use, whose pods end, are deleted gracefully, and are evicted, some without
-// effect.
+// tenancy is a cluster with more nodes than its queues may use. Its pods end, are deleted gracefully, and are evicted. Some evictions have
+// no effect.
 type tenancy struct {
 	*rand.Rand
 	c      *model.Cluster
@@ -44,7 +44,7 @@ type tenancy struct {
 	pods   map[string]*corev1.Pod
 	ends   map[string]int // of terminating pods: the cycle in which they are gone
 	names  int
-	// binds counts bindings, waits pods that no idle node takes before others are gone, refused the evictions that were refused.
+	// binds counts bindings. waits counts pods that no idle node takes before other pods are gone. refused counts refused evictions.
 	binds, waits, refused int
 }
 
@@ -125,7 +125,7 @@ func (w *tenancy) keys() []string {
 	return keys
 }
 
-// terminate deletes a pod, which is gone some cycles later.
+// terminate deletes a pod. The pod is gone some cycles later.
 func (w *tenancy) terminate(key string, cycle int) {
 	if w.pods[key].DeletionTimestamp == nil {
 		p := w.pods[key].DeepCopy()
@@ -135,7 +135,7 @@ func (w *tenancy) terminate(key string, cycle int) {
 	}
 }
 
-// live lets pods be gone, end and be deleted.
+// live lets pods vanish, end and be deleted.
 func (w *tenancy) live(cycle int) {
 	for _, key := range w.keys() {
 		p := w.pods[key]
@@ -155,7 +155,7 @@ func (w *tenancy) live(cycle int) {
 	}
 }
 
-// carryOut does what a plan says. Some evictions are refused.
+// carryOut carries out a plan. Some evictions are refused.
 func (w *tenancy) carryOut(plan *model.Plan, cycle int) {
 	for _, b := range plan.Binds {
 		p := w.pods[b.Task].DeepCopy()
@@ -173,8 +173,8 @@ func (w *tenancy) carryOut(plan *model.Plan, cycle int) {
 	}
 }
 
-// check compares what the pods of each queue hold on nodes, those of the plan's bindings and terminating ones included, with what the queue
-// and the queues above it may hold.
+// check compares what each queue's pods hold with what the queue and the queues above it may hold. It counts the pods on nodes, the plan's
+// bindings and terminating pods.
 func (w *tenancy) check(plan *model.Plan) error {
 	bound := map[string]bool{}
 	for _, b := range plan.Binds {
@@ -215,7 +215,7 @@ func (w *tenancy) check(plan *model.Plan) error {
 	return nil
 }
 
-// play goes through some cycles, and stops at the first that takes a queue above its capability.
+// play runs some cycles, and stops at the first that takes a queue above its capability.
 func (w *tenancy) play(cycles int) error {
 	now := time.Unix(1_700_000_100, 0).UTC()
 	for cycle := range cycles {
@@ -239,8 +239,8 @@ func (w *tenancy) play(cycles int) error {
 	return nil
 }
 
-// No binding takes a queue above its capability, in any cycle of random worlds: a terminating pod counts until it is gone, and an evicted
-// pod whose eviction may still be refused counts as well.
+// TestNoBindingExceedsACapability checks every cycle of random worlds: no binding takes a queue above its capability. A terminating pod
+// counts until it is gone. An evicted pod counts too, because its eviction may still be refused.
 func TestNoBindingExceedsACapability(t *testing.T) {
 	t.Parallel()
 	const worlds, cycles = 500, 8
@@ -263,7 +263,7 @@ func TestNoBindingExceedsACapability(t *testing.T) {
 	}
 }
 
-// Without the rows of bindable the same worlds take queues above their capability, as Volcano does.
+// TestWithoutBindableACapabilityIsExceeded shows that the same worlds exceed capabilities without the rows of bindable, as Volcano does.
 func TestWithoutBindableACapabilityIsExceeded(t *testing.T) {
 	t.Parallel()
 	p := compile(t, "as Volcano", policyOf("pipeline: [enqueue, allocate, backfill]", "name: gang", "name: predicates", "name: nodeorder",

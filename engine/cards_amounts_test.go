@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// countingPolicies are policies whose tables compare what jobs request with what a cluster, a queue or a namespace has.
+// countingPolicies returns policies whose tables compare requests of jobs with amounts of a cluster, a queue or a namespace.
 func countingPolicies(t *testing.T) []compiled {
 	t.Helper()
 	const pipeline = "pipeline: [enqueue, allocate, backfill]"
@@ -31,15 +31,15 @@ func countingPolicies(t *testing.T) []compiled {
 	}
 }
 
-// Whatever a pod requests of cards, it is compared only with what queues and the cluster have an amount of: a share in percent of the
-// memory of a card, whichever it will be, is no amount. A job that fits runs; of amounts, a second one is too much for the queue.
+// TestCardsAreCountedAsAmounts checks requests for cards. They are compared only where queues and the cluster have an amount. A percentage
+// of the memory of any card is not an amount. A job that fits runs. Where requests are amounts, a second job exceeds the queue.
 func TestCardsAreCountedAsAmounts(t *testing.T) { //nolint:gocyclo // one case a table
 	t.Parallel()
 	for _, c := range []struct {
 		resource, requests, capability string
 		node                           string // what the node offers
 		shared                         bool
-		limits                         bool // two jobs are more than the capability
+		limits                         bool // two jobs exceed the capability
 	}{
 		{
 			cards.MemoryResource, "cpu=1 volcano.sh/gpu-memory=12000", "volcano.sh/gpu-memory=16000",
@@ -110,7 +110,7 @@ func TestCardsAreCountedAsAmounts(t *testing.T) { //nolint:gocyclo // one case a
 					}
 					quota = quota.DeepCopy()
 					quota.Status.Used = corev1.ResourceList{}
-					for name, amount := range list(c.requests) { // as the API server counts the pods of the jobs that were admitted
+					for name, amount := range list(c.requests) { // the API server counts the pods of admitted jobs like this
 						if _, limited := quota.Status.Hard["requests."+name]; limited && len(bound) > 0 {
 							quota.Status.Used["requests."+name] = amount
 						}

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// scattered is a cluster of which each node is half full of pods of one GPU, so that no job of a whole node finds one, and such jobs.
+// scattered is a cluster whose nodes are each half full of pods of one GPU, with jobs that need a whole node. No such job finds a node.
 type scattered struct {
 	nodes int // of 8 GPUs
 	large int // jobs of 8 GPUs that wait
@@ -34,8 +34,8 @@ func (s scattered) objects() []model.Delta {
 	return inTurn(out)
 }
 
-// consolidating is a policy that has pods move together, off as many nodes as there are jobs that need a whole one: the emptiest first,
-// each wholly before the next, as long as the others that are in use have the room.
+// consolidating returns a policy that moves pods together. It frees as many nodes as there are jobs that need a whole node. It frees the
+// emptiest node first, and finishes each node before the next. It stops when the other used nodes have no room.
 func consolidating(tb testing.TB) *policy.Policy {
 	tb.Helper()
 	return compile(tb, "consolidating", []byte(`apiVersion: scheduling.celsius.dev/v1alpha1
@@ -80,7 +80,7 @@ spec:
 `)).policies[0]
 }
 
-// again is that the pods of single-pod jobs of one GPU that are gone are made anew.
+// again returns the deltas that make the pods of single-pod jobs of one GPU again after they are gone.
 func again(gone []model.Delta) (out []model.Delta) {
 	for _, d := range gone {
 		p := d.Object.(*corev1.Pod)
@@ -90,7 +90,7 @@ func again(gone []model.Delta) (out []model.Delta) {
 	return out
 }
 
-// BenchmarkConsolidate is one cycle in which pods move together so that jobs of whole nodes fit, from a cold state.
+// BenchmarkConsolidate measures one cycle from a cold state in which pods move together so that jobs of whole nodes fit.
 func BenchmarkConsolidate(b *testing.B) {
 	p := consolidating(b)
 	for _, s := range []scattered{{100, 41}, {500, 41}, {1000, 41}, {1000, 410}} {

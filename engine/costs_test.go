@@ -14,18 +14,18 @@ import (
 
 var updateCosts = flag.Bool("update", false, "write what testdata/costs.txt holds anew")
 
-// costsFile holds what the workloads cost when it was written last.
+// costsFile holds the costs of the workloads when it was last written.
 const costsFile = "testdata/costs.txt"
 
-// heapSlack is by what part allocations and bytes may differ, and the noises are how many more or fewer there may be in any case: maps and
-// pools do not allocate alike in each run.
+// heapSlack is the part by which allocations and bytes may differ. The noises are absolute numbers that may differ in any case. Maps and
+// pools do not allocate equally in each run.
 const (
 	heapSlack       = 0.01
 	allocationNoise = 20
 	byteNoise       = 16 << 10
 )
 
-// cost of one cycle. None of it is a time, so it is the same on every machine.
+// cost is the cost of one cycle. It contains no time, so it is the same on every machine.
 type cost struct {
 	evaluations uint64
 	allocations uint64
@@ -34,7 +34,8 @@ type cost struct {
 	plan        digests
 }
 
-// costed are the benchmarks' workloads at a tenth of their size, by name: each makes ready, and gives what to measure.
+// costed returns the workloads of the benchmarks at a tenth of their size, by name. Each function prepares a world, and returns what to
+// measure.
 func costed(t *testing.T) map[string]func() (x *scene, run func()) {
 	t.Helper()
 	out := map[string]func() (*scene, func()){}
@@ -82,7 +83,7 @@ func costed(t *testing.T) map[string]func() (x *scene, run func()) {
 	return out
 }
 
-// measureCost runs a workload once, on one processor, and without the collector, which allocates too.
+// measureCost runs a workload once, on one processor. The garbage collector is off, because it allocates too.
 func measureCost(t *testing.T, ready func() (*scene, func())) cost {
 	t.Helper()
 	x, run := ready()
@@ -99,8 +100,8 @@ func measureCost(t *testing.T, ready func() (*scene, func())) cost {
 	}
 }
 
-// TestCosts runs the benchmarks' workloads in small, and fails where one does not cost or decide what testdata/costs.txt states:
-// evaluations of rows, bindings and digests exactly, allocations and bytes within one percent.
+// TestCosts runs small versions of the benchmarks' workloads, and compares them with testdata/costs.txt. Evaluations of rows, bindings and
+// digests must be equal. Allocations and bytes may differ by one percent.
 func TestCosts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	known, err := readCosts()
@@ -126,7 +127,7 @@ func TestCosts(t *testing.T) {
 		}
 		is := now[name]
 		if raced() {
-			is.allocations, is.bytes = was.allocations, was.bytes // pools drop at random what they hold
+			is.allocations, is.bytes = was.allocations, was.bytes // pools drop their contents at random
 		}
 		for _, complaint := range compareCosts(was, is) {
 			t.Errorf("%s: %s", name, complaint)
@@ -142,13 +143,13 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// raced says whether the race detector is on.
+// raced reports whether the race detector is on.
 func raced() bool {
 	info, _ := debug.ReadBuildInfo()
 	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// compareCosts states what differs.
+// compareCosts returns the differences.
 func compareCosts(was, now cost) []string {
 	var out []string
 	if now.evaluations != was.evaluations {
@@ -171,7 +172,7 @@ func compareCosts(was, now cost) []string {
 	return out
 }
 
-// differs says whether amounts of the heap differ by more than they do from run to run.
+// differs reports whether amounts of the heap differ by more than they do from run to run.
 func differs(was, now, noise uint64) bool {
 	return max(was, now)-min(was, now) > max(uint64(heapSlack*float64(was)), noise)
 }
@@ -219,7 +220,7 @@ func readCosts() (map[string]cost, error) {
 	return out, nil
 }
 
-// TestCompareCosts shows what the check takes for a difference.
+// TestCompareCosts checks which differences the comparison reports.
 func TestCompareCosts(t *testing.T) {
 	was := cost{100, 10_000, 1_000_000 << 10, 3, digests{7, 8}}
 	for _, test := range []struct {

@@ -9,36 +9,36 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// Decide runs one cycle: (cluster, policy, now) in, Plan with its reasons out. What the plan binds is
-// Binding in the cluster afterwards, and what it admits is in; everything else is as it was.
+// Decide runs one cycle: (cluster, policy, now) in, Plan with its reasons out. Afterwards, the tasks that the plan binds are Binding in the
+// cluster, and the jobs that it admits are admitted. Nothing else in the cluster changes.
 func Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 	return new(Decider).Decide(c, p, now)
 }
 
-// DecideFunc decides as Decide does.
+// DecideFunc runs one cycle, as Decide does.
 type DecideFunc func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
 
-// Decider runs one cycle after the other, and remembers between them what still holds while the cluster and the policy are the same. That
-// saves work and decides nothing. The zero value remembers nothing yet.
+// Decider runs one cycle after the other. It caches results that stay valid between cycles, if the cluster and the policy are the same. The
+// caches save work, and affect no decision. The zero value has no caches.
 type Decider struct {
 	session *session.Session // of the last cycle; nil: there was none
 	memory  *action.Memory   // nil: none yet
 }
 
-// NewDecider goes on with a session of the caller's own, and with what is remembered of its jobs; nil: nothing is yet.
+// NewDecider returns a Decider with the caller's session, and the caller's memory of jobs; nil: the memory is empty.
 func NewDecider(s *session.Session, m *action.Memory) *Decider {
 	return &Decider{session: s, memory: m}
 }
 
-// Session is that of the last cycle; nil: there was none.
+// Session returns the session of the last cycle; nil: there was none.
 func (d *Decider) Session() *session.Session { return d.session }
 
-// Decide is Decide of the package, for one cycle after the other.
+// Decide does what the function Decide does, for one cycle after the other.
 func (d *Decider) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 	return d.Observe(c, p, now, func(string) {})
 }
 
-// Observe is Decide for a caller with a clock, which nothing here has: ran is told of each action when it has run.
+// Observe does what Decide does, for a caller with a clock, because this package has none: it calls ran after each action.
 func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
 	switch s := d.session; {
 	case s == nil || s.Cluster() != c || s.Policy() != p:
@@ -49,8 +49,8 @@ func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran
 	return d.cycle(now, ran)
 }
 
-// Within is Decide, and stops when enough returns true. All long loops call enough. A cycle that was stopped returns no plan. The decider
-// then remembers nothing, and the cluster is restored only if the cycle belonged to a trial.
+// Within does what Decide does, and stops when enough returns true. All long loops call enough. A cycle that was stopped returns no plan.
+// The decider then remembers nothing, and the cluster is restored only if the cycle belonged to a trial.
 func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enough func() bool) (plan *model.Plan, whole bool) {
 	if whole = action.Whole(c, enough, func() { plan = d.Decide(c, p, now) }); !whole {
 		*d = Decider{}
@@ -59,7 +59,7 @@ func (d *Decider) Within(c *model.Cluster, p *policy.Policy, now time.Time, enou
 	return plan, true
 }
 
-// Cycle is Decide with the session that there is.
+// Cycle does what Decide does, with the present session.
 func (d *Decider) Cycle(now time.Time) *model.Plan { return d.cycle(now, func(string) {}) }
 
 func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {

@@ -17,22 +17,22 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// mayGo says who of those that run may go for the others.
+// mayGo says which running pods may go for waiting ones.
 type mayGo string
 
 const (
-	pods   mayGo = "pods"   // each by itself
-	gangs  mayGo = "gangs"  // they are of gangs of 8, which go as a whole
-	lower  mayGo = "lower"  // they are of gangs of 8 of the queue itself, of lower priority
-	nobody mayGo = "nobody" // none
-	tooFew mayGo = "tooFew" // one less than is needed, here and there among all nodes
-	anyOne mayGo = "anyOne" // any one, but no two: all are of one gang, and each of those that wait asks for two GPUs
+	pods   mayGo = "pods"   // each pod by itself
+	gangs  mayGo = "gangs"  // pods of gangs of 8, which go as a whole
+	lower  mayGo = "lower"  // pods of gangs of 8 of the same queue, of lower priority
+	nobody mayGo = "nobody" // no pod
+	tooFew mayGo = "tooFew" // one pod less than is needed, spread over all nodes
+	anyOne mayGo = "anyOne" // any one pod, but never two: all are of one gang, and each waiting pod asks for two GPUs
 )
 
 // takingShape is a cluster that is full of pods of one GPU each, and a gang that waits.
 type takingShape struct {
 	nodes int // of 8 GPUs
-	gang  int // pods of one GPU each that wait, and must start together; 0: single jobs of one pod, as many as run
+	gang  int // waiting pods of one GPU each that must start together; 0: single jobs of one pod, as many as run
 	may   mayGo
 }
 
@@ -40,7 +40,7 @@ func (s takingShape) String() string {
 	return fmt.Sprintf("nodes=%d/gang=%d/may=%s", s.nodes, s.gang, s.may)
 }
 
-// due is how many of those that wait get room: half of the cluster at most, all of a gang or nothing.
+// due returns how many waiting pods get room: at most half of the cluster, and all of a gang or nothing.
 func (s takingShape) due() int {
 	switch {
 	case s.may == nobody || s.may == tooFew || s.may == anyOne:
@@ -51,19 +51,19 @@ func (s takingShape) due() int {
 	return s.gang
 }
 
-// benchGPUs is an object's amount of GPUs.
+// benchGPUs sets an object's amount of GPUs.
 func benchGPUs(list corev1.ResourceList, count int64) {
 	list["nvidia.com/gpu"] = *resource.NewQuantity(count, resource.DecimalSI)
 }
 
-// gpuNode is a node of 8 GPUs.
+// gpuNode makes a node of 8 GPUs.
 func gpuNode(i int) *corev1.Node {
 	n := benchNode(i, "64")
 	benchGPUs(n.Status.Allocatable, 8)
 	return n
 }
 
-// gpuJob is a job of some pods with GPUs, which run on a node, or wait, where that is "".
+// gpuJob makes a job of pods with GPUs. The pods run on a node; "": they wait.
 func gpuJob(name, queue string, count, min int, gpus int64, node string) []model.Delta {
 	g := benchGroup(name, min, time.Unix(0, 0))
 	g.Spec.Queue, g.Status.Phase = queue, v1beta1.PodGroupInqueue
@@ -82,7 +82,7 @@ func gpuJob(name, queue string, count, min int, gpus int64, node string) []model
 	return out
 }
 
-// inTurn has each job be made a second after the one before.
+// inTurn sets the creation times of jobs: each job is created one second after the one before.
 func inTurn(deltas []model.Delta) []model.Delta {
 	for i, d := range deltas {
 		if g, ok := d.Object.(*v1beta1.PodGroup); ok {
@@ -92,7 +92,7 @@ func inTurn(deltas []model.Delta) []model.Delta {
 	return deltas
 }
 
-// objects are the cluster, and then those who wait.
+// objects returns the cluster, and then the waiting pods.
 func (s takingShape) objects() (cluster, waiting []model.Delta) {
 	lent, due := benchQueue("lent"), benchQueue("due")
 	if s.may == nobody {
@@ -130,7 +130,7 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 	return all[:len(cluster)], all[len(cluster):]
 }
 
-// wide is one gang on all GPUs, which can lose one pod.
+// wide makes one gang on all GPUs that can lose one pod.
 func (s takingShape) wide() []model.Delta {
 	pods := 8 * s.nodes
 	out := gpuJob("wide", "lent", pods, pods-1, 1, "node")
@@ -140,7 +140,7 @@ func (s takingShape) wide() []model.Delta {
 	return out
 }
 
-// waiting are those who wait.
+// waiting makes the waiting jobs.
 func (s takingShape) waiting() (out []model.Delta) {
 	switch {
 	case s.may == anyOne:
@@ -160,13 +160,13 @@ func (s takingShape) waiting() (out []model.Delta) {
 	return out
 }
 
-// first says whether a running pod is the first of its part, where they all are as many parts as one less than are needed.
+// first reports whether a running pod is the first of its part. The running pods form as many parts as the gang has pods, minus one.
 func (s takingShape) first(pod int) bool {
 	part := func(pod int) int { return pod * (s.gang - 1) / (8 * s.nodes) }
 	return pod == 0 || part(pod) != part(pod-1)
 }
 
-// takingPolicy is a policy of Volcano's plugins with a pipeline.
+// takingPolicy makes a policy of Volcano's plugins with a pipeline.
 func takingPolicy(tb testing.TB, pipeline string) *policy.Policy {
 	tb.Helper()
 	return compile(tb, "taking", fmt.Appendf(nil, `apiVersion: scheduling.celsius.dev/v1alpha1
@@ -182,21 +182,21 @@ spec:
 `, pipeline)).policies[0]
 }
 
-// The pipelines that take back.
+// Two pipelines that take room back, and one that does not.
 const (
 	takePods  = "[enqueue, allocate, preempt, reclaim, backfill]"
 	takeGangs = "[enqueue, allocate, gangpreempt, gangreclaim, backfill]"
 	takeNone  = "[enqueue, allocate, backfill]"
 )
 
-// cold is a cluster of which nothing is known yet, and its first cycle.
+// cold returns a cluster of which nothing is known yet, and its first cycle.
 func (s takingShape) cold(b testing.TB, p *policy.Policy) (x *scene, cycle func()) {
 	cluster, waiting := s.objects()
 	x = newScene(b, p, append(cluster, waiting...))
 	return x, x.first
 }
 
-// atWork is one that was at rest when they came who wait, and its next cycle.
+// atWork returns a cluster that was at rest when the waiting pods came, and its next cycle.
 func (s takingShape) atWork(b testing.TB, p *policy.Policy) (x *scene, cycle func()) {
 	cluster, waiting := s.objects()
 	x = newScene(b, p, cluster)
@@ -205,15 +205,15 @@ func (s takingShape) atWork(b testing.TB, p *policy.Policy) (x *scene, cycle fun
 	return x, x.cycle
 }
 
-// first is a cycle with the session that it begins.
+// first runs a cycle in a new session.
 func (x *scene) first() {
 	s := x.d.Session()
 	x.begin(s.Cluster(), s.Policy())
 	x.cycle()
 }
 
-// take measures a cycle that takes room back, and checks what comes of it: so many go, for as many others, who are bound when they are
-// gone.
+// take measures a cycle that takes room back, and checks the result. The right number of pods is evicted for the same number of waiting
+// pods. These are bound when the evicted pods are gone.
 func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(testing.TB, *policy.Policy) (*scene, func())) {
 	m := &meter{}
 	for b.Loop() {
@@ -235,7 +235,8 @@ func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(testing.TB,
 	b.ReportMetric(float64(m.evictions), "evictions")
 }
 
-// once measures a cycle while the timer is stopped otherwise. What making the world left to the collector is none of its cost.
+// once measures a cycle while the timer is otherwise stopped. It collects garbage before, so that the cost of making the world is not
+// counted.
 func (m *meter) once(b *testing.B, x *scene, cycle func()) {
 	b.Helper()
 	runtime.GC()
@@ -249,7 +250,7 @@ func (m *meter) once(b *testing.B, x *scene, cycle func()) {
 	m.plan, m.evictions = digestsOf(b, x.plan), len(x.plan.Evicts)
 }
 
-// evicted is that the pods are gone that the last plan evicts.
+// evicted returns the deletion of the pods that the last plan evicts.
 func (x *scene) evicted(tb testing.TB) (out []model.Delta) {
 	tb.Helper()
 	for _, e := range x.plan.Evicts {
@@ -258,7 +259,7 @@ func (x *scene) evicted(tb testing.TB) (out []model.Delta) {
 	return out
 }
 
-// BenchmarkTakeBack is one cycle in which a queue takes back what is due to it, of a cluster that is full, from a cold state.
+// BenchmarkTakeBack measures one cycle from a cold state in which a queue of a full cluster takes back what is due to it.
 func BenchmarkTakeBack(b *testing.B) {
 	one, whole := takingPolicy(b, takePods), takingPolicy(b, takeGangs)
 	for _, s := range []takingShape{
@@ -294,7 +295,7 @@ func BenchmarkTakeBack(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeBackAtWork is a gang that comes to a cluster that is full and at rest.
+// BenchmarkTakeBackAtWork measures a gang that comes to a full cluster at rest.
 func BenchmarkTakeBackAtWork(b *testing.B) {
 	p := takingPolicy(b, takePods)
 	for _, s := range []takingShape{
@@ -309,8 +310,8 @@ func BenchmarkTakeBackAtWork(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeBackFromNobody is a cycle in which nothing starves, with steps that take back and without: of a cluster that is full of pods
-// with GPUs nothing has changed, or a gang of ten comes that asks for none, and has room.
+// BenchmarkTakeBackFromNobody measures a cycle in which nothing starves, with and without steps that take back. The cluster is full of pods
+// with GPUs. In one case nothing has changed. In the other case a gang of ten pods without GPUs comes and has room.
 func BenchmarkTakeBackFromNobody(b *testing.B) {
 	cluster, _ := takingShape{5000, 80, pods}.objects()
 	for _, of := range []struct{ steps, pipeline string }{{"none", takeNone}, {"pods", takePods}, {"gangs", takeGangs}} {

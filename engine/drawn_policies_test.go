@@ -21,7 +21,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// drawer writes policies by chance: shipped tables in tiers, and rows of expressions over the whole vocabulary, which it enumerates.
+// drawer writes random policies: shipped tables in tiers, and rows of expressions. It enumerates the whole vocabulary of the language for
+// these expressions.
 type drawer struct {
 	*rand.Rand
 	objects   map[string]*rules.Object
@@ -29,8 +30,8 @@ type drawer struct {
 	roots     map[string]*cel.Type
 	names     int
 	seed      uint64
-	forced    bool // something is displaced
-	// conditions draws what stands before the rows of tables and tiers, from a source of its own: what else is drawn is as without it.
+	forced    bool // the policy must be able to displace pods
+	// conditions draws the conditions of tables and tiers from a source of its own. So all other draws are the same with and without it.
 	conditions *drawer
 }
 
@@ -55,7 +56,7 @@ func newDrawer(seed uint64) *drawer {
 	return d
 }
 
-// condition is, for some, a line with a when of a table or a tier, before rows of these sites.
+// condition returns, sometimes, a line with a "when" for a table or a tier with rows of these sites.
 func (d *drawer) condition(indent string, sites ...policy.Site) string {
 	d = d.conditions
 	if d.IntN(3) > 0 {
@@ -80,7 +81,7 @@ type path struct {
 	typ  *cel.Type
 }
 
-// paths are all ways from some roots, of so many steps at most.
+// paths returns all ways from some roots, of at most the given number of steps.
 func (d *drawer) paths(roots []string, steps int) []path {
 	var all, at []path
 	for _, r := range roots {
@@ -105,7 +106,7 @@ func (d *drawer) paths(roots []string, steps int) []path {
 	return all
 }
 
-// expression is one of a type that reads some roots.
+// expression returns an expression of a type that reads some roots.
 func (d *drawer) expression(t *cel.Type, roots []string, depth int) string {
 	ways := slices.DeleteFunc(d.paths(roots, 2), func(p path) bool { return !p.typ.IsExactType(t) })
 	if len(ways) > 0 && (depth == 0 || d.IntN(3) > 0) {
@@ -124,7 +125,7 @@ func (d *drawer) expression(t *cel.Type, roots []string, depth int) string {
 	return d.plain(t, roots)
 }
 
-// combined is an expression with others in it; "": there is none of that type.
+// combined returns an expression that contains other expressions; "": there is none of that type.
 func (d *drawer) combined(t *cel.Type, roots []string, depth int) string {
 	sub := func(t *cel.Type) string { return d.expression(t, roots, depth) }
 	resources := d.objects["Resources"].Type
@@ -147,7 +148,7 @@ func (d *drawer) combined(t *cel.Type, roots []string, depth int) string {
 	}
 }
 
-// plain is an expression without others in it.
+// plain returns an expression without other expressions in it.
 func (d *drawer) plain(t *cel.Type, roots []string) string {
 	switch t.Kind() {
 	case types.BoolKind:
@@ -177,7 +178,7 @@ func (d *drawer) plain(t *cel.Type, roots []string) string {
 	return ""
 }
 
-// loop is over a list of objects.
+// loop returns an expression that loops over a list of objects.
 func (d *drawer) loop(roots []string) string {
 	ways := slices.DeleteFunc(d.paths(roots, 1), func(p path) bool {
 		return p.typ.Kind() != types.ListKind || d.objects[p.typ.Parameters()[0].TypeName()] == nil
@@ -190,7 +191,7 @@ func (d *drawer) loop(roots []string) string {
 	return way.text + pick(d, ".exists(each, ", ".all(each, ") + d.expression(cel.BoolType, append([]string{"each"}, roots...), 0) + ")"
 }
 
-// call is of a function that gives a type; "": none could be written.
+// call returns a call of a function with a result of this type; "": none could be written.
 func (d *drawer) call(t *cel.Type, roots []string, depth int) string {
 	var fitting []func() string
 	for _, f := range d.functions {
@@ -231,7 +232,7 @@ func (d *drawer) name(of string) string {
 	return fmt.Sprintf("%s-%d", of, d.names)
 }
 
-// row is one of a site, on a line of its own.
+// row returns a row of a site, on a line of its own.
 func (d *drawer) row(s policy.Site) string {
 	want := cel.BoolType
 	by := s.Expression
@@ -242,7 +243,7 @@ func (d *drawer) row(s policy.Site) string {
 		want = pick(d, cel.IntType, cel.DoubleType)
 	}
 	expression := d.expression(want, s.Roots, 2)
-	for want == cel.BoolType && d.IntN(2) == 0 { // so that not most of what is drawn lets nothing pass
+	for want == cel.BoolType && d.IntN(2) == 0 { // otherwise most drawn rows would let nothing pass
 		expression += pick(d, " || ", " || ", " && ") + d.expression(cel.BoolType, s.Roots, 1)
 	}
 	text := fmt.Sprintf("{name: %s, %s: %q", d.name("row"), by, expression)
@@ -262,7 +263,7 @@ func (d *drawer) row(s policy.Site) string {
 	return text + "}"
 }
 
-// attribute is a computed field, which what is drawn after it may read.
+// attribute returns a computed field. Later draws may read it.
 func (d *drawer) attribute() string {
 	on := pick(d, "queue", "queue", "job", "node", "cluster", "task")
 	t := pick(d, cel.IntType, cel.DoubleType, cel.BoolType)
@@ -290,7 +291,7 @@ func (d *drawer) attribute() string {
 	return text
 }
 
-// rows is a table of a few rows at a few sites.
+// rows returns a table with a few rows at a few sites.
 func (d *drawer) rows() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "    - name: %s\n      inline:\n        description: drawn\n        attributes:\n", d.name("drawn"))
@@ -312,7 +313,7 @@ func (d *drawer) rows() string {
 	return b.String()
 }
 
-// action is one of the user's own.
+// action returns an action of the user's own.
 func (d *drawer) action(name string) string {
 	gates := []string{
 		"[overused, allocatable]", "[allocatable]", "[overused, allocatable, preemptive]", "[overused, beyondShare]", "[beyondShare]", "[]",
@@ -339,7 +340,7 @@ func (d *drawer) blocks() string {
 	return fmt.Sprintf(", blocksQueue: %q", pick(d, "true", "job.queue.spec.dequeueStrategy == 'fifo'", own))
 }
 
-// force is a step that displaces.
+// force returns a step that displaces.
 func (d *drawer) force() string {
 	if d.IntN(3) == 0 {
 		return d.forceForGangs()
@@ -357,7 +358,7 @@ func (d *drawer) force() string {
 	return text + d.blocks() + "}\n"
 }
 
-// forceForGangs is one that makes room for gangs.
+// forceForGangs returns a step that makes room for gangs.
 func (d *drawer) forceForGangs() string {
 	return fmt.Sprintf("    - {verb: displace, unit: gang, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
 		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q%s}\n", pick(d, "", " && job.starving", " && !job.ready"),
@@ -367,13 +368,13 @@ func (d *drawer) forceForGangs() string {
 		pick(d, "true", "victim.status == 'Running'", "victim.job.priority <= job.priority"), d.blocks())
 }
 
-// naming is a step that evicts.
+// naming returns a step that evicts.
 func (d *drawer) naming() string {
 	return fmt.Sprintf("    - {verb: evict, candidates: %q, budget: %q%s}\n", pick(d, "true", "victim.status == 'Running'"),
 		pick(d, "1", "2", "cluster.nodeCount", d.expression(cel.IntType, []string{"cluster"}, 1)), pick(d, "", ", every: 30s", ", every: 2m"))
 }
 
-// policy is a whole one, without the rows that do not compile.
+// policy returns a complete policy, without the rows that do not compile.
 func (d *drawer) policy(t *testing.T) *policy.Policy {
 	t.Helper()
 	var b strings.Builder
@@ -412,8 +413,8 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 	return loadWithout(t, b.String())
 }
 
-// extended is a tier with the table of extenders, for some of the policies. It draws from a source of its own: what else is drawn is as
-// without it.
+// extended returns, for some policies, a tier with the table of extenders. It draws from a source of its own, so that all other draws are
+// the same without it.
 func (d *drawer) extended(seed uint64) string {
 	r := rand.New(rand.NewPCG(seed, 11))
 	if r.IntN(3) > 0 {
@@ -429,7 +430,7 @@ func (d *drawer) extended(seed uint64) string {
 	return out + "}}\n"
 }
 
-// loadWithout compiles a policy without the lines that have mistakes: what is drawn may be too expensive, or always fail.
+// loadWithout compiles a policy without its wrong lines. A drawn line may be too expensive, or always fail.
 func loadWithout(t *testing.T, text string) *policy.Policy {
 	t.Helper()
 	for range 40 {
@@ -453,7 +454,7 @@ func loadWithout(t *testing.T, text string) *policy.Policy {
 	return nil
 }
 
-// leaveOut takes out the line of a mistake.
+// leaveOut removes the line of a mistake.
 func leaveOut(t *testing.T, lines []string, i source.Issue) {
 	t.Helper()
 	line := lines[i.Line-1]
@@ -478,7 +479,7 @@ func leaveOut(t *testing.T, lines []string, i source.Issue) {
 	}
 }
 
-// samplePolicies are those that ship.
+// samplePolicies returns the policies that ship.
 func samplePolicies(t *testing.T) map[string]*policy.Policy {
 	t.Helper()
 	out := map[string]*policy.Policy{}
@@ -498,7 +499,8 @@ func samplePolicies(t *testing.T) map[string]*policy.Policy {
 	return out
 }
 
-// What is drawn has rows behind conditions of tables and tiers, alone and several of them.
+// TestDrawnConditions checks that drawn policies contain rows behind conditions of tables and tiers: behind one condition, and behind
+// several.
 func TestDrawnConditions(t *testing.T) {
 	t.Parallel()
 	alone, several := 0, 0

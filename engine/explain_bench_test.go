@@ -7,8 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// BenchmarkExplain is one question about the last cycle, as the scheduler is asked it: for so long the next cycle may have to wait. Nobody
-// finds a node.
+// BenchmarkExplain measures one question to the scheduler about the last cycle. The next cycle may have to wait for that time. No pod finds
+// a node.
 func BenchmarkExplain(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 10000} {
 		for _, shape := range [][2]int{{500, 20}, {1, 10000}} {
@@ -33,7 +33,7 @@ func BenchmarkExplain(b *testing.B) {
 	}
 }
 
-// anyNode is the name of one.
+// anyNode returns the name of a node.
 func (x *scene) anyNode() string {
 	nodes := &x.d.Session().Cluster().Nodes
 	return nodes.Rows[nodes.ByOrder()[0]].Name

@@ -15,29 +15,29 @@ import (
 	"testing"
 )
 
-// The bounds of the house, without tests and generated code. How long a function may be is asked by the linter.
+// These are the limits of packages and types, without tests and generated code. The linter limits the length of functions.
 const (
 	mostLines   = 5000 // of a package
 	mostFields  = 15   // of a struct type
 	mostMethods = 40   // of a type
 )
 
-// codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
+// codeLines returns limits for packages that must stay short. Blank lines and comment lines do not count.
 func codeLines() map[string]int {
 	return map[string]int{"engine/reference": 856} // it defines a cycle, and is read as a whole; blocked queues are a part of it
 }
 
-// exception lets something be over its bound, up to its present figure.
+// exception allows something to exceed its limit, up to its present figure.
 type exception struct {
 	what, unit string // a package, or a type with its package; lines, lines of code, fields or methods
 	figure     int
 	reason     string
 }
 
-// rowOfTheState is the reason of several exceptions.
+// rowOfTheState is the reason for several exceptions.
 const rowOfTheState = "a field is a fact of an object that rows may read, or a count of it"
 
-// exceptions are what is over a bound today. Some figures are rounded up.
+// exceptions lists what exceeds a limit today. Some figures are rounded up.
 var exceptions = []exception{
 	{"cmd/celsius/cluster.tool", "methods", 44, "a method is a command, or what several commands share"},
 	{"cmd/celsius.simulation", "fields", 17, "a field is a flag of simulate"},
@@ -93,14 +93,14 @@ var exceptions = []exception{
 	{"webhook", "lines", 5400, "one handler for each kind that is admitted, and what a request may cost"},
 }
 
-// TestHouse holds packages and types to their bounds, and exceptions to being needed.
+// TestHouse checks that packages and types stay within their limits, and that each exception is needed.
 func TestHouse(t *testing.T) {
 	for _, wrong := range overBounds(measured(t), exceptions) {
 		t.Error(wrong)
 	}
 }
 
-// TestOverBounds shows what is wrong.
+// TestOverBounds checks what overBounds reports.
 func TestOverBounds(t *testing.T) {
 	figures := map[figure]int{{"a", "lines"}: 5000, {"b", "lines"}: 5001, {"b.T", "fields"}: 16, {"b.T", "methods"}: 40}
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestOverBounds(t *testing.T) {
 	}
 }
 
-// TestLinesOfCode shows that a package that is to stay short is held to it, and no other.
+// TestLinesOfCode checks that a package that must stay short has its limit, and that other packages do not.
 func TestLinesOfCode(t *testing.T) {
 	long := map[figure]int{{"engine/reference", "lines of code"}: 857, {"engine/live", "lines of code"}: 4000}
 	if got := overBounds(long, nil); len(got) != 1 {
@@ -135,10 +135,10 @@ func TestLinesOfCode(t *testing.T) {
 	}
 }
 
-// figure is what is counted: a package or type, and of it lines, lines of code, fields or methods.
+// figure names what is counted: a package or type, and its lines, lines of code, fields or methods.
 type figure struct{ what, unit string }
 
-// overBounds names what is over its bound without an exception or beyond it, and exceptions that are not needed.
+// overBounds returns what exceeds its limit or its exception, and the exceptions that are not needed.
 func overBounds(figures map[figure]int, exceptions []exception) []string {
 	bounds := map[string]int{"lines": mostLines, "fields": mostFields, "methods": mostMethods, "lines of code": math.MaxInt}
 	var wrong []string
@@ -166,7 +166,7 @@ func overBounds(figures map[figure]int, exceptions []exception) []string {
 	return wrong
 }
 
-// measured counts the lines of each package, with and without blank ones and comments, and the fields and methods of each type of it.
+// measured counts the lines of each package, with and without blank lines and comments. It also counts the fields and methods of each type.
 func measured(t *testing.T) map[figure]int {
 	t.Helper()
 	figures := map[figure]int{}
@@ -233,7 +233,7 @@ func countTypes(file *ast.File, pkg string, figures map[figure]int) {
 	}
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(of ast.Expr) string {
 	switch of := of.(type) {
 	case *ast.StarExpr:

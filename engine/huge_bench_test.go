@@ -16,8 +16,8 @@ import (
 
 var withHuge = flag.Bool("huge", false, "run BenchmarkHuge too, which takes minutes and some 5 GiB")
 
-// hugeObjects are nodes, and ten running pods of a gang for each of them. Pods of a gang share what of their objects is alike, so that
-// what is measured is the engine's memory rather than theirs.
+// hugeObjects returns nodes, and ten running pods of a gang for each node. The pods of a gang share the equal parts of their objects. So
+// the benchmark measures the engine's memory, and not that of the objects.
 func hugeObjects(nodes int) []model.Delta {
 	out := steadyNodes(nodes)
 	spec := benchPod("", "", 1000, 2048).Spec
@@ -37,9 +37,9 @@ func hugeObjects(nodes int) []model.Delta {
 	return out
 }
 
-// BenchmarkHuge is a cluster of 100,000 nodes and a million running pods: how long it takes to take it in and to run the
-// first cycle, what it keeps in memory beside the API objects, a cycle in which nothing has changed, and gangs of a
-// thousand that arrive, of a shape that was seen and of one that was not. Each is process CPU, but for what is in memory.
+// BenchmarkHuge measures a cluster of 100,000 nodes and a million running pods. It measures the intake of the objects, the first cycle, and
+// the memory beside the API objects. It measures a cycle in which nothing has changed. It also measures arriving gangs of a thousand pods,
+// of a known shape and of a new one. All figures except the memory are process CPU.
 func BenchmarkHuge(b *testing.B) {
 	if !*withHuge {
 		b.Skip("takes minutes: -bench BenchmarkHuge -huge")

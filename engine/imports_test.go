@@ -9,20 +9,19 @@ import (
 
 const module = "github.com/celsius-scheduler/celsius"
 
-// Names for what several packages of the tables share.
+// These constants name groups of packages that several entries of the tables share.
 const (
 	allOurs    = "..."
 	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/flow/v1alpha1 crds/nodeinfo/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
 	apiObjects = "k8s.io/api k8s.io/apimachinery"
-	// loadAPI is that of measured load.
+	// loadAPI is the API of measured load.
 	loadAPI = "k8s.io/metrics/pkg/apis/metrics/v1beta1"
-	// podMath is Kubernetes' own arithmetic on pods and taints. Some of it takes a logr
-	// logger, which is always the one that discards.
+	// podMath is the arithmetic of Kubernetes on pods and taints. Some of it takes a logr logger, which here always discards its messages.
 	podMath = "k8s.io/component-helpers github.com/go-logr/logr"
-	// podClass tells the class of a pod's quality of service.
+	// podClass computes the quality of service class of a pod.
 	podClass = "k8s.io/kubectl/pkg/util/qos"
 	clients  = apiObjects + " k8s.io/client-go sigs.k8s.io/controller-runtime"
-	// metricsLog is how what runs in a cluster tells of itself.
+	// metricsLog is for packages that run in a cluster: their metrics and logs.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
 	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/policy/params engine/quota " +
@@ -34,8 +33,8 @@ const (
 	simOthers = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
-// mayImport says, for each package of this module, which others of it that package may
-// import. A package that is not listed fails; one that is not there yet does no harm.
+// mayImport lists for each package of this module which other packages of the module it may import. A package that is not listed fails the
+// test. An entry for a package that does not exist yet does no harm.
 var mayImport = map[string]string{
 	"crds":                    "",
 	"crds/batch/v1alpha1":     "",
@@ -182,9 +181,8 @@ var mayImport = map[string]string{
 	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
 }
 
-// mayImportOthers says the same of modules that are not ours, by the path that opens the
-// import. The standard library is free here; what of it the core may use is asked by the
-// linters.
+// mayImportOthers lists the same for other modules, by the start of the import path. The standard library is free here. The linters check
+// what the core may use of it.
 var mayImportOthers = map[string]string{
 	"crds":                    "",
 	"crds/batch/v1alpha1":     apiObjects,
@@ -309,7 +307,7 @@ var mayImportOthers = map[string]string{
 	"cmd/playground/bench":  clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics sigs.k8s.io/yaml",
 }
 
-// TestImports holds the arrows between packages: they go to plainer things.
+// TestImports checks the imports between packages. Packages import simpler ones only.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...").Output()
 	if err != nil {
@@ -332,7 +330,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// mayUse says whether the tables let the package import the path.
+// mayUse reports whether the tables let the package import the path.
 func mayUse(pkg, imp string) bool {
 	if ours, ok := strings.CutPrefix(imp, module+"/"); ok {
 		return mayImport[pkg] == allOurs || slices.Contains(strings.Fields(mayImport[pkg]), ours)
@@ -346,7 +344,7 @@ func mayUse(pkg, imp string) bool {
 	})
 }
 
-// TestImportTables shows what the tables refuse.
+// TestImportTables checks what the tables refuse.
 func TestImportTables(t *testing.T) {
 	for _, c := range []struct {
 		pkg, imp string

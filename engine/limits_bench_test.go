@@ -213,7 +213,8 @@ func BenchmarkLimits(b *testing.B) {
 	}
 }
 
-// TestPodsAtTheLimits holds what pods at the limits take to their number. A measurement that another process disturbed is repeated.
+// TestPodsAtTheLimits checks that the cost of pods at the limits grows in proportion to their number. It repeats a measurement that another
+// process disturbed.
 func TestPodsAtTheLimits(t *testing.T) {
 	const most = 2.2
 	for attempt := 1; ; attempt++ {
@@ -234,7 +235,7 @@ func TestPodsAtTheLimits(t *testing.T) {
 	}
 }
 
-// TestManySmallJobsAtTheLimits has many PodGroups of one pod, each within its limits, whose terms select most pods of the namespace.
+// TestManySmallJobsAtTheLimits makes many PodGroups of one pod, each within its limits, whose terms select most pods of the namespace.
 // Without a limit for the namespace this shape took more than 4 GiB and 8 minutes. The pods above that limit are left out, each with a
 // reason.
 func TestManySmallJobsAtTheLimits(t *testing.T) {

@@ -11,17 +11,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// heap is what is in use after everything that can be collected is.
+// heap returns the memory in use after a full garbage collection.
 func heap() float64 {
 	runtime.GC()
-	runtime.GC() // what the first one's finalizers let go
+	runtime.GC() // collects what the finalizers of the first one released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc)
 }
 
-// asInCluster adds to pods what those of a cluster have beside their request, and a scheduler keeps or reads: labels, an
-// image, the tolerations that admission gives to each, and the volume with the service account's token.
+// asInCluster adds to pods what pods of a real cluster have beside their request, as far as a scheduler keeps or reads it. These are
+// labels, an image, the tolerations that admission adds, and the volume with the service account's token.
 func asInCluster(deltas []model.Delta) []model.Delta {
 	seconds := int64(300)
 	for _, d := range deltas {
@@ -49,9 +49,15 @@ func asInCluster(deltas []model.Delta) []model.Delta {
 	return deltas
 }
 
-// BenchmarkMemory is what the engine keeps in memory, in bytes: of a node, of a running pod with its part of a job of ten, of a pending
-// job of one pod, and of a class, which has an entry a node. "objects" is what the API objects are that it is given, which the caller has
-// anyway; "model" what the cluster adds, and "policy" what three cycles add.
+// BenchmarkMemory measures what the engine keeps in memory, in bytes. It measures four things:
+//
+//   - a node
+//   - a running pod with its part of a job of ten
+//   - a pending job of one pod
+//   - a class, which has an entry for each node
+//
+// "objects" is the size of the API objects, which the caller has anyway. "model" is what the cluster adds, and "policy" is what three
+// cycles add.
 func BenchmarkMemory(b *testing.B) {
 	const nodes, count = 1000, 20_000
 	b.Run("of=node", func(b *testing.B) {
@@ -83,7 +89,7 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
-// steadyNodes are so many nodes, and a queue.
+// steadyNodes returns n nodes, and a queue.
 func steadyNodes(n int) []model.Delta {
 	out := []model.Delta{upsert(benchQueue("default"))}
 	for i := range n {
@@ -92,7 +98,7 @@ func steadyNodes(n int) []model.Delta {
 	return out
 }
 
-// measureMemory reports what n things that make brings cost, in a cluster that has the others.
+// measureMemory reports the cost of the n things that make returns, in a cluster that has the others.
 func measureMemory(b *testing.B, n float64, others []model.Delta, make func() []model.Delta) {
 	b.Helper()
 	var objects, ofModel, ofPolicy float64
@@ -105,7 +111,7 @@ func measureMemory(b *testing.B, n float64, others []model.Delta, make func() []
 		x.apply(b, deltas)
 		applied := heap()
 		x.settle()
-		x.plan = nil // the caller's
+		x.plan = nil // it belongs to the caller
 		objects, ofModel, ofPolicy = made-start, applied-made, heap()-applied
 		runtime.KeepAlive(x)
 		runtime.KeepAlive(deltas)

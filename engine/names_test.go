@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Names of resources that come and go are told as such to whoever waits, also where nodes that are alike are asked once and what
-// they said is remembered: a session that remembers nothing says the same.
+// TestResourceNamesComeAndGo checks that reasons name resources that come and go. This includes alike nodes that are asked once and whose
+// answers are remembered. A session that remembers nothing gives the same reasons.
 func TestResourceNamesComeAndGo(t *testing.T) {
 	docs, issues := source.Parse("names.yaml", policyOf("mode: Active", "name: gang", "name: predicates", "name: nodeorder"))
 	if issues.Err() != nil {
@@ -40,7 +40,7 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceName(name)] = resource.MustParse("1")
 		return []model.Delta{upsert(benchGroup(pod, 1, benchStart())), upsert(p)}
 	}
-	// cycle gives where pods went, and why the one named waits.
+	// cycle returns where pods went, and why the named pod waits.
 	cycle := func(pod string, deltas ...model.Delta) string {
 		t.Helper()
 		var plans []string

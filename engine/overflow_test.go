@@ -54,7 +54,7 @@ func TestReferenceOverflow(t *testing.T) {
 	})
 }
 
-// extremes is a policy whose numbers differ by node, and are at or beyond the bounds of scores.
+// extremes returns a policy whose numbers differ by node, and lie at or beyond the bounds of scores.
 func (d *drawer) extremes(t *testing.T) *policy.Policy {
 	t.Helper()
 	sizes := []string{"0.0", "1.5", "1e99", "1e100", "1e-100", "1e-101", "5e-324"}

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// ofQueues is a policy as one of queues, under another name.
+// ofQueues returns a policy as a policy of queues, under another name.
 func ofQueues(t testing.TB, p *policy.Policy, name, queues string) *policy.Policy {
 	t.Helper()
 	data, err := p.Object()
@@ -48,7 +48,7 @@ func joined(t testing.TB, base *policy.Policy, parts ...*policy.Policy) *policy.
 	return out
 }
 
-// joinedPolicies are some of policies with others beside them, each with queues of its own.
+// joinedPolicies joins some policies with others. Each of the others has its own queues.
 func joinedPolicies(t *testing.T) map[string]*policy.Policy {
 	t.Helper()
 	of := map[string]*policy.Policy{}
@@ -74,7 +74,7 @@ func joinedPolicies(t *testing.T) map[string]*policy.Policy {
 	return out
 }
 
-// keptPart is a policy of which only the predicates are in force. One of them denies node n1, and one fails for half of all tasks.
+// keptPart returns a policy of which only the predicates are in force. One predicate denies node n1, and one fails for half of all tasks.
 func keptPart(t testing.TB, p *policy.Policy) policy.Part {
 	t.Helper()
 	own := ofQueues(t, p, "newer", "queue.name == 'q1'")
@@ -108,8 +108,8 @@ func keptPart(t testing.TB, p *policy.Policy) policy.Part {
 	return part
 }
 
-// TestKeptPredicates: in a fallback no pod is bound to a node that the predicates of the newer policy deny, and none that they fail for; of
-// a policy of queues this is so in its queues.
+// TestKeptPredicates checks a fallback with predicates of a newer policy. No pod is bound to a node that these predicates deny, or for
+// which they fail. If the newer policy is one of queues, this holds in its queues.
 func TestKeptPredicates(t *testing.T) {
 	t.Parallel()
 	base := policies(t)[0].policies[0]
@@ -148,7 +148,8 @@ func TestKeptPredicates(t *testing.T) {
 	}
 }
 
-// A policy of queues that serves none decides nothing, and one that serves all of them decides all, but for what is between queues.
+// TestPoliciesOfQueuesKeepApart checks a policy of queues at its extremes. If it serves no queue, it decides nothing. If it serves all
+// queues, it decides everything except what is between queues.
 func TestPoliciesOfQueuesKeepApart(t *testing.T) {
 	t.Parallel()
 	for _, p := range policies(t) {
@@ -172,7 +173,7 @@ func TestPoliciesOfQueuesKeepApart(t *testing.T) {
 					t.Fatalf("one that serves no queue decides (-without +with):\n%s", diff)
 				}
 				if between {
-					return // who goes must be allowed to by both
+					return // both must allow the eviction
 				}
 				if diff := gocmp.Diff(want, plans(all)); diff != "" {
 					t.Fatalf("the same beside itself, for all queues, decides otherwise (-alone +beside):\n%s", diff)

@@ -30,37 +30,38 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// run is one way through a world's history.
+// run is one way through the history of a world.
 type run struct {
 	world *world
-	// order is that in which the first objects come; nil: as they stand.
+	// order is the order in which the first objects come; nil: as they are listed.
 	order []int
-	// policies take turns. They are the same one, compiled several times.
+	// policies take turns. They are one policy, compiled several times.
 	policies []*policy.Policy
-	// forgets has each cycle begin with nothing remembered.
+	// forgets makes each cycle begin with nothing remembered.
 	forgets bool
-	// otherUIDs gives all objects UIDs in another order, as a cluster's are random. The plans are written with their own.
+	// otherUIDs gives all objects UIDs in another order, because the UIDs of a cluster are random. The plans are written with the original
+	// UIDs.
 	otherUIDs bool
-	// noErrors leaves out which rows erred: what is remembered is not asked again.
+	// noErrors omits which rows erred, because remembered results are not evaluated again.
 	noErrors bool
-	// after sees the cluster after each cycle.
+	// after is called with the cluster after each cycle.
 	after func(c *model.Cluster, d *engine.Decider, plan *model.Plan)
 }
 
-// pauses are the cycles after each step of a history, by how long after it: most find nothing new.
+// pauses returns the times of the cycles after each step of a history. Most of these cycles find nothing new.
 func pauses() []time.Duration {
 	return []time.Duration{0, time.Second, 21 * time.Second, 55 * time.Second}
 }
 
-// plans goes through the history, some cycles after each step of it, and gives the plans as they are written. What is
-// bound runs in the next cycle.
+// plans goes through the history, with some cycles after each step, and returns the plans as they are written. A bound pod runs in the next
+// cycle.
 func (r run) plans(t *rapid.T) []string {
 	c := model.NewCluster(model.Options{Volumes: volume.New})
 	var out []string
 	var d *engine.Decider
 	now := time.Unix(1_700_000_100, 0).UTC()
 	for n, deltas := range r.history() {
-		c.Apply(deltas...) // mistakes in objects are as good as any other
+		c.Apply(deltas...) // objects with mistakes are welcome too
 		if p := r.policies[n%len(r.policies)]; d == nil || d.Session().Policy() != p {
 			d = engine.NewDecider(session.New(c, p), nil)
 		}
@@ -85,7 +86,7 @@ func (r run) plans(t *rapid.T) []string {
 	return out
 }
 
-// withoutErrors drops what erred of a plan: how often it was evaluated, be it at all, goes by what is remembered.
+// withoutErrors removes the errors of a plan. How often a row is evaluated, and whether at all, depends on what is remembered.
 func withoutErrors(plan *model.Plan) {
 	plan.Errors = nil
 	plan.Warnings = slices.DeleteFunc(plan.Warnings, func(text string) bool {
@@ -96,7 +97,7 @@ func withoutErrors(plan *model.Plan) {
 	}
 }
 
-// history is what is applied, step by step.
+// history returns the deltas to apply, step by step.
 func (r run) history() [][]model.Delta {
 	var first []model.Delta
 	for i := range r.world.objects {
@@ -112,7 +113,7 @@ func (r run) history() [][]model.Delta {
 	return history
 }
 
-// madeUp is what otherUIDs puts before a UID.
+// madeUp matches the prefix that otherUIDs puts before a UID.
 var madeUp = regexp.MustCompile(`other-[0-9a-f]{8}-`)
 
 func otherUIDs(history [][]model.Delta) [][]model.Delta {
@@ -132,12 +133,11 @@ func otherUIDs(history [][]model.Delta) [][]model.Delta {
 	return out
 }
 
-// refusedFor is for how long a pod is spared whose eviction was refused: it may go again with the third of the pauses, though nothing
-// else has changed since the second.
+// refusedFor is the time for which a pod is spared after its eviction was refused. The pod may go again with the third of the pauses,
+// although nothing else has changed since the second.
 const refusedFor = 20 * time.Second
 
-// started are the pods that a plan bound, as a kubelet leaves them, and their volumes; and of the pods that it evicted those of which
-// that was refused.
+// started returns what follows from a plan: its bound pods run, and their volumes exist. Evictions are done or refused.
 func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 	var out []model.Delta
 	for _, b := range plan.Binds {
@@ -147,7 +147,7 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 		p.Annotations[model.RecordAnnotation] = c.Tasks[b.Task].Record().String()
 		out = append(out, model.Delta{Object: p})
 	}
-	for n, e := range plan.Evicts { // some are refused, some are gone at once, others take their time
+	for n, e := range plan.Evicts { // some are refused, some pods are gone at once, others need time
 		t := c.Tasks[e.Task]
 		p := t.Object.DeepCopy()
 		switch (n + len(plan.Evicts)) % 4 {
@@ -175,7 +175,7 @@ func written(t *rapid.T, plan *model.Plan) string {
 	return fmt.Sprintf("%s\n%+v", text, plan.Errors)
 }
 
-// compiled is a policy, twice, from the same text.
+// compiled is a policy that was compiled twice from the same text.
 type compiled struct {
 	name     string
 	policies []*policy.Policy
@@ -211,7 +211,7 @@ func policyOf(spec string, tables ...string) []byte {
 	return []byte(text)
 }
 
-// house is a table whose rows read what moves with every step, and the time.
+// house is a table whose rows read the time, and values that change with every step.
 const house = `name: house
 inline:
   attributes:
@@ -234,7 +234,7 @@ inline:
   - {name: filled, when: variables.even, expression: node.filled, weight: 3}
   - {name: held, expression: "queue.held.cpu * node.filled", normalize: max}`
 
-// devices is a table whose rows read what is typical of the tasks, and draw from chance.
+// devices is a table whose rows read the typical tasks, and draw random numbers.
 const devices = `name: devices
 inline:
   attributes:
@@ -247,7 +247,7 @@ inline:
   - {name: fill, expression: "fillGain(task, node, gpu, cluster.typical, 10)"}
   - {name: fragments, expression: "fragGain(task, node, gpu, cluster.typical)"}`
 
-// hours is a table whose rows move with time.
+// hours is a table whose rows change with time.
 const hours = `name: hours
 inline:
   attributes:
@@ -270,7 +270,7 @@ inline:
   victimCost:
   - {name: spent, expression: "(victim.index + 1) * ((now - victim.createdAt).getSeconds() % 97)"}`
 
-// takingBack is a pipeline, with an action of its own.
+// takingBack is a pipeline with an action of its own that takes room back.
 const takingBack = `actions:
   - name: shed
     steps:
@@ -278,7 +278,7 @@ const takingBack = `actions:
       victims: reclaimable, gates: [allocatable], nodes: byOrder, commit: task, turn: oneTask, onNoNode: "true"}
   pipeline: [enqueue, allocate, preempt, reclaim, shed, shuffle, backfill]`
 
-// takingGangs is a pipeline with an action that takes gangs, of the same queue and of others.
+// takingGangs is a pipeline with an action that evicts gangs, of the same queue and of others.
 const takingGangs = `actions:
   - name: oust
     steps:
@@ -287,7 +287,7 @@ const takingGangs = `actions:
     - {verb: displace, unit: gang, jobs: "job.phase != 'Pending'", scope: otherQueues, victims: evictable, turn: all, nodes: byOrder}
   pipeline: [enqueue, allocate, oust, backfill]`
 
-// choosy is a table that lets go whom others may not.
+// choosy is a table that lets go pods that others protect.
 const choosy = `name: choosy
 inline:
   variables:
@@ -312,7 +312,7 @@ inline:
   - {name: largest, fold: max, when: "victim.request.cpu > 1.0", expression: victim.request.cpu}
   - {name: last, fold: thenMax, expression: victim.index}`
 
-// policies are those that the properties are tried with.
+// policies returns the policies for which the properties are checked.
 func policies(t *testing.T) []compiled {
 	t.Helper()
 	shared := []string{"name: priority", "name: gang", "name: overcommit", "name: drf", "name: predicates", "name: proportion"}
@@ -349,8 +349,8 @@ func policies(t *testing.T) []compiled {
 	}
 }
 
-// All ways through a history lead to the same plans, to the last byte: once more, with nothing remembered, with the
-// first objects in another order, with other UIDs, with the policy compiled again before each cycle.
+// TestSameInputSameBytes checks that all ways through a history give the same plans, to the last byte. The ways are: a repetition, a run
+// that remembers nothing, another order of the first objects, other UIDs, and a policy compiled again before each cycle.
 func TestSameInputSameBytes(t *testing.T) {
 	t.Parallel()
 	for _, p := range policies(t) {
@@ -384,7 +384,7 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
-// judge holds a plan against what the objects say.
+// judge checks a plan against the objects.
 type judge struct {
 	t    *rapid.T
 	w    *world
@@ -393,7 +393,7 @@ type judge struct {
 	plan *model.Plan
 
 	pods  []*corev1.Pod     // in key order
-	where map[string]string // pod -> node, of those that are on one, after the plan
+	where map[string]string // pod -> node, of pods that are on a node after the plan
 	bound map[string]model.Bind
 }
 
@@ -423,19 +423,19 @@ func (j *judge) fatalf(format string, args ...any) {
 
 func key(o metav1.Object) string { return model.Key(o.GetNamespace(), o.GetName()) }
 
-// requests are what a pod asks for in milli-units, from its object.
+// requests returns the requests of a pod in milli-units, from its object.
 func requests(p *corev1.Pod) map[corev1.ResourceName]int64 {
 	out := map[corev1.ResourceName]int64{corev1.ResourcePods: 1000}
 	for name, q := range p.Spec.Containers[0].Resources.Requests {
-		if name != cards.SharePercent { // no resource of any node
+		if name != cards.SharePercent { // no node has it as a resource
 			out[name] = q.MilliValue()
 		}
 	}
 	return out
 }
 
-// room: of what is bound to a node, the node has enough, ports and devices included; it takes pods, and the pod
-// may start.
+// room checks that a node has enough of everything for its bound pods, including ports and devices. The node takes pods, and the pod may
+// start.
 func (j *judge) room() {
 	used := j.used()
 	for _, p := range j.pods {
@@ -456,7 +456,7 @@ func (j *judge) room() {
 	j.devices()
 }
 
-// used is what the pods on each node were counted as, in milli.
+// used returns what the pods on each node count as, in milli-units.
 func (j *judge) used() map[string]map[corev1.ResourceName]int64 {
 	used := map[string]map[corev1.ResourceName]int64{}
 	for _, p := range j.pods {
@@ -474,7 +474,7 @@ func (j *judge) used() map[string]map[corev1.ResourceName]int64 {
 	return used
 }
 
-// ports: no pod is bound to where another has its host port.
+// ports checks that no pod is bound to a node where another pod has its host port.
 func (j *judge) ports() {
 	ports := map[string]string{}
 	for _, p := range j.pods {
@@ -491,7 +491,7 @@ func (j *judge) ports() {
 	}
 }
 
-// devices: none that was given out is overfull.
+// devices checks that no device in use is overfull.
 func (j *judge) devices() {
 	for row, gpus := range j.c.Nodes.GPUs {
 		for _, g := range gpus {
@@ -519,8 +519,8 @@ func (j *judge) permitted(p *corev1.Pod, node *model.Node) {
 	}
 }
 
-// membersOf counts the pods of a group, by role: what runs or ended well counts as started, and what asks for nothing and waits,
-// unless it was tried already and only what has scheduling gates was not.
+// membersOf counts the pods of a group, by role. A pod that runs or ended well counts as started. A waiting pod without requests counts
+// too. If tried is true, such pods were already tried, and only those with scheduling gates count.
 func (j *judge) membersOf(group string, tried bool) (started int32, roles map[string]int32) {
 	roles = map[string]int32{}
 	for _, p := range j.pods {
@@ -539,8 +539,8 @@ func (j *judge) membersOf(group string, tried bool) (started int32, roles map[st
 	return started, roles
 }
 
-// gangs: where a pod is bound, its job has all that must start together. Allocate counts on pods that ask for nothing, which
-// backfill tries after it.
+// gangs checks that the job of a bound pod has all pods that must start together. Allocate counts on pods without requests, which backfill
+// tries after it.
 func (j *judge) gangs() {
 	for _, b := range j.plan.Binds {
 		g, ok := j.c.Jobs[b.Job].Object.(*v1beta1.PodGroup)
@@ -563,8 +563,8 @@ func (j *judge) gangs() {
 	}
 }
 
-// quotas: what is bound leaves its queue within what it deserves, but for pods, and within its capability, in all
-// that was asked for; a queue that is closed gets nothing.
+// quotas checks the queue of each bound pod. It stays within what it deserves, except for pods, and within its capability, in all
+// dimensions that were requested. A closed queue gets nothing.
 func (j *judge) quotas() {
 	asked := j.asked()
 	for _, q := range j.c.QueuesByName() {
@@ -588,7 +588,7 @@ func (j *judge) quotas() {
 	}
 }
 
-// asked is what the pods that are bound ask for, by queue.
+// asked returns what the bound pods request, by queue.
 func (j *judge) asked() map[string]map[corev1.ResourceName]bool {
 	asked := map[string]map[corev1.ResourceName]bool{}
 	for _, p := range j.pods {
@@ -608,12 +608,12 @@ func (j *judge) asked() map[string]map[corev1.ResourceName]bool {
 	return asked
 }
 
-// held is what a queue's pods hold in milli: those on nodes, leaving ones left out.
+// held returns what the pods of a queue hold in milli-units: those on nodes, except those that leave.
 func (j *judge) held(queue string) map[corev1.ResourceName]int64 {
 	held := map[corev1.ResourceName]int64{}
 	for _, p := range j.pods {
 		_, on := j.where[key(p)]
-		in := j.c.Tasks[key(p)].Job.QueueName // as it was bound: its group may stand elsewhere now
+		in := j.c.Tasks[key(p)].Job.QueueName // the queue at the time of binding: the group may be in another queue now
 		if !on || in != queue || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
 			continue
 		}
@@ -624,7 +624,7 @@ func (j *judge) held(queue string) map[corev1.ResourceName]int64 {
 	return held
 }
 
-// reasons: a pod of ours that waits for a node is placed, promised something, or told why not.
+// reasons checks each waiting pod of this scheduler. The pod is placed, has a promise, or has a reason.
 func (j *judge) reasons() {
 	told := map[string]bool{}
 	for _, b := range slices.Concat(j.plan.Binds, j.plan.Pipelines, j.plan.Holds) {
@@ -643,8 +643,8 @@ func (j *judge) reasons() {
 	}
 }
 
-// Whatever the world: a plan overfills no node, starts gangs as a whole, keeps quotas, binds nothing twice, and tells
-// every pod that waits why.
+// TestPlansKeepPromises checks plans in all worlds. A plan overfills no node, starts gangs as a whole, keeps quotas, and binds nothing
+// twice. It gives each waiting pod a reason.
 func TestPlansKeepPromises(t *testing.T) {
 	t.Parallel()
 	for _, p := range policies(t) {
@@ -660,7 +660,7 @@ func TestPlansKeepPromises(t *testing.T) {
 					if p.name != "launch" {
 						j.gangs()
 					}
-					if p.name != "launch" && p.name != "taking back gangs" { // these say nothing of what queues are due
+					if p.name != "launch" && p.name != "taking back gangs" { // these do not state what queues are due
 						j.quotas()
 					}
 					if p.name == "paused" && len(plan.Binds)+len(plan.Admits)+len(plan.Pipelines)+len(plan.Holds) > 0 {
@@ -674,7 +674,7 @@ func TestPlansKeepPromises(t *testing.T) {
 	}
 }
 
-// again decides once more, with nothing changed: what was bound stays so, and is not bound a second time.
+// again decides once more without a change. Bindings stay, and no pod is bound a second time.
 func (j *judge) again() {
 	plan := j.d.Cycle(j.plan.Now)
 	for _, b := range plan.Binds {
@@ -690,11 +690,11 @@ func (j *judge) again() {
 	if err := j.c.Check(); err != nil {
 		j.fatalf("%v", err)
 	}
-	j.plan.Binds = append(j.plan.Binds, plan.Binds...) // they start with the others
+	j.plan.Binds = append(j.plan.Binds, plan.Binds...) // they start together with the others
 }
 
-// What is held for a gang that waits for room is not bound because backfill places a pod of it that asks for nothing: that
-// pod is held, too.
+// TestHeldTasksWaitForTheirGang checks a pod that is held for a gang that waits for room. The pod is not bound just because backfill places
+// a pod of the gang without requests: that pod is held too.
 func TestHeldTasksWaitForTheirGang(t *testing.T) {
 	t.Parallel()
 	c := model.NewCluster(model.Options{Volumes: volume.New})
@@ -735,7 +735,7 @@ func TestHeldTasksWaitForTheirGang(t *testing.T) {
 	}
 }
 
-// Where there is room for all, and nothing is in the way, every pod is bound in the first cycle.
+// TestRoomIsUsed checks that every pod is bound in the first cycle, if all have room and nothing prevents it.
 func TestRoomIsUsed(t *testing.T) {
 	t.Parallel()
 	all := policies(t)

@@ -16,11 +16,11 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// forest is a workload of one pod a job, which take turns along a tree of queues: each leaf at the same depth, with jobs of its own.
-// There are few nodes, so that what is measured are the queues.
+// forest is a workload of one pod per job, and the jobs take turns along a tree of queues. All leaves have the same depth, and each has its
+// own jobs. There are few nodes, so that the benchmark measures the queues.
 type forest struct {
 	leaves, depth, pods int
-	table               string // what orders the queues, as in a policy
+	table               string // the table that orders the queues, as in a policy
 }
 
 func (f forest) String() string {
@@ -28,7 +28,7 @@ func (f forest) String() string {
 	return fmt.Sprintf("table=%s/queues=%d/depth=%d", name, f.leaves, f.depth)
 }
 
-// forests are those that are measured: capacity and drf along trees, and proportion, which knows none.
+// forests returns the measured forests: capacity and drf along trees, and proportion, which has no trees.
 func forests() []forest {
 	out := []forest{}
 	for _, leaves := range []int{50, 500} {
@@ -41,7 +41,7 @@ func forests() []forest {
 	return out
 }
 
-// path of a leaf: the names of the queues from the top down.
+// path returns the path of a leaf: the names of the queues from the top down.
 func (f forest) path(leaf int) []string {
 	fan := int(math.Ceil(math.Pow(float64(f.leaves), 1/float64(f.depth))))
 	var out []string
@@ -99,7 +99,7 @@ func (f forest) objects() []model.Delta {
 	return out
 }
 
-// waiting is the queues with two jobs each that fit nowhere, and are larger than what any queue is due.
+// waiting returns the queues with two jobs each. The jobs fit on no node, and are larger than what any queue is due.
 func (f forest) waiting() []model.Delta {
 	out := f.queues()
 	for i := range 100 {
@@ -112,7 +112,7 @@ func (f forest) waiting() []model.Delta {
 	return out
 }
 
-// into puts the groups among deltas into a leaf.
+// into puts the groups among the deltas into a leaf.
 func (f forest) into(leaf int, deltas []model.Delta) []model.Delta {
 	path := f.path(leaf)
 	for _, d := range deltas {
@@ -123,7 +123,7 @@ func (f forest) into(leaf int, deltas []model.Delta) []model.Delta {
 	return deltas
 }
 
-// policy orders queues by the table alone.
+// policy returns a policy that orders queues by the table alone.
 func (f forest) policy(tb testing.TB) *policy.Policy {
 	tb.Helper()
 	text := fmt.Sprintf(`apiVersion: scheduling.celsius.dev/v1alpha1
@@ -146,7 +146,7 @@ spec:
 	return p
 }
 
-// BenchmarkQueues is one cycle in which each placement moves the order of the queues.
+// BenchmarkQueues measures one cycle in which each placement changes the order of the queues.
 func BenchmarkQueues(b *testing.B) {
 	for _, f := range forests() {
 		b.Run(f.String(), func(b *testing.B) {
@@ -156,7 +156,7 @@ func BenchmarkQueues(b *testing.B) {
 	}
 }
 
-// BenchmarkQueuesArrival is the arrival of a gang in one of many queues, in all of which jobs wait.
+// BenchmarkQueuesArrival measures the arrival of a gang in one of many queues. Jobs wait in all of them.
 func BenchmarkQueuesArrival(b *testing.B) {
 	for _, leaves := range []int{500, 1000, 5000} {
 		for _, f := range []forest{

@@ -15,14 +15,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// ofReasons are the functions in which a cycle says why: all of package report, why no node takes a pod, what a row says where it is told,
-// what is noted of who waits, and their list.
+// ofReasons matches the functions in which a cycle computes reasons: all of package report, why no node takes a pod, the text of a row, the
+// notes about waiting jobs and pods, and their list.
 const ofReasons = `engine/report\.|verdict\.\(\*(Class\)\.Rejections|rejections\))|policy\.Answer\.Reason|` +
 	`action\.\(\*Cycle\)\.(note|jobWait|taskWait|tried|untried|listWaits)|action\.\(\*(backlog|forgetful)\)\.waits`
 
-// BenchmarkReasons measures the part of a cycle that computes reasons, in per cent of the CPU samples of a profile. It measures a first
-// cycle in which no pod finds a node, and cycles in which a gang arrives and is placed while thousands of pods wait, all alike or all
-// different. It also measures cycles in which no pod waits. It needs some seconds per world: -benchtime 5s.
+// BenchmarkReasons measures the part of a cycle that computes reasons, in per cent of the CPU samples of a profile. In the first world no
+// pod finds a node, and the first cycle is measured. In the next worlds a gang arrives and is placed while thousands of pods wait, all
+// alike or all different. In the last worlds no pod waits. It needs some seconds per world: -benchtime 5s.
 func BenchmarkReasons(b *testing.B) {
 	p := defaultPolicy(b)
 	for _, nodes := range []int{1000, 5000, 10000} {
@@ -50,7 +50,7 @@ func BenchmarkReasons(b *testing.B) {
 	}
 }
 
-// waiters are a cluster at work and jobs of one pod that wait, all of one kind or each of its own.
+// waiters is a cluster at work with waiting jobs of one pod, all alike or all different.
 type waiters struct {
 	nodes, waiting int
 	alike          bool
@@ -72,7 +72,7 @@ func (w waiters) objects() []model.Delta {
 	return out
 }
 
-// profiled is how many of a hundred samples in cycles are in functions that say why. Garbage collection is in neither.
+// profiled returns which percentage of the samples in cycles are in functions that compute reasons. Garbage collection is in neither.
 func profiled(b *testing.B, step func(cycle func(func()))) float64 {
 	b.Helper()
 	file := filepath.Join(b.ArtifactDir(), "cpu.out")
@@ -100,7 +100,7 @@ func profiled(b *testing.B, step func(cycle func(func()))) float64 {
 	return 100 * float64(sampled(b, file, "-focus="+ofReasons)) / float64(all)
 }
 
-// sampled is for how long a profile has samples in cycles.
+// sampled returns for how long a profile has samples in cycles.
 func sampled(b *testing.B, file string, more ...string) time.Duration {
 	b.Helper()
 	args := append([]string{"tool", "pprof", "-top", "-tagfocus=part=cycle", "-nodecount=1", "-nodefraction=0", "-unit=us", "-cum"}, more...)

@@ -25,15 +25,15 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// byReference goes through a world's history as run.plans does, decided by the reference.
+// byReference goes through the history of a world like run.plans, but the reference decides.
 func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 	c := model.NewCluster(model.Options{Volumes: volume.New})
 	var out []string
 	decide := new(proof.Run).Checked(new(reference.Run).Decide, func(plan *model.Plan, wrong []proof.Violation) {
 		for _, v := range wrong {
-			// The search spares victims by node, and does not go back over the nodes of earlier promises; what was needed, and by which rows,
-			// may be noted as it was before others were spared; and rows that read little may say of one room what they no longer say when the
-			// next is made. These are few, and counted.
+			// Some findings are allowed, and counted; there are few of them. The search spares victims by node, and does not go back over the nodes
+			// of earlier promises. The reasons of an eviction may describe the state before other victims were spared. Rows that read little may say
+			// something about one room that is no longer true when the next room is made.
 			doubtful := []proof.Kind{
 				proof.Needed, proof.Idle, proof.Certificate, proof.Fit, proof.Legal, proof.Row, proof.Candidate, proof.Stable, proof.AtEnd,
 				proof.Lost,
@@ -61,8 +61,8 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 	return out
 }
 
-// The engine decides what the reference decides, to the byte: under every policy that ships, under those that other properties use, and
-// under as many that are drawn.
+// TestReference checks that the engine decides exactly what the reference decides, to the byte. It covers every policy that ships, the
+// policies of other properties, and as many drawn policies.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	var seen seenWorlds
@@ -82,7 +82,7 @@ func TestReference(t *testing.T) {
 			t.Parallel()
 			sum := decided.of(t)
 			rapid.Check(t, func(t *rapid.T) {
-				// All checks begin with the same seed. So that each policy has worlds of its own, each goes on from another place.
+				// All checks begin with the same seed. Each policy continues from another place, so that it has worlds of its own.
 				rapid.SliceOfN(rapid.Byte(), i, i).Draw(t, "place in the seed")
 				sameByReference(t, answered(t, drawRichWorld(t), p), p, &seen, sum)
 			})
@@ -90,7 +90,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// The same, where pods fill the nodes and others are to have their room.
+// TestReferenceTakesBack checks the same in worlds where pods fill the nodes and others take their room.
 func TestReferenceTakesBack(t *testing.T) {
 	t.Parallel()
 	var seen seenWorlds
@@ -128,7 +128,7 @@ func TestReferenceTakesBack(t *testing.T) {
 	}
 }
 
-// sameByReference goes through a world's history twice, and adds what is decided to a digest.
+// sameByReference goes through the history of a world twice, and adds the decisions to a digest.
 func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds, sum *digest.Sum) {
 	r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
 	plans := byReference(t, r, seen)
@@ -144,17 +144,17 @@ func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds, s
 	}
 }
 
-// decisionsFile is where the digests of what random worlds decide are written, so that those before and after a change can be compared. The
-// worlds follow the language, so a file in the repository would change too often.
+// decisionsFile receives the digests of the decisions in random worlds, so that a change can be compared with its predecessor. The worlds
+// follow the language, so a file in the repository would change too often.
 var decisionsFile = flag.String("decisions", "", "append the digests of what random worlds decide to this file")
 
-// decided are the digests of a test, by subtest.
+// decided contains the digests of a test, by subtest.
 type decided struct {
 	mu   sync.Mutex
 	sums map[string]*digest.Sum
 }
 
-// newDecided returns the digests of a test, which its end writes to decisionsFile.
+// newDecided returns the digests of a test. The end of the test writes them to decisionsFile.
 func newDecided(t *testing.T) *decided {
 	d := &decided{sums: map[string]*digest.Sum{}}
 	t.Cleanup(func() {
@@ -177,7 +177,7 @@ func newDecided(t *testing.T) *decided {
 	return d
 }
 
-// of is the digest of a subtest.
+// of returns the digest of a subtest.
 func (d *decided) of(t *testing.T) *digest.Sum {
 	t.Helper()
 	sum, err := digest.New()
@@ -190,14 +190,14 @@ func (d *decided) of(t *testing.T) *digest.Sum {
 	return sum
 }
 
-// seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done
-// for its volumes, those in which a row about volumes refuses something, and those in which somebody is evicted, several for one, some for
-// a gang, and a gang as a whole. doubtful counts what the checker finds of evictions and lets pass.
+// seenWorlds counts worlds: all, and those with volumes. Of those with volumes it counts two kinds: a bind needs work for its volumes, or a
+// row about volumes refuses something. It also counts worlds with an eviction, with several for one pod, with some for a gang, and with a
+// whole gang. doubtful counts the findings about evictions that are allowed.
 type seenWorlds struct {
 	all, volumes, bound, refused, evicted, several, gangs, whole, doubtful atomic.Int64
 }
 
-// few wants hardly any doubtful evictions: a few in a hundred of the worlds in which somebody is evicted.
+// few requires that hardly any evictions are doubtful: a few in a hundred of the worlds with evictions.
 func (s *seenWorlds) few(t *testing.T) {
 	t.Helper()
 	doubtful, evicted := s.doubtful.Load(), s.evicted.Load()
@@ -235,7 +235,7 @@ func (s *seenWorlds) add(w *world, plans []string) {
 	}
 }
 
-// check wants as many worlds as the property is meant to go through, where it went through all.
+// check requires as many worlds as the property is meant to cover, if the run was not cut short.
 func (s *seenWorlds) check(t *testing.T) {
 	all, volumes, bound, refused := s.all.Load(), s.volumes.Load(), s.bound.Load(), s.refused.Load()
 	evicted, several := s.evicted.Load(), s.several.Load()
@@ -250,8 +250,9 @@ func (s *seenWorlds) check(t *testing.T) {
 	}
 }
 
-// leastWorlds is how many a run goes through that is not cut short.
+// leastWorlds is the least number of worlds in a run that is not cut short.
 const leastWorlds = 10_000
 
-// drawnPolicies is how many are drawn: with a hundred worlds each, and those under policies that ship, they are ten thousand and more.
+// drawnPolicies is the number of drawn policies. With a hundred worlds each, and the worlds under shipped policies, there are more than ten
+// thousand worlds.
 const drawnPolicies = 90

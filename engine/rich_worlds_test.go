@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// drawRichWorld is a world in which some pods say who is to be near them, queues may be below others, Jobs may have pods that are
-// not made yet, and pods may have volumes.
+// drawRichWorld draws a world with more features. Some pods state which pods must be near them. Queues may be below other queues. Jobs may
+// have pods that do not exist yet, and pods may have volumes.
 func drawRichWorld(t *rapid.T) *world {
 	w := drawWorld(t)
 	if rapid.Bool().Draw(t, "crowded") {
@@ -28,7 +28,7 @@ func drawRichWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawFullWorld is a world in which pods fill most nodes, and others wait.
+// drawFullWorld draws a world in which pods fill most nodes, and others wait.
 func drawFullWorld(t *rapid.T) *world {
 	w := &world{}
 	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
@@ -97,7 +97,7 @@ func enrichWorld(t *rapid.T, w *world) {
 	}
 }
 
-// settle has the pods of some groups run, as many as there is room for, and those of the others come later.
+// settle makes the pods of some groups run, as many as there is room for. The pods of the other groups come later.
 func settle(t *rapid.T, w *world) {
 	var nodes []*corev1.Node
 	for _, o := range w.objects {
@@ -132,7 +132,7 @@ func settle(t *rapid.T, w *world) {
 			}
 		}
 	}
-	for _, n := range nodes { // most are full then
+	for _, n := range nodes { // most nodes are full then
 		spare := one(t, "spare", int64(0), 0, 500, 1000)
 		room := n.Status.Allocatable.DeepCopy()
 		room[corev1.ResourceCPU] = *resource.NewMilliQuantity(room.Cpu().MilliValue()-max(left[n.Name]-spare, 0), resource.DecimalSI)
@@ -140,13 +140,13 @@ func settle(t *rapid.T, w *world) {
 	}
 }
 
-// resident says whether the pods of a group are there before the others.
+// resident reports whether the pods of a group exist before the others.
 func resident(group string) bool { return len(group) > 1 && group[1]%2 == 1 }
 
 // seldomer is true once in n times.
 func seldomer(t *rapid.T, label string, n int) bool { return rapid.IntRange(1, n).Draw(t, label) == n }
 
-// ownedByAJob makes a group that of a Job, which has pods that are still to be made.
+// ownedByAJob makes a Job the owner of a group. The Job has pods that do not exist yet.
 func ownedByAJob(t *rapid.T, g *v1beta1.PodGroup) *batchv1alpha1.Job {
 	j := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-" + g.Name, Namespace: g.Namespace, UID: types.UID("uid-job-" + g.Name)}}
 	for _, role := range []string{"worker", "ps"} {

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// binpackRows is table binpack with the function binpack written as a row over the names of resources. It is the same to the bit only as
-// long as its sums are whole: see decision 35.
+// binpackRows is the table binpack in which a row over the names of resources replaces the function binpack. The two are equal to the bit
+// only as long as the sums are whole: see decision 35.
 const binpackRows = `name: binpack
 inline:
   variables:
@@ -25,7 +25,7 @@ inline:
           .map(r, variables.weights[r] * double(node.used.milli(r) + task.request.milli(r)) / double(node.allocatable.milli(r)))
           .sum() / variables.total)`
 
-// strategyRows is table resource-strategy-fit with strategyFit written so.
+// strategyRows is the table resource-strategy-fit in which a row replaces strategyFit.
 const strategyRows = `name: resource-strategy-fit
 inline:
   variables:
@@ -44,7 +44,7 @@ inline:
             : node.allocatable.milli(r) - node.used.milli(r) - task.request.milli(r)) / double(node.allocatable.milli(r)))
           .sum() / variables.total)`
 
-// BenchmarkFunctionsAsRows is what binpack and strategyFit would cost as rows, which they are not: decision 35 has the figures.
+// BenchmarkFunctionsAsRows measures what binpack and strategyFit would cost as rows. They are functions: decision 35 has the figures.
 func BenchmarkFunctionsAsRows(b *testing.B) {
 	for _, x := range []struct{ name, table string }{
 		{"binpack/function", "name: binpack"},
@@ -67,7 +67,7 @@ func BenchmarkFunctionsAsRows(b *testing.B) {
 	}
 }
 
-// BenchmarkConditions is what rows cost behind the condition of their table, and each with the same condition: the same.
+// BenchmarkConditions measures rows behind the condition of their table, and rows that each have the same condition. Both cost the same.
 func BenchmarkConditions(b *testing.B) {
 	const condition = `when: "job.labels[?'x'].orValue('y') == 'y'"`
 	rows := func(when string) string {

@@ -104,7 +104,8 @@ func (d *drawer) over(value string, t *cel.Type) string {
 	return ""
 }
 
-// sameField is a policy whose rows read one field: always where jobs are admitted and where nodes are chosen, and at some other sites.
+// sameField returns a policy whose rows read one field. They read it always where jobs are admitted and where nodes are chosen, and at some
+// other sites.
 func (d *drawer) sameField(t *testing.T, field path) *policy.Policy {
 	t.Helper()
 	var b strings.Builder
@@ -116,7 +117,7 @@ func (d *drawer) sameField(t *testing.T, field path) *policy.Policy {
 		value := atSite(s, field.text)
 		often := 4
 		if s.Name == policy.JobValid || s.Name == policy.JobReady {
-			often = 8 // most jobs must come to the sites behind
+			often = 8 // most jobs must reach the later sites
 		}
 		if value == "" || s.Name == policy.Victims || !slices.Contains(always, s.Name) && d.IntN(often) > 0 {
 			continue
@@ -143,7 +144,7 @@ func (d *drawer) sameField(t *testing.T, field path) *policy.Policy {
 	return loadWithout(t, b.String())
 }
 
-// atSite is the path to a field from the roots of a site; "": there is none.
+// atSite returns the path to a field from the roots of a site; "": there is none.
 func atSite(s policy.Site, field string) string {
 	root, rest, _ := strings.Cut(field, ".")
 	has := func(name string) bool { return slices.Contains(s.Roots, name) }
@@ -192,7 +193,7 @@ func drawWorldWithoutPods(t *rapid.T) *world {
 		if seldomer(t, "more members", 4) {
 			g.Spec.MinMember = 2
 		}
-		if seldomer(t, "two promised CPUs", 2) { // else most jobs are admitted without a vote
+		if seldomer(t, "two promised CPUs", 2) { // otherwise most jobs are admitted without a vote
 			g.Spec.MinResources = new(list("cpu=2"))
 		}
 		return g

@@ -11,7 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Whose eviction was refused is left alone, and can go later though nothing else has changed: the engine says as the reference does.
+// TestRefusedVictimsAreSpared checks that a pod is left alone after its eviction was refused. It can go later although nothing else has
+// changed. The engine and the reference agree on this.
 func TestRefusedVictimsAreSpared(t *testing.T) {
 	t.Parallel()
 	p := compile(t, "policy.yaml", []byte(`
@@ -24,9 +25,9 @@ spec:
   - name: first
     tables: [{name: priority}, {name: gang, params: {protect: tier}}, {name: conformance}, {name: predicates}]
 `)).policies[0]
-	var again atomic.Int64 // worlds in which somebody is evicted who was refused before
+	var again atomic.Int64 // worlds that evict a pod whose eviction was refused before
 	rapid.Check(t, func(t *rapid.T) {
-		for range 8 { // as in few worlds anybody is
+		for range 8 { // few worlds evict anybody
 			w := drawFullWorld(t)
 			r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
 			plans := byReference(t, r, new(seenWorlds))
@@ -45,7 +46,7 @@ spec:
 	}
 }
 
-// evictedTwice says whether two plans evict the same pod.
+// evictedTwice reports whether two plans evict the same pod.
 func evictedTwice(plans []string) bool {
 	seen := map[string]bool{}
 	for _, plan := range plans {

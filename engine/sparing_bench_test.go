@@ -9,11 +9,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// sparingShape is a full cluster, half of whose nodes hold eight pods of one GPU, and half a pod of eight: small jobs take the places of
-// pods of one GPU, then large ones those of pods of eight, and leave room for all small ones, so that nobody has to go for these.
+// sparingShape is a full cluster. Half of the nodes hold eight pods of one GPU each, and the other half hold one pod of eight GPUs. Small
+// jobs first take the places of pods of one GPU. Large jobs then take the places of pods of eight GPUs, and leave room for all small jobs.
+// So nobody has to go for the small jobs.
 type sparingShape struct {
 	nodes int // of 8 GPUs
-	large int // jobs of five GPUs that wait, each with three of one GPU before them
+	large int // waiting jobs of five GPUs, each after three jobs of one GPU
 }
 
 func (s sparingShape) String() string {
@@ -23,7 +24,7 @@ func (s sparingShape) String() string {
 func (s sparingShape) objects() []model.Delta {
 	lent := benchQueue("lent")
 	lent.Spec.Capability = corev1.ResourceList{}
-	benchGPUs(lent.Spec.Capability, int64(4*s.nodes)) // so that it has too much however many go
+	benchGPUs(lent.Spec.Capability, int64(4*s.nodes)) // it holds too much, however many pods go
 	out := []model.Delta{upsert(lent), upsert(benchQueue("due"))}
 	for i := range s.nodes {
 		n := gpuNode(i)
@@ -48,7 +49,8 @@ func (s sparingShape) objects() []model.Delta {
 	return inTurn(out)
 }
 
-// BenchmarkTakeBackSparing is one cycle in which of four promises three are moved to what is left beside the fourth, from a cold state.
+// BenchmarkTakeBackSparing measures one cycle from a cold state. Of each four promises, three move to the room that is left beside the
+// fourth.
 func BenchmarkTakeBackSparing(b *testing.B) {
 	p := takingPolicy(b, takePods)
 	for _, s := range []sparingShape{

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// A cycle that finds nothing changed makes its plan, a value of the moment for rows that read the time, and keys for the jobs whose
-// keys are due. Here none is.
+// TestIdleCycleAllocatesAPlan checks the allocations of a cycle that finds nothing changed. It makes its plan, a value of the present
+// moment for rows that read the time, and keys for jobs whose keys are due. No key is due here.
 func TestIdleCycleAllocatesAPlan(t *testing.T) {
 	for _, p := range steadyPolicies(t) {
 		for _, w := range []steady{{nodes: 100}, {100, 50, 1}, {100, 5, 20}} {
@@ -37,7 +37,7 @@ func TestIdleCycleAllocatesAPlan(t *testing.T) {
 	}
 }
 
-// Placing a known gang and undoing it allocates nothing, wherever it is put.
+// TestPlacingAndUndoingAllocatesNothing checks that placing and undoing a known gang allocates nothing, wherever it is placed.
 func TestPlacingAndUndoingAllocatesNothing(t *testing.T) {
 	w := workload{100, 4, 20, "shapes"}
 	x := newScene(t, defaultPolicy(t), w.objects())
@@ -70,7 +70,7 @@ func TestPlacingAndUndoingAllocatesNothing(t *testing.T) {
 	if placed != len(tasks) || len(tasks) != 80 {
 		t.Errorf("%d of %d tasks were placed", placed, len(tasks))
 	}
-	// The sums of amounts that rows make come in lots, and logs are cut now and then.
+	// Rows allocate the sums of amounts in batches, and logs are cut now and then.
 	if each := n / float64(len(tasks)); each > 0.1 {
 		t.Errorf("%.2f allocations a task", each)
 	}

@@ -24,7 +24,7 @@ func stillNode(allocatable string) *corev1.Node {
 	}}
 }
 
-// stillWorld has three jobs too large for its node, of which the youngest is urgent, and the queues that they take in turns.
+// stillWorld makes three jobs that are too large for the only node, and the queues that they take in turns. The youngest job is urgent.
 func stillWorld(t *testing.T, queues ...string) *model.Cluster {
 	t.Helper()
 	c := model.NewCluster(model.Options{Volumes: volume.New})
@@ -60,7 +60,7 @@ func stillWorld(t *testing.T, queues ...string) *model.Cluster {
 	return c
 }
 
-// places are those of the jobs in a plan.
+// places returns the places of the jobs in a plan.
 func places(plan *model.Plan) map[string]int {
 	out := map[string]int{}
 	for _, w := range plan.Waits {
@@ -69,7 +69,7 @@ func places(plan *model.Plan) map[string]int {
 	return out
 }
 
-// aging is a policy whose first order of jobs is by an expression, the largest first.
+// aging returns a policy whose first order of jobs is by an expression, the largest value first.
 func aging(t *testing.T, by string) *policy.Policy {
 	t.Helper()
 	return compile(t, "aging", policyOf("mode: Active", fmt.Sprintf(`name: aging
@@ -78,8 +78,8 @@ inline:
   - {name: aging, by: %q, descending: true}`, by), "name: predicates", "name: gang")).policies[0]
 }
 
-// Where jobs of several queues err by nothing but time, the first queue's is named, whichever the map of queues begins with: in a cycle
-// for which nothing else has changed, and in one that tries the jobs again.
+// TestWhoErrsWithTimeIsNamedInOrder checks jobs of several queues that err only because of time. The plan names the job of the first queue,
+// whatever the order of the map of queues. This holds in a cycle without other changes, and in one that tries the jobs again.
 func TestWhoErrsWithTimeIsNamedInOrder(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "1 / (2 - (now - job.createdAt).getMinutes())")
@@ -100,7 +100,7 @@ func TestWhoErrsWithTimeIsNamedInOrder(t *testing.T) {
 	}
 }
 
-// Jobs overtake each other with time alone, and no row of predicates is asked again for that.
+// TestOrderMovesWithTimeAlone checks that time alone lets jobs overtake each other. No predicate row is evaluated again for that.
 func TestOrderMovesWithTimeAlone(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
@@ -120,9 +120,9 @@ func TestOrderMovesWithTimeAlone(t *testing.T) {
 		same   bool
 	}{
 		{50, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, false},
-		{54, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, false}, // the first has let them in
+		{54, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, false}, // the first cycle has admitted them
 		{55, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, true},
-		{185, map[string]int{"a/j0": 2, "a/j1": 1, "a/j2": 3}, false}, // 3, 3, 2: as old as it is urgent, and the older one
+		{185, map[string]int{"a/j0": 2, "a/j1": 1, "a/j2": 3}, false}, // 3, 3, 2: the older job has reached the key of the urgent one
 		{186, map[string]int{"a/j0": 2, "a/j1": 1, "a/j2": 3}, true},
 		{191, map[string]int{"a/j0": 3, "a/j1": 1, "a/j2": 2}, false}, // 3, 3, 3
 		{235, map[string]int{"a/j0": 3, "a/j1": 1, "a/j2": 2}, true},
@@ -146,7 +146,7 @@ func TestOrderMovesWithTimeAlone(t *testing.T) {
 	}
 }
 
-// A job that goes while time moves the order of those that wait is in nobody's way.
+// TestJobsGoWhileTheOrderMoves checks that a job can go while time changes the order of the waiting jobs.
 func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
@@ -173,7 +173,8 @@ func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 	}
 }
 
-// A job whose PodGroup was made anew while it waited goes behind who is older than it now, though what is known of the line has it before.
+// TestAJobMadeAnewGoesBehind checks a waiting job whose PodGroup was made again. It goes behind jobs that are now older, although the
+// remembered order has it before them.
 func TestAJobMadeAnewGoesBehind(t *testing.T) {
 	t.Parallel()
 	c := stillWorld(t, "q")

@@ -14,11 +14,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// elastic is a job of pods of one core each, of which so many must start together.
+// elastic is a job of pods of one core each. The least number of them must start together.
 type elastic struct{ least, pods, bound int }
 
-// Elastic gangs take turns: minimums before extras, and of extras nobody has two more than a job that still wants some. A gang that
-// did not start had no room for its minimum beside those of the others.
+// TestTurnsOfElasticGangs checks that elastic gangs take turns. Minimums come before extras. No job has two extras more than a job that
+// still wants some. A gang that did not start had no room for its minimum beside those of the others.
 func TestTurnsOfElasticGangs(t *testing.T) {
 	t.Parallel()
 	fair := compile(t, "fair", policyOf("mode: Active", "name: gang", "name: drf", "name: predicates")).policies[0]

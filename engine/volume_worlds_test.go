@@ -15,16 +15,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// The classes of storage of a world with volumes, and what makes volumes and attaches them.
+// These are the storage classes of a world with volumes, and the drivers that make and attach volumes.
 const (
-	localClass     = "local" // volumes that are there, bound for their first consumer
+	localClass     = "local" // volumes that exist, bound for their first consumer
 	madeClass      = "made"  // volumes that are made for their first consumer
-	immediateClass = "now"   // bound at once, which is nobody's work here
+	immediateClass = "now"   // bound at once; the scheduler does nothing for them
 	diskDriver     = "disks.example.com"
 )
 
-// withVolumes gives a world storage: classes, volumes that all nodes reach or some, claims that are bound, unbound or missing, how many
-// volumes a node can attach; some of its pods use the claims, and all of it may change between cycles.
+// withVolumes gives a world storage: classes, volumes that all or some nodes reach, and limits of volumes per node. Claims are bound,
+// unbound or missing. Some pods use the claims, and all of this may change between cycles.
 func withVolumes(t *rapid.T, w *world) {
 	w.volumes = true
 	for _, o := range w.objects {
@@ -61,7 +61,7 @@ func withVolumes(t *rapid.T, w *world) {
 	}
 }
 
-// useVolumes has a pod use volumes in some cases, and a node tell its zone to volumes.
+// useVolumes makes a pod use volumes in some cases, and gives a node the zone label that volumes read.
 func useVolumes(t *rapid.T, o metav1.Object) {
 	switch o := o.(type) {
 	case *corev1.Node:
@@ -153,7 +153,7 @@ func drawClaim(t *rapid.T, name string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// drawLimits says how many volumes a node can attach.
+// drawLimits draws how many volumes a node can attach.
 func drawLimits(t *rapid.T, node string) *storagev1.CSINode {
 	count := int32(rapid.IntRange(0, 2).Draw(t, "most"))
 	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
@@ -161,7 +161,7 @@ func drawLimits(t *rapid.T, node string) *storagev1.CSINode {
 	}}}
 }
 
-// drawStorageChange draws what may happen to storage between two cycles.
+// drawStorageChange draws a change of storage between two cycles.
 func drawStorageChange(t *rapid.T) model.Delta {
 	number := rapid.IntRange(1, 5).Draw(t, "which")
 	volume, claim, node := fmt.Sprint("v", number), fmt.Sprint("c", number), fmt.Sprint("n", min(number, 4))
@@ -180,7 +180,7 @@ func drawStorageChange(t *rapid.T) model.Delta {
 	return model.Delta{Object: drawClaim(t, claim)}
 }
 
-// bound is what a binding needs done for its claims, when it has been done: each has its volume, which was made where there was none.
+// bound returns the objects after a binding's claims are served. Each claim has its volume, and missing volumes were made.
 func bound(c *model.Cluster, b model.Bind) []model.Delta {
 	var out []model.Delta
 	for _, v := range b.Volumes {

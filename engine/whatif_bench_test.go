@@ -14,9 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/whatif"
 )
 
-// BenchmarkWhatIf is one question, as the scheduler is asked it between two cycles: about a gang of 20 that would start and one that would
-// wait, a running job that would be gone, and nodes that would come. Ten pods run on each node, and 500 gangs of 20 wait. p99-ms is of the
-// clock.
+// BenchmarkWhatIf measures one question to the scheduler between two cycles. It asks about a gang of 20 that would start, a gang that would
+// wait, a running job that would be gone, and new nodes. Ten pods run on each node, and 500 gangs of 20 wait. p99-ms is wall clock time.
 func BenchmarkWhatIf(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 10000} {
 		w := steady{nodes, 500, 20}
@@ -44,7 +43,7 @@ func BenchmarkWhatIf(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				ask(0) // the first one learns what the cluster is like
+				ask(0) // the first question learns the state of the cluster
 				for i := 0; b.Loop(); i++ {
 					began := time.Now()
 					ask(i)
@@ -57,7 +56,7 @@ func BenchmarkWhatIf(b *testing.B) {
 	}
 }
 
-// runningJob is the key of a job whose pods run.
+// runningJob returns the key of a job whose pods run.
 func (x *scene) runningJob(i int) string {
 	jobs := x.d.Session().Cluster().JobsByKey()
 	for ; ; i++ {
@@ -67,7 +66,7 @@ func (x *scene) runningJob(i int) string {
 	}
 }
 
-// askedJob is a Job of 20 pods.
+// askedJob makes a Job of 20 pods.
 func askedJob(i int, cpu string) *batchv1alpha1.Job {
 	amounts := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("1Gi")}
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{

@@ -13,15 +13,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// workload is one scenario: nodes of 32 CPU, 256Gi, 110 pods; jobs x pods, all pending, of a variant:
-// same (1 CPU, 2Gi), shapes (50 of them), constrained (as same, each third bound to zones z0-z2 and
-// tolerating a taint), nofit (pods of 2 CPU on nodes of 1), interleaved (500 shapes, and jobs that take turns in queues).
+// workload is one scenario. Its nodes have 32 CPU, 256Gi and 110 pods. It has jobs x pods, all pending, of a variant:
+//
+//   - same: 1 CPU and 2Gi
+//   - shapes: 50 different shapes
+//   - constrained: like same, but each third pod is bound to zones z0-z2 and tolerates a taint
+//   - nofit: pods of 2 CPU on nodes of 1
+//   - interleaved: 500 shapes, and jobs that take turns in queues
 type workload struct {
 	nodes, jobs, pods int
 	variant           string
 }
 
-// turnQueues is how many queues the jobs of the variant interleaved stand in.
+// turnQueues is the number of queues that the jobs of the variant interleaved use.
 const turnQueues = 20
 
 func (w workload) String() string {
@@ -113,8 +117,8 @@ func (w workload) pod(job string, i int) *corev1.Pod {
 	return p
 }
 
-// steady is a cluster at work: ten pods run on each node, in gangs of ten, and jobs x pods wait that fit
-// nowhere: they ask for 25 CPU where 22 are idle.
+// steady is a cluster at work. Ten pods run on each node, in gangs of ten. jobs x pods wait and fit nowhere: they ask for 25 CPU where 22
+// are idle.
 type steady struct {
 	nodes, jobs, pods int
 }
@@ -130,7 +134,7 @@ func steadies() []steady {
 	return []steady{{nodes: 10000}, {10000, 10000, 1}, {10000, 500, 20}}
 }
 
-// benchStart is when the measured cycles begin: at nine in the morning in Paris.
+// benchStart returns the start of the measured cycles: nine in the morning in Paris.
 func benchStart() time.Time { return time.Unix(1_800_000_000, 0) }
 
 func (w steady) objects() []model.Delta {
@@ -156,7 +160,7 @@ func (w steady) objects() []model.Delta {
 	return out
 }
 
-// gang is a job with its pods, which ask for so many thousandths of a CPU, and 2Gi.
+// gang makes a job with its pods. Each pod asks for milli thousandths of a CPU, and 2Gi.
 func gang(name string, pods int, milli int64, created time.Time) []model.Delta {
 	out := []model.Delta{upsert(benchGroup(name, pods, created))}
 	for k := range pods {
@@ -167,7 +171,7 @@ func gang(name string, pods int, milli int64, created time.Time) []model.Delta {
 	return out
 }
 
-// gone is the deletion of what the deltas brought.
+// gone returns the deletion of the objects of the deltas.
 func gone(deltas []model.Delta) []model.Delta {
 	out := make([]model.Delta, len(deltas))
 	for i, d := range deltas {

@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// world is a random history: the objects that are there at first, and what changes before each later cycle.
+// world is a random history: the objects at the beginning, and the changes before each later cycle.
 type world struct {
 	objects []metav1.Object
 	changes [][]model.Delta
@@ -34,7 +34,7 @@ func one[T any](t *rapid.T, label string, values ...T) T {
 	return rapid.SampledFrom(values).Draw(t, label)
 }
 
-// seldom is true once in a while. (Numbers at the ends of a range are drawn more often than others.)
+// seldom is rarely true. (The ends of a range are drawn more often than other numbers.)
 func seldom(t *rapid.T, label string) bool { return rapid.IntRange(0, 15).Draw(t, label) == 9 }
 
 func list(text string) corev1.ResourceList {
@@ -98,7 +98,7 @@ func drawGroup(t *rapid.T, name string, queues int) *v1beta1.PodGroup {
 	return g
 }
 
-// drawPod draws a pod of a job: its name, and so its job, is the caller's.
+// drawPod draws a pod of a job. The caller chooses its name, and so its job.
 func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -107,7 +107,7 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}},
 	}
-	if index := one(t, "index", "", "", "0", "1"); index != "" { // the first of each role has the same
+	if index := one(t, "index", "", "", "0", "1"); index != "" { // pods of different roles may have the same index
 		p.Annotations[model.IndexAnnotation] = index
 	}
 	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi",
@@ -144,10 +144,10 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 	return p
 }
 
-// sharedCards are what a node offers whose cards can be shared.
+// sharedCards is what a node offers whose cards can be shared.
 const sharedCards = "cpu=8 memory=6Gi pods=9 volcano.sh/vgpu-number=5 volcano.sh/vgpu-memory=12000 volcano.sh/vgpu-cores=200"
 
-// drawShare has a pod ask for shares of cards, and perhaps for certain cards.
+// drawShare makes a pod ask for shares of cards, and perhaps for certain cards.
 func drawShare(t *rapid.T, p *corev1.Pod) {
 	p.Spec.Containers[0].Resources.Requests = list("cpu=1 " + one(t, "share", "volcano.sh/vgpu-memory=3000",
 		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=50 volcano.sh/vgpu-cores=60",
@@ -160,14 +160,14 @@ func drawShare(t *rapid.T, p *corev1.Pod) {
 	p.Annotations["volcano.sh/vgpu-podgroup-policy"] = one(t, "apart", "", "", "spread")
 }
 
-// drawPinned has a pod be Guaranteed, so that it gets CPUs of its own, and perhaps say how these are to lie.
+// drawPinned makes a pod Guaranteed, so that it gets its own CPUs. The pod may state how these CPUs must lie.
 func drawPinned(t *rapid.T, p *corev1.Pod) {
 	asked := list(one(t, "pinned", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=3 memory=1Gi", "cpu=1500m memory=1Gi"))
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: asked, Limits: asked}
 	p.Annotations[v1beta1.NumaPolicyKey] = one(t, "NUMA policy", "", "none", "best-effort", "restricted", "single-numa-node", "any")
 }
 
-// drawNuma draws which CPUs of a node lie where, and are free; some pods are listed.
+// drawNuma draws where the CPUs of a node lie, and which are free. Some pods are listed.
 func drawNuma(t *rapid.T, node string) *nodeinfov1alpha1.Numatopology {
 	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
@@ -185,14 +185,14 @@ func drawNuma(t *rapid.T, node string) *nodeinfov1alpha1.Numatopology {
 	for range rapid.IntRange(0, 2).Draw(t, "listed") {
 		name := fmt.Sprint(one(t, "of group", "g1", "g2"), "-", rapid.IntRange(0, 3).Draw(t, "number"))
 		o.Spec.PodAllocations = append(o.Spec.PodAllocations, nodeinfov1alpha1.PodAllocation{
-			Namespace: "a", Name: name, // a UID is another in each history
+			Namespace: "a", Name: name, // the UID differs in each history
 			ContainerAllocations: []nodeinfov1alpha1.ContainerAllocation{{Allocations: map[string]string{"cpu": one(t, "has", "2", "0-1", "2-3")}}},
 		})
 	}
 	return o
 }
 
-// drawLife makes some pods run, leave, end, or be another scheduler's.
+// drawLife makes some pods run, leave, end, or belong to another scheduler.
 func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 	life := rapid.IntRange(0, 20).Draw(t, "life")
 	if life < 7 || life > 14 {
@@ -210,7 +210,7 @@ func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 	}
 }
 
-// drawMeasure draws how loaded a node is: now, or long ago.
+// drawMeasure draws the measured load of a node, now or long ago.
 func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
 	return &metricsv1beta1.NodeMetrics{
 		ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: at(one(t, "measured", 0, 0, -3600)),
@@ -218,7 +218,7 @@ func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
 	}
 }
 
-// drawAnswer draws what an extender says of a group's tasks, of the group, or of a queue: now, or long ago.
+// drawAnswer draws an extender's answer about a group's tasks, a group or a queue. The answer is new or old.
 func drawAnswer(t *rapid.T, name, group, queue string) *extender.Answer {
 	a := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, At: at(one(t, "said", 0, 0, 60, -3600))}
 	form := one(t, "form", extender.Predicate, extender.Prioritize, extender.JobEnqueueable, extender.JobReady, extender.QueueOverused)
@@ -245,7 +245,7 @@ func drawAnswer(t *rapid.T, name, group, queue string) *extender.Answer {
 	return a
 }
 
-// answered adds to a world what extenders say in it, where the policy asks some.
+// answered adds the answers of extenders to a world, if the policy asks extenders.
 func answered(t *rapid.T, w *world, p *policy.Policy) *world {
 	if !slices.ContainsFunc(p.All, func(r *policy.Rule) bool { return r.Table == "extender" }) {
 		return w
@@ -265,7 +265,7 @@ func answered(t *rapid.T, w *world, p *policy.Policy) *world {
 	return w
 }
 
-// drawBudget draws a budget of all pods, of those of one role, or of none.
+// drawBudget draws a budget for all pods, for the pods of one role, or for no pods.
 func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
 	b.Spec.Selector = one(t, "budget of", &metav1.LabelSelector{},
@@ -320,7 +320,7 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawChange draws what may happen between two cycles. Nodes keep their names, so that a pod's node is known.
+// drawChange draws a change between two cycles. Nodes keep their names, so that the node of a pod is known.
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
@@ -366,7 +366,7 @@ func (w *world) Log(t *rapid.T) {
 	}
 }
 
-// drawSimpleWorld has nodes that are all alike and room for all pods, which ask for one core each.
+// drawSimpleWorld draws a world of alike nodes with room for all pods. Each pod asks for one core.
 func drawSimpleWorld(t *rapid.T) (w *world, pods int) {
 	w = &world{}
 	queues := rapid.IntRange(1, 4).Draw(t, "queues")

@@ -6,8 +6,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// admit lets jobs in, in order. A job without minResources is never put to the vote; one that is
-// refused is not tried again in the cycle.
+// admit admits jobs, in order. It does not evaluate jobEnqueueable for a job without minResources. A refused job is not tried again in the
+// cycle.
 func (x *Cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
 	never := func(*model.Queue) policy.Answer { return policy.Answer{} }
@@ -24,7 +24,7 @@ func (x *Cycle) admit(step *policy.Step) {
 		x.note(j, nil, nil)
 		x.txn.Admit(j, x.plan.Now)
 		reason := why.Reason()
-		reason.Reason = "" // that of a refusal
+		reason.Reason = "" // only a refusal has a condition reason
 		x.plan.Admits = slab.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
 		return false
 	}})

@@ -22,12 +22,12 @@ func (x *Cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
 	return until
 }
 
-// await keeps places for a job that is awaited and just had its turn: for the pods without which it cannot start, if there is room for
-// all of them, and for as many of the others as there is room for. Each cycle looks anew.
+// await keeps resources for a job that is awaited and just had its turn. It keeps them for the pods without which the job cannot start, if
+// there are enough for all of these pods. It also keeps them for as many other pods as possible. Each cycle computes them again.
 func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	until := x.awaited(step, j)
 	least := j.MinMember - j.Ready() - j.Counts[model.Pipelined]
-	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
+	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // the pods that must start together exist, but could not start
 		return
 	}
 	x.result.unsettled = true // the step takes the job until then

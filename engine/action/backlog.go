@@ -12,12 +12,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each
-// kind of those that wait: see stepBacklog. It follows the cluster by its log of jobs.
+// backlog is the memory that remembers jobs from one cycle to the next. A cycle then tries only jobs that changed, and one waiting job of
+// each kind: see stepBacklog.
 type backlog struct {
 	s *session.Session
 	c *model.Cluster
-	x *Cycle // the present one
+	x *Cycle // the present cycle
 
 	cursor  follow.Cursor[*model.Job]
 	cycle   uint64
@@ -30,44 +30,44 @@ type backlog struct {
 	records map[*model.Job]*record
 
 	lists
-	fresh  []*record // those of open that not every step has its answer for, in key order
-	looked []*record // whose waits and statuses are to be told anew in this cycle
+	fresh  []*record // those of open for which some step has no answer yet, in key order
+	looked []*record // whose waits and statuses are computed again in this cycle
 	slabs  slabs
-	dueNow []dueOrder // reused
+	dueNow []dueOrder // scratch memory
 }
 
-// lists are what plans list, in the form in which they share it.
+// lists contains the lists of plans, in the form in which plans share them.
 type lists struct {
-	listed statusList // of jobs with a queue
-	open   waitList   // of jobs that may wait for something
+	listed statusList // statuses of jobs with a queue
+	open   waitList   // waits of jobs that may wait for something
 	queued queueStatuses
 }
 
-// slabs are where what is kept of jobs is made.
+// slabs allocates the data about jobs.
 type slabs struct {
 	records slab.Of[record]
 	at      slab.Of[*parked]
 	parked  slab.Of[parked]
 }
 
-// record is one job.
+// record contains the data about one job.
 type record struct {
 	job     *model.Job
-	queue   string // its name, by which the record is sorted
-	version uint64 // of the job, as last seen, or left by a turn without effect
+	queue   string // name of the queue, by which the record is sorted
+	version uint64 // of the job, when last read, or after a turn without effect
 	listed  bool
 	open    bool
 	isFresh bool
-	// at is, by step, where the job is parked; nil: the step is yet to come to it, or must come to it in each cycle.
+	// at states by step where the job is parked; nil: the step must try it, in this cycle or in each cycle.
 	at []*parked
 
-	place  int    // in its queue's order
-	placed uint64 // the cycle that gave it
-	live   uint64 // the cycle whose notes have it
-	looked uint64 // the cycle that tells its waits anew
-	told   uint64 // the cycle that told its status
+	place  int    // the position in its queue
+	placed uint64 // the cycle that set place
+	live   uint64 // the last cycle in which recall ran
+	looked uint64 // the cycle that computes its waits again
+	told   uint64 // the cycle that reported its status
 	status *model.JobStatus
-	untold bool         // no step had a word for some waiting task
+	untold bool         // no step gave a reason for some waiting task
 	waits  []model.Wait // as of the last cycle
 }
 
@@ -79,7 +79,7 @@ func newBacklog(s *session.Session) *backlog {
 	for _, a := range s.Policy().Actions {
 		for _, step := range a.Steps {
 			if l := b.bySteps[step]; l != nil {
-				l.kinds = nil // it is taken twice a cycle
+				l.kinds = nil // the step is taken twice per cycle
 				continue
 			}
 			b.bySteps[step] = newStepBacklog(b, a.Name, step, len(b.steps))
@@ -91,7 +91,7 @@ func newBacklog(s *session.Session) *backlog {
 
 func (b *backlog) of(step *policy.Step) attempts { return b.bySteps[step] }
 
-// begin brings records of jobs that changed since up to date, and each step is to look at them again.
+// begin updates the records of jobs that changed since the last cycle, so that each step tries these jobs again.
 func (b *backlog) begin(x *Cycle) {
 	b.x = x
 	b.ordered = false
@@ -112,7 +112,7 @@ func byQueue(a, b *record) int {
 	return byKey(a, b)
 }
 
-// reset begins anew, with a look at every job.
+// reset starts again from all jobs.
 func (b *backlog) reset() {
 	clear(b.records)
 	b.fresh = nil
@@ -135,7 +135,7 @@ func (b *backlog) reset() {
 	b.open.reset(open)
 }
 
-// record makes a job's record.
+// record creates the record of a job.
 func (b *backlog) record(j *model.Job) *record {
 	r := b.slabs.records.New()
 	r.job, r.at = j, b.slabs.at.Slice(len(b.steps))
@@ -143,7 +143,7 @@ func (b *backlog) record(j *model.Job) *record {
 	return r
 }
 
-// sync brings one job's record up to date.
+// sync updates the record of one job.
 func (b *backlog) sync(j *model.Job) {
 	r, there := b.records[j], b.c.Jobs[j.Key] == j
 	if r == nil {
@@ -165,14 +165,14 @@ func (b *backlog) sync(j *model.Job) {
 	}
 }
 
-// forget lets go of a job that is gone, so that what is made together with its record does not keep it.
+// forget empties the record of a job that is gone. Records are allocated in chunks, so the record would otherwise keep the job in memory.
 func (r *record) forget() {
 	if !r.isFresh && !r.listed && !r.open {
 		*r = record{}
 	}
 }
 
-// toOpen puts a job that changed among those that may wait, for each step to look at it, or takes it from there.
+// toOpen adds a changed job to the jobs that may wait, so that each step tries it, or removes it from them.
 func (b *backlog) toOpen(r *record, open bool) {
 	r.leave()
 	if r.queue != r.job.QueueName {
@@ -184,7 +184,7 @@ func (b *backlog) toOpen(r *record, open bool) {
 	}
 }
 
-// leave has a job be parked no more: each step is to look at it.
+// leave ends the parking of a job, so that each step tries it.
 func (r *record) leave() {
 	for i, p := range r.at {
 		if p != nil {
@@ -200,7 +200,7 @@ func (b *backlog) refresh(r *record) {
 	}
 }
 
-// end closes a cycle: what every step has its answer for is fresh no more.
+// end closes a cycle. A job for which every step has an answer is no longer fresh.
 func (b *backlog) end() {
 	b.fresh = slices.DeleteFunc(b.fresh, func(r *record) bool {
 		r.isFresh = r.open && (r.version != r.job.Version || r.untold || b.unasked(r))
@@ -213,7 +213,7 @@ func (b *backlog) end() {
 	b.looked, b.x = b.looked[:0], nil
 }
 
-// unasked says that some step must come to a job in each cycle.
+// unasked reports whether some step must try a job in each cycle.
 func (b *backlog) unasked(r *record) bool {
 	for i, p := range r.at {
 		if p == nil && !b.steps[i].never && r.job.Seated() {
@@ -223,13 +223,14 @@ func (b *backlog) unasked(r *record) bool {
 	return false
 }
 
-// come readies the job that a cursor is at for a turn.
+// come prepares the turn of the job at a cursor.
 func (b *backlog) come(c *queueBacklog) {
 	b.recall(c.rec)
 	b.ranked(c, c.rec)
 }
 
-// recall reports what steps of this cycle that skipped a job have to report for it, because the job gets a turn or its reasons are needed.
+// recall reports what the steps that skipped a job in this cycle have to report for it. It is called when the job gets a turn or its
+// reasons are needed.
 func (b *backlog) recall(r *record) {
 	if r.live == b.cycle {
 		return
@@ -242,8 +243,8 @@ func (b *backlog) recall(r *record) {
 	}
 }
 
-// ranked notes a job's place in its queue's order, as the first step has it that comes to it: among those that wait to be let in, or
-// for nodes.
+// ranked records a job's position in the order of its queue. The first step that comes to the job determines it: among jobs that wait for
+// admission, or for nodes.
 func (b *backlog) ranked(c *queueBacklog, r *record) {
 	if r.placed == b.cycle {
 		return
@@ -256,7 +257,8 @@ func (b *backlog) ranked(c *queueBacklog, r *record) {
 	}
 }
 
-// befell has each step look at a job again, as pods of it were evicted: one that was still to come to it comes to it as it is now.
+// befell makes each step try a job again, because pods of it were evicted. A step that has not passed the job yet tries it in its new
+// state.
 func (b *backlog) befell(j *model.Job) {
 	r := b.records[j]
 	if r == nil {
@@ -279,7 +281,7 @@ func (b *backlog) befell(j *model.Job) {
 
 func (b *backlog) blocked() { b.ordered = true }
 
-// look has a job's waits told anew at the end of the cycle.
+// look makes the end of the cycle compute a job's waits again.
 func (b *backlog) look(r *record) {
 	if r.looked != b.cycle {
 		r.looked = b.cycle

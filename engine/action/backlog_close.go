@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// statuses asks about those for which anything may have changed.
+// statuses calls told for the jobs whose status may have changed.
 func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobStatus {
 	x := b.x
 	for _, r := range b.fresh {
@@ -77,7 +77,7 @@ func (b *backlog) reorder(plan *model.Plan) bool {
 	switch {
 	case !moved:
 		return true
-	case b.ordered, len(b.fresh) > 0: // a new first job may be placed; the places of fresh jobs in the order are unknown here
+	case b.ordered, len(b.fresh) > 0: // a new first job may be placed; the positions of fresh jobs are unknown here
 		return false
 	}
 	b.renumber()
@@ -86,13 +86,14 @@ func (b *backlog) reorder(plan *model.Plan) bool {
 	return true
 }
 
-// dueOrder is an order of jobs in which some key may be another than it was.
+// dueOrder is an order of jobs in which some keys may have changed.
 type dueOrder struct {
 	step  *stepBacklog
 	order *jobOrder
 }
 
-// due lists them in the order of steps and queues, as the first to err is named. The list is good until it is asked for again.
+// due lists the orders in which some keys may have changed, by step and queue, because the first error names its job. The list is valid
+// until the next call.
 func (b *backlog) due(now time.Time) []dueOrder {
 	due := b.dueNow[:0]
 	for _, l := range b.steps {
@@ -106,7 +107,7 @@ func (b *backlog) due(now time.Time) []dueOrder {
 	return due
 }
 
-// renumber gives jobs their places by the order of each step.
+// renumber sets the positions of jobs from the order of each step.
 func (b *backlog) renumber() {
 	b.cycle++
 	for _, l := range b.steps {

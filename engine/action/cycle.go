@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// Cycle is the work of one cycle: the session that answers, the transaction that tries, the plan that grows.
+// Cycle is the state of one cycle: the session that evaluates the policy, the transaction with tentative steps, and the growing plan.
 type Cycle struct {
 	s    *session.Session
 	c    *model.Cluster
@@ -19,19 +19,19 @@ type Cycle struct {
 	plan *model.Plan
 
 	waits   *report.Waits
-	result  turnResult // of the present turn
+	result  turnResult // the result of the present turn
 	memory  *Memory
-	others  []model.RowScore // of a runner-up; reused
-	done    []placed         // in this turn; reused
-	text    []byte           // reused
+	others  []model.RowScore // scores of a second-best node; for reuse
+	done    []placed         // the tasks placed in this turn; reused memory
+	text    []byte           // scratch memory
 	verbs   []verb
-	without []*model.Task // a place in this turn
+	without []*model.Task // tasks without a node in this turn
 	lasting lasting
 	promises
-	kept *kept.Places // by the present step; nil: nothing
+	kept *kept.Places // resources that the present step keeps; nil: none
 }
 
-// lasting is what this cycle notes for the cycles that follow.
+// lasting contains what this cycle records for later cycles.
 type lasting struct {
 	// changed are the jobs that this cycle found stuck and earlier cycles did not, or the reverse.
 	changed []*model.Job
@@ -56,19 +56,19 @@ func Whole(c *model.Cluster, enough func() bool, cycles func()) (whole bool) {
 	return true
 }
 
-// promises are what is not kept for good in this cycle.
+// promises contains the placements of this cycle that are not permanent.
 type promises struct {
 	held      []placed
 	pipelined []placed
-	forced    map[*model.Task]bool // others go for it; nil: for nobody
-	promised  map[*model.Job]bool  // room by steps that displace, whether others go for it or not
-	rooms     []eviction.Room      // of steps that displace
-	told      map[string]bool      // who goes for rooms, as the plan has told so far
-	roomy     map[*model.Job]bool  // that the present step has promised room
+	forced    map[*model.Task]bool // tasks for which other tasks are evicted; nil: none
+	promised  map[*model.Job]bool  // jobs that steps with displace promised resources, with or without evictions
+	rooms     []eviction.Room      // of all steps with the verb displace
+	told      map[string]bool      // tasks that are evicted for rooms, as far as the plan contains them
+	roomy     map[*model.Job]bool  // jobs that the present step promised resources
 	accepted  accepted             // in this turn of a step with the gate beyondShare
 }
 
-// byForce notes that others go for a task.
+// byForce records that other tasks are evicted for a task.
 func (x *promises) byForce(t *model.Task) {
 	if x.forced == nil {
 		x.forced = map[*model.Task]bool{}
@@ -76,7 +76,7 @@ func (x *promises) byForce(t *model.Task) {
 	x.forced[t] = true
 }
 
-// keepFor notes that a step that displaces has promised a job room.
+// keepFor records that a step with displace promised resources to a job.
 func (x *promises) keepFor(j *model.Job) {
 	if x.promised == nil {
 		x.promised = map[*model.Job]bool{}
@@ -84,7 +84,7 @@ func (x *promises) keepFor(j *model.Job) {
 	x.promised[j] = true
 }
 
-// served are the jobs for which others go, or went and they have yet to get their room.
+// served returns the jobs that wait for the resources of evicted tasks.
 func (x *promises) served() map[*model.Job]bool {
 	served := map[*model.Job]bool{}
 	for t := range x.forced {
@@ -99,7 +99,7 @@ func (x *promises) hasForced(j *model.Job) bool {
 	return x.roomy[j] || x.forced != nil && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })
 }
 
-// placed is a placement that is not kept (yet).
+// placed is a placement that is not permanent (yet).
 type placed struct {
 	task *model.Task
 	bind model.Bind
@@ -123,7 +123,7 @@ func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	return x
 }
 
-// Run carries out one action.
+// Run executes one action.
 func (x *Cycle) Run(a *policy.Action) {
 	x.waits.Action = a.Name
 	x.s.SetAction(a.Name)
@@ -134,7 +134,7 @@ func (x *Cycle) Run(a *policy.Action) {
 	}
 }
 
-// taken says whether a step is taken at all.
+// taken reports whether the condition when of a step is true.
 func (x *Cycle) taken(step *policy.Step) bool {
 	when := step.Condition(policy.KeyWhen)
 	if when == nil {
@@ -147,7 +147,7 @@ func (x *Cycle) taken(step *policy.Step) bool {
 	return ok
 }
 
-// carryOut runs a step by its verb.
+// carryOut executes a step by its verb.
 func (x *Cycle) carryOut(step *policy.Step) {
 	for _, v := range x.verbs {
 		if v.name == step.Verb.Name {
@@ -186,11 +186,11 @@ func (x *Cycle) Close() {
 		}
 	}
 	for _, n := range nominated {
-		x.c.Nominate(n.task, n.node) // after what is undone, as what the cluster contains is another then
+		x.c.Nominate(n.task, n.node) // after the rollback, because this changes the content of the cluster
 	}
 	for _, j := range x.lasting.changed {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
-		x.plan.DecideBy(x.plan.Now) // rows read it
+		x.plan.DecideBy(x.plan.Now) // rows read the time
 	}
 	for _, q := range x.lasting.exceeded {
 		x.c.SetExceeded(q, x.plan.Now)
@@ -201,8 +201,8 @@ func (x *Cycle) Close() {
 	x.memory.jobs.end()
 }
 
-// Statuses gives every pending task of ours a reason, of its own or its job's, and the plan the statuses of jobs, while what is only
-// promised still counts.
+// Statuses gives every pending task of ours a reason, of its own or of its job. It writes the statuses of jobs into the plan, while
+// promises still count.
 func (x *Cycle) Statuses() {
 	for _, j := range (nominations{x}).jobs() {
 		if (nominations{x}).starts(j) {
@@ -218,7 +218,7 @@ func (x *Cycle) Statuses() {
 	x.c.Turn = nil
 }
 
-// whole says whether the placements of a job may be kept.
+// whole reports whether the placements of a job may be kept.
 func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 	a := x.s.Valid(j)
 	if a.Yes {
@@ -227,7 +227,7 @@ func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 	return a.Reason(), a.Yes
 }
 
-// listWaits lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
+// listWaits lists a job's wait, and then those of its tasks in their order. place is the job's position in the order of its queue.
 func (x *Cycle) listWaits(j *model.Job, place int) []model.Wait {
 	waits := x.waits.List(j, place, x.s.SortTasks)
 	if x.lasting.room != nil && report.MayWait(j) && report.Stuck(j, waits, x.lasting.room) != x.c.IsStuck(j) {
@@ -242,7 +242,7 @@ func (x *Cycle) warn(text string) {
 	}
 }
 
-// untried gives the pending tasks that no verb came to their reason, and so a job that waits to be let in and has no tasks yet.
+// untried adds reasons for the pending tasks that no verb tried, and for a job that waits for admission and has no tasks yet.
 func (x *Cycle) untried(j *model.Job) {
 	p := x.s.Policy()
 	x.waits.Untried(j, report.Unasked(j, p.Name, p.Mode == "Paused", len(p.Actions)), func(t *model.Task) (model.Reason, bool) {
@@ -251,17 +251,17 @@ func (x *Cycle) untried(j *model.Job) {
 	})
 }
 
-// jobWait notes why a job as a whole was left.
+// jobWait records why a job as a whole was not placed.
 func (x *Cycle) jobWait(j *model.Job, why model.Reason) {
 	x.note(j, nil, x.waits.ForJob(j, why))
 }
 
-// taskWait notes why one task was left.
+// taskWait records why one task was not placed.
 func (x *Cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCount) {
 	x.note(t.Job, t, x.waits.ForTask(t, why, nodes))
 }
 
-// jobPasses asks a condition of a step about a job. One that errs does not hold.
+// jobPasses evaluates a condition of a step for a job. An error counts as false.
 func (x *Cycle) jobPasses(step *policy.Step, key string, j *model.Job) bool {
 	condition := step.Condition(key)
 	if condition == nil {
@@ -274,7 +274,7 @@ func (x *Cycle) jobPasses(step *policy.Step, key string, j *model.Job) bool {
 	return ok
 }
 
-// valid asks jobValid, and notes the reason where it does not hold.
+// valid evaluates jobValid, and records the reason if it is false.
 func (x *Cycle) valid(j *model.Job) bool {
 	a := x.s.Valid(j)
 	if !a.Yes {

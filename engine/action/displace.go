@@ -9,43 +9,44 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// force is the work of a step that displaces.
+// force is the state of a step with displace.
 type force struct {
 	*Cycle
 	step   *policy.Step
 	search *eviction.Search
 	gangs  *eviction.Gangs
-	left   map[*model.Job]*taskQueue // of jobs that come back for another turn
-	some   bool                      // of the turns were kept
-	apart  bool                      // some of them task by task, and not for several at once
-	// victims of the turns that were kept, some of whom may be spared in the end
+	left   map[*model.Job]*taskQueue // of jobs that get another turn
+	some   bool                      // some turns were kept
+	apart  bool                      // some turns were kept task by task, and not for several tasks at once
+	// victims of the kept turns; some of them may not be evicted in the end
 	victims []*model.Task
-	// jobsInVain is what came of jobs that had a turn without effect, by kind.
+	// jobsInVain contains the outcomes of jobs whose turn had no effect, by kind.
 	jobsInVain map[string]jobInVain
-	// tasksInVain are tasks of the present turn for which there was no room, by what those share that fare alike.
+	// tasksInVain contains the tasks of the present turn for which no resources were found, by a key that equal tasks share.
 	tasksInVain map[string]taskInVain
-	last        model.InVain // that was told
+	last        model.InVain // the last one that was reported
 }
 
-// jobInVain is what came of a job at a content of the cluster.
+// jobInVain is the outcome of a job at a content of the cluster.
 type jobInVain struct {
 	content uint64
 	out     *outcome
 }
 
-// taskInVain is why nobody goes for a task, at a state.
+// taskInVain states why no pod is evicted for a task, at a state.
 type taskInVain struct {
 	at  state
 	why model.InVain
 }
 
-// state is what the room for a task of a turn rests on besides the task: the content of the cluster, and how many roles have failed.
+// state is what the result for a task of a turn depends on in addition to the task: the content of the cluster, and the number of failed
+// roles.
 type state struct {
 	content uint64
 	failed  int
 }
 
-// displace makes room for tasks by evicting others.
+// displace evicts tasks to free resources for other tasks.
 func (x *Cycle) displace(step *policy.Step) {
 	f := &force{
 		Cycle: x, step: step, left: map[*model.Job]*taskQueue{}, jobsInVain: map[string]jobInVain{}, tasksInVain: map[string]taskInVain{},
@@ -60,7 +61,7 @@ func (x *Cycle) displace(step *policy.Step) {
 			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
 		},
 	})
-	x.rooms = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { return !r.Stands() }) // those that a step between has placed
+	x.rooms = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { return !r.Stands() }) // without those that a step in between placed
 	f.search.Keep(x.rooms...)
 	f.gangs = &eviction.Gangs{Search: f.search}
 	start := x.txn.Mark()
@@ -70,7 +71,7 @@ func (x *Cycle) displace(step *policy.Step) {
 	x.roomy = nil
 	if !f.some {
 		x.txn.Rollback(start)
-		f.search.LookBack() // what of it was committed on the way
+		f.search.LookBack() // other steps were committed in the meantime
 		return
 	}
 	if f.apart {
@@ -85,10 +86,10 @@ func (x *Cycle) displace(step *policy.Step) {
 	f.search.LookBack()
 }
 
-// visit gives a job its turn, and says whether the job comes back for another.
+// visit gives a job its turn, and reports whether the job gets another turn.
 func (x *force) visit(j *model.Job) (again bool) {
 	content, todo := x.c.Content(), x.left[j]
-	// A further turn is about the tasks that are left: what came of the others is not told by it.
+	// A further turn covers only the remaining tasks, so its outcome does not describe the others.
 	x.result.unsettled = x.result.unsettled || x.hasForced(j) || todo != nil
 	var kind string
 	if todo == nil {
@@ -114,7 +115,7 @@ func (x *force) visit(j *model.Job) (again bool) {
 	return again
 }
 
-// befell has nothing be remembered of the jobs of those who were victims, and are spared.
+// befell makes later steps try the jobs of victims again that are not evicted after all.
 func (x *force) befell() {
 	for _, t := range x.victims {
 		if t.Status != model.Gone {
@@ -128,7 +129,7 @@ func (x *force) leave(j *model.Job) {
 	x.blocks(x.step, j, x.step.Condition(policy.KeyBlocksQueue) != nil && !x.s.IsReady(j) && !x.s.Pipelined(j).Yes)
 }
 
-// kind is a text that jobs share of which one fares as the other; "": the job has none.
+// kind returns a key that jobs with equal outcomes share; "": the job has none.
 func (x *force) kind(j *model.Job) string {
 	kind, _ := x.memory.jobs.of(x.step).alike(j)
 	return kind
@@ -146,7 +147,7 @@ func (x *force) inVain(j *model.Job, kind string, content uint64) bool {
 	return true
 }
 
-// turns gives a job its turn. It says whether the job comes back for another, and with which tasks.
+// turns gives a job its turn. It reports whether the job gets another turn, and for which tasks.
 func (x *force) turns(j *model.Job, todo *taskQueue) (left *taskQueue, again bool) {
 	if x.step.Word(policy.KeyUnit) == policy.UnitGang {
 		return todo, x.together(j, todo)
@@ -197,12 +198,12 @@ func (x *force) tellEvicts() {
 	}
 }
 
-// turn makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and promised
-// is kept or undone together, or, where the step commits per task, each kept at once; what is not stable is undone. It says whether the job
-// comes back for the tasks that are left.
+// turn frees resources for a job's tasks, one after the other. It ends when the step's turn is over, or when the step stops after a
+// failure. The evictions and promises are kept or undone together; if the step commits by task, each is kept at once. Unstable ones are
+// undone. turn reports whether the job gets another turn for the remaining tasks.
 func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again bool) {
 	start, byTask := x.txn.Mark(), x.step.Word(policy.KeyCommit) == "task"
-	var failed []string // roles of which a task found no room
+	var failed []string // roles of which a task found no resources
 	clear(x.tasksInVain)
 	for over := false; !todo.empty() && !over; {
 		x.c.Breathe()
@@ -247,7 +248,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again b
 // tasks, the first searches decide.
 func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
 	key, ok := x.memory.jobs.of(x.step).alikeInTurn(t)
-	ok = ok && !t.BestEffort // of which it counts who had no place
+	ok = ok && !t.BestEffort // the state does not contain which of these tasks found no place
 	at := state{x.c.Content(), failed}
 	if was, tried := x.tasksInVain[key]; ok && tried && was.at == at {
 		x.search.TellAgain(t, was.why)
@@ -260,17 +261,18 @@ func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
 	return r, found
 }
 
-// passes says whether no room is sought for a task: it does not wait for any, in a further turn the step is no longer about it, or it may
-// not take room by force.
+// passes reports whether to search no resources for a task. It does not wait, the step no longer applies to it in a further turn, or its
+// queue may not evict tasks for it.
 func (x *force) passes(j *model.Job, t *model.Task, further bool) bool {
 	return t.Status != model.Pending || further && !x.taskPasses(x.step, t) ||
 		x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes
 }
 
-// keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
+// keepTurn keeps the promises of a turn as a whole under two conditions. The job may be held with them, and a later step could not place it
+// without them.
 func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool) {
 	if x.step.Word(policy.KeyCommit) == "task" {
-		return true, true // as they were made
+		return true, true // each promise was kept when it was found
 	}
 	pipelined := x.s.Pipelined(j)
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
@@ -285,7 +287,7 @@ func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool)
 	return true, true
 }
 
-// keepRoom keeps promises.
+// keepRoom keeps promises, and makes steps try the jobs of the victims again.
 func (x *force) keepRoom(done ...eviction.Room) {
 	x.some, x.apart = true, true
 	x.search.KeepTurn(done...)

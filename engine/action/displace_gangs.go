@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// together makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none. It says whether
-// the job comes back for the tasks that are left, which it does only if the step is still about it.
+// together frees resources for as many of a job's tasks as it may be held with. It stops when the step's turn is over or no resources are
+// found. It reports whether the job gets another turn for the remaining tasks. This requires that the step still applies to them.
 func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 	if todo.further {
 		todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return !x.taskPasses(x.step, t) })
@@ -48,7 +48,7 @@ func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 	return !todo.empty() && x.jobPasses(x.step, policy.KeyJobs, j)
 }
 
-// mayTake returns the tasks, in their order, for which their queue may take room by force together. It leaves out the others.
+// mayTake returns the tasks, in their order, for which their queue may evict tasks together. It leaves out the others.
 func (x *force) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	if !x.step.Gate(policy.Preemptive) || x.s.Preemptive(j, sumOf(tasks)).Yes {
 		return tasks
@@ -56,7 +56,7 @@ func (x *force) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	var sum, refused model.Resources
 	for _, t := range tasks {
 		if refused != nil && t.Request.Equal(refused) {
-			continue // as the one before
+			continue // equal to the previous task
 		}
 		if with := sum.Add(t.Request); x.s.Preemptive(j, with).Yes {
 			out, sum, refused = append(out, t), with, nil
@@ -67,7 +67,7 @@ func (x *force) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	return out
 }
 
-// mayTakeRoom asks the gate again if only some of the tasks that it was asked about have room.
+// mayTakeRoom evaluates the gate again if resources were found for only some of its tasks.
 func (x *force) mayTakeRoom(j *model.Job, tasks []*model.Task, n *eviction.Need) (may bool) {
 	if !x.step.Gate(policy.Preemptive) || len(n.Rooms) == len(tasks) {
 		return true
@@ -76,7 +76,7 @@ func (x *force) mayTakeRoom(j *model.Job, tasks []*model.Task, n *eviction.Need)
 	return may
 }
 
-// sumOf is what some tasks ask for.
+// sumOf returns the sum of the requests of some tasks.
 func sumOf(tasks []*model.Task) (sum model.Resources) {
 	for _, t := range tasks {
 		sum = sum.Add(t.Request)
@@ -84,7 +84,7 @@ func sumOf(tasks []*model.Task) (sum model.Resources) {
 	return sum
 }
 
-// tellNeeds promises what was kept for several tasks at once, and has the plan tell of those who go for it.
+// tellNeeds promises what was kept for several tasks at once, and adds the evictions for it to the plan.
 func (x *force) tellNeeds() {
 	for _, n := range x.gangs.Needs() {
 		for _, r := range n.Rooms {

@@ -9,13 +9,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// naming is the work of a step that evicts whom rows name.
+// naming is the state of a step that evicts the tasks that rows name.
 type naming struct {
 	*Cycle
 	step *policy.Step
 }
 
-// evict evicts whom rows name.
+// evict evicts the tasks that rows name.
 func (x naming) evict() {
 	if x.rests(x.step.Name(x.waits.Action), x.step.Period(policy.KeyEvery)) {
 		return
@@ -38,7 +38,7 @@ func (x naming) evict() {
 	}
 }
 
-// rests says whether a row or a step was asked too short a while ago; if not, it is asked now.
+// rests reports whether the pause of a row or a step after its last evaluation is not over. If it is over, a new pause starts.
 func (x naming) rests(name string, every time.Duration) bool {
 	if every == 0 {
 		return false
@@ -47,7 +47,7 @@ func (x naming) rests(name string, every time.Duration) bool {
 		x.s.Until(last.Add(every))
 		return true
 	}
-	x.s.Until(x.plan.Now.Add(1)) // from the next cycle on it rests, and rows of lower tiers may name others
+	x.s.Until(x.plan.Now.Add(1)) // the pause applies from the next cycle on, and rows of lower tiers may then name other tasks
 	x.txn.Fire(name, x.plan.Now)
 	if x.plan.Fired == nil {
 		x.plan.Fired = map[string]time.Time{}
@@ -56,7 +56,7 @@ func (x naming) rests(name string, every time.Duration) bool {
 	return false
 }
 
-// candidates are those that the rows are asked about.
+// candidates returns the tasks for which the rows are evaluated.
 func (x naming) candidates() (out []*model.Task) {
 	for _, t := range x.c.TasksByKey() {
 		switch {
@@ -71,7 +71,7 @@ func (x naming) candidates() (out []*model.Task) {
 	return out
 }
 
-// within are as many as the budget permits.
+// within returns as many victims as the budget permits.
 func (x naming) within(list []session.Victim) []session.Victim {
 	budget := x.step.Condition(policy.KeyBudget)
 	if budget == nil {

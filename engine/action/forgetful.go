@@ -9,10 +9,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// forgetful is a memory that remembers nothing: each job is tried in each cycle, and all is said anew.
+// forgetful is a memory that remembers nothing: each cycle tries each job, and reports everything again.
 type forgetful struct {
 	x      *Cycle
-	places map[*model.Job]int // in the order of their queues
+	places map[*model.Job]int // the position of each job in its queue
 }
 
 func (m *forgetful) begin(x *Cycle) { m.x, m.places = x, map[*model.Job]int{} }
@@ -53,11 +53,11 @@ func (m *forgetful) end() { m.x = nil }
 
 func (m *forgetful) reorder(*model.Plan) bool { return false }
 
-// eachJob has every job be tried.
+// eachJob makes the step try every job.
 type eachJob struct {
 	m      *forgetful
 	jobs   map[*model.Queue]*session.Heap[*model.Job]
-	placed map[*model.Queue]int // how many were given their places
+	placed map[*model.Queue]int // number of jobs that have a position
 }
 
 func (a *eachJob) begin(takes func(*model.Job) bool) (queues []*model.Queue) {

@@ -7,22 +7,22 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// statusList is the statuses of the jobs with a queue, in the order of their keys.
+// statusList contains the statuses of the jobs with a queue, in key order.
 type statusList struct {
 	records []*record
 	changed []*record          // since the last cycle
-	known   []*model.JobStatus // of records; what plans have of it is never changed in place
-	owned   bool               // no plan has known yet
+	known   []*model.JobStatus // of records; plans share it, so it is never changed in place
+	owned   bool               // no plan shares known yet
 	made    slab.Of[model.JobStatus]
 }
 
-// reset begins anew with some jobs.
+// reset starts again with some jobs.
 func (l *statusList) reset(records []*record) {
 	l.records, l.changed = records, slices.Clone(records)
 	l.known, l.owned = make([]*model.JobStatus, len(records)), true
 }
 
-// put puts a job that changed into the list, or takes it out.
+// put adds a changed job to the list, or removes it.
 func (l *statusList) put(r *record, listed bool) {
 	if listed {
 		l.changed = append(l.changed, r)
@@ -42,7 +42,7 @@ func (l *statusList) put(r *record, listed bool) {
 	l.known = slices.Delete(l.known, i, i+1)
 }
 
-// tell notes a job's status, if it is another.
+// tell records a job's status, if it changed.
 func (l *statusList) tell(r *record, st model.JobStatus) {
 	if r.status != nil && same(r.status, &st) {
 		return
@@ -54,14 +54,14 @@ func (l *statusList) tell(r *record, st model.JobStatus) {
 	l.known[i] = r.status
 }
 
-// own makes the list this cycle's own, as plans have it.
+// own copies the list if plans share it.
 func (l *statusList) own() {
 	if !l.owned {
 		l.known, l.owned = slices.Clone(l.known), true
 	}
 }
 
-// give gives the list to a plan; nil: there are no jobs.
+// give returns the list for a plan; nil: there are no jobs.
 func (l *statusList) give() []*model.JobStatus {
 	l.changed, l.owned = l.changed[:0], false
 	if len(l.known) == 0 {
@@ -78,20 +78,20 @@ func same(a, b *model.JobStatus) bool {
 	return x == y
 }
 
-// waitList is why the jobs that may wait for something do so, by queue and key.
+// waitList contains the reasons of the jobs that may wait for something, by queue and key.
 type waitList struct {
 	records []*record
 	waits   []model.Wait // never changed in place
-	stale   bool         // waits are to be listed anew
+	stale   bool         // waits must be listed again
 }
 
-// reset begins anew with some jobs, in any order.
+// reset starts again with some jobs, in any order.
 func (l *waitList) reset(records []*record) {
 	slices.SortFunc(records, byQueue)
 	l.records, l.waits, l.stale = records, nil, true
 }
 
-// put puts a job into the list, or takes it out. It is there under its queue's name.
+// put adds a job to the list, or removes it. The list is sorted by r.queue.
 func (l *waitList) put(r *record, open bool) {
 	if r.open == open {
 		return
@@ -106,14 +106,14 @@ func (l *waitList) put(r *record, open bool) {
 	r.waits = nil
 }
 
-// set notes a job's waits, if they are others.
+// set records a job's waits, if they changed.
 func (l *waitList) set(r *record, waits []model.Wait) {
 	if !slices.EqualFunc(r.waits, waits, equalWaits) {
 		r.waits, l.stale = waits, true
 	}
 }
 
-// move notes another place of a job in its queue's order.
+// move records a new position of a job in the order of its queue.
 func (l *waitList) move(r *record, place int) {
 	r.place, l.stale = place, true
 	r.waits = slices.Clone(r.waits)
@@ -122,7 +122,7 @@ func (l *waitList) move(r *record, place int) {
 	}
 }
 
-// give lists the waits, anew where any is another.
+// give returns the list of waits. It builds a new list if one of them changed.
 func (l *waitList) give() []model.Wait {
 	if l.stale {
 		count := 0

@@ -9,23 +9,23 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// jobOrder is the parked jobs of one queue, in order: those from read on are to come in this walk, been those that have had their turn.
-// Jobs that are parked no more are still in it.
+// jobOrder contains the parked jobs of one queue, in order. This walk has yet to come to the jobs from read on; been contains those that
+// had their turn. Jobs that are no longer parked are still in it.
 type jobOrder struct {
 	jobs, been []*parked
 	read       int
-	same       bool // been is what was read of jobs so far, and not written down
-	moved      bool // been is not in order
-	// due is, of each of jobs, the first moment at which its keys may be others, at the latest; beenDue is that of been.
+	same       bool // been equals the first read jobs, and is not stored
+	moved      bool // been is not sorted
+	// due is, for each of jobs, the earliest moment at which its keys may change. beenDue is the same for been.
 	due, beenDue []int64
-	firsts       []int64   // the first of each block of due
-	until        time.Time // the first of all; zero: none
+	firsts       []int64   // the earliest moment of each block of due
+	until        time.Time // the earliest moment of all; zero: none
 }
 
-// block is of how many jobs the first moment is known, so that those for which it is not due need not be looked at.
+// block is the number of jobs per block. If the earliest moment of a block is in the future, its jobs need not be read.
 const block = 64
 
-// open readies the jobs for a walk, in the order of this moment. anew: all keys may be others.
+// open prepares the jobs for a walk, in their present order. anew: all keys may have changed.
 func (o *jobOrder) open(s *session.Session, now time.Time, anew bool) {
 	o.read, o.been, o.beenDue, o.same = 0, o.been[:0], o.beenDue[:0], true
 	if anew || !o.until.IsZero() && !now.Before(o.until) {
@@ -33,9 +33,9 @@ func (o *jobOrder) open(s *session.Session, now time.Time, anew bool) {
 	}
 }
 
-// rerank reads the keys again that may be others now, and says whether the order is another.
+// rerank reads the keys again that may have changed, and reports whether the order changed.
 func (o *jobOrder) rerank(s *session.Session, now time.Time, anew bool) (moved bool) {
-	inOrder, at := true, instant(now) // who has other keys, between those beside it
+	inOrder, at := true, instant(now) // each job with new keys is still between its neighbours
 	for k, first := range o.firsts {
 		if !anew && first > at {
 			continue
@@ -59,7 +59,7 @@ func (o *jobOrder) rerank(s *session.Session, now time.Time, anew bool) (moved b
 	return false
 }
 
-// rerankAt reads the keys of one job again if they may be others, and says whether it still is between those beside it.
+// rerankAt reads the keys of one job again if they may have changed, and reports whether it is still between its neighbours.
 func (o *jobOrder) rerankAt(i int, s *session.Session, now time.Time, anew bool) (inOrder bool) {
 	p := o.jobs[i]
 	if !anew && (p.rank.Until.IsZero() || now.Before(p.rank.Until)) {
@@ -76,7 +76,7 @@ func (o *jobOrder) rerankAt(i int, s *session.Session, now time.Time, anew bool)
 // never is an instant that does not come.
 const never = math.MaxInt64
 
-// instant is a time in nanoseconds since 1970, never for the zero time, and where there are not so many.
+// instant returns a time in nanoseconds since 1970; never for the zero time, and for times that are too large.
 func instant(t time.Time) int64 {
 	if t.IsZero() || t.Unix() >= never/int64(time.Second) {
 		return never
@@ -84,7 +84,7 @@ func instant(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// sort puts the jobs in order, and says whether they were not.
+// sort sorts the jobs, and reports whether their order changed.
 func (o *jobOrder) sort(s *session.Session) (moved bool) {
 	before := func(a, b *parked) int { return s.Compare(&a.rank, &b.rank) }
 	if slices.IsSortedFunc(o.jobs, before) {
@@ -97,7 +97,7 @@ func (o *jobOrder) sort(s *session.Session) (moved bool) {
 	return true
 }
 
-// divide finds the first moment of each block.
+// divide computes the earliest moment of each block.
 func (o *jobOrder) divide() {
 	o.firsts = o.firsts[:0]
 	for due := range slices.Chunk(o.due, block) {
@@ -106,7 +106,7 @@ func (o *jobOrder) divide() {
 	o.hold()
 }
 
-// hold finds the first of all.
+// hold computes the earliest moment of all.
 func (o *jobOrder) hold() {
 	first := int64(never)
 	for _, due := range o.firsts {
@@ -117,10 +117,10 @@ func (o *jobOrder) hold() {
 	}
 }
 
-// head is the first parked job that is still to come; nil: there is none.
+// head returns the first parked job that this walk has yet to come to; nil: there is none.
 func (o *jobOrder) head() *parked { return o.next(len(o.jobs)) }
 
-// next is the first that is still to come of those before a place; nil: there is none.
+// next returns the first parked job that this walk has yet to come to, among those before an index; nil: there is none.
 func (o *jobOrder) next(before int) *parked {
 	if o == nil {
 		return nil
@@ -131,18 +131,18 @@ func (o *jobOrder) next(before int) *parked {
 			return p
 		}
 		o.write()
-		*p = parked{gone: true} // nobody looks at it any more, and it is to keep no job
+		*p = parked{gone: true} // nothing refers to it any more, and it must not keep the job in memory
 	}
 	return nil
 }
 
-// before is how many come before a job that is not in it.
+// before returns how many parked jobs come before a job that is not parked.
 func (o *jobOrder) before(s *session.Session, r *session.Ranked[*model.Job]) int {
 	n, _ := slices.BinarySearchFunc(o.jobs[o.read:], r, func(p *parked, r *session.Ranked[*model.Job]) int { return s.Compare(&p.rank, r) })
 	return o.read + n
 }
 
-// pass leaves a job parked that was to come, or parks one.
+// pass keeps a job parked that the walk comes to, or parks one.
 func (o *jobOrder) pass(p *parked, s *session.Session) {
 	var due int64
 	if o.read < len(o.jobs) && o.jobs[o.read] == p {
@@ -153,20 +153,20 @@ func (o *jobOrder) pass(p *parked, s *session.Session) {
 	} else {
 		o.write()
 		if due = instant(p.rank.Until); len(o.been) > 0 && s.Compare(&o.been[len(o.been)-1].rank, &p.rank) > 0 {
-			o.moved = true // it had a turn, and its keys are others now
+			o.moved = true // it had a turn, and its keys changed
 		}
 	}
 	o.been, o.beenDue = append(o.been, p), append(o.beenDue, due)
 }
 
-// write writes down who has been.
+// write stores the jobs that had their turn.
 func (o *jobOrder) write() {
 	if o.same {
 		o.been, o.beenDue, o.same = append(o.been, o.jobs[:o.read]...), append(o.beenDue, o.due[:o.read]...), false
 	}
 }
 
-// close ends a walk: what has been is what is parked.
+// close ends a walk: the jobs that had their turn are now the parked jobs.
 func (o *jobOrder) close(s *session.Session) {
 	for p := o.head(); p != nil; p = o.head() {
 		o.pass(p, s)

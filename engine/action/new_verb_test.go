@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// review is a verb that there is in this test only: it says of jobs that are not valid why.
+// review is a verb that exists only in this test. It states why jobs are not valid.
 func review(sites ...string) policy.Verb {
 	return policy.Verb{
 		Name: "review", Doc: "Walks queues and jobs in order and says why jobs are not valid.",
@@ -35,7 +35,7 @@ func review(sites ...string) policy.Verb {
 	}
 }
 
-// reviewer runs the steps of review, and counts its turns.
+// reviewer runs the steps of review, and counts their turns.
 type reviewer struct{ turns int }
 
 func (r *reviewer) run(x *Cycle, step *policy.Step) {
@@ -84,8 +84,8 @@ func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, sourc
 	return policy.LoadIn(docs[0], append(policy.Verbs(), v), policy.Vocabulary(), policy.AccountingFunctions())
 }
 
-// reviewed runs two cycles over four jobs, of which two are alike to what review asks, and gives why they wait, and how many turns there
-// were.
+// reviewed runs two cycles with four jobs, of which two are equal for review. It returns the reasons why they wait, and the number of
+// turns.
 func reviewed(t *testing.T, step string, v policy.Verb, memory func(*session.Session) *Memory) (waits []string, turns int) {
 	t.Helper()
 	p, issues := loadReview(t, step, v)
@@ -132,8 +132,8 @@ func reviewed(t *testing.T, step string, v policy.Verb, memory func(*session.Ses
 	return waits, r.turns
 }
 
-// A new verb is its declaration and its run, and all else follows: a policy names it, its steps are compiled and checked by its parameters,
-// the cycle runs it, and which jobs are of one kind to it follows from the sites that it says it asks.
+// TestANewVerb checks that a new verb needs only its declaration and its function. A policy can name it, its steps are compiled and checked
+// by its parameters, and the cycle runs it. The sites that it declares determine which jobs are of the same kind.
 func TestANewVerb(t *testing.T) {
 	t.Parallel()
 	v := review(policy.QueueOrder, policy.JobOrder, policy.JobValid)
@@ -154,7 +154,7 @@ func TestANewVerb(t *testing.T) {
 	if !slices.Equal(waits, []string{"own/here: calm: it is elsewhere"}) {
 		t.Errorf("of some jobs: %v", waits)
 	}
-	// That the declaration is what tells them apart.
+	// The declaration distinguishes the jobs.
 	waits, turns = reviewed(t, step, review(policy.QueueOrder, policy.JobOrder, policy.JobEnqueueable), NewMemory)
 	if slices.Equal(waits, want) || turns != 1 {
 		t.Errorf("a verb that hides what it asks told unlike jobs apart: %d turns, %v", turns, waits)

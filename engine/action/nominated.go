@@ -11,11 +11,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// nominations is the work of a cycle for tasks with a nominated node.
+// nominations is the part of a cycle for tasks with a nominated node.
 type nominations struct{ *Cycle }
 
-// renew gives tasks with a nominated node their places before all other tasks. It promises each task its node as the node will be, and a
-// task that may not have its node any more loses it. Then it places each task that fits a node now. The job of a task keeps the places as
+// renew places the tasks with a nominated node before all other tasks. It first promises each task its node as the node will be. A task
+// that may no longer have its node loses it. Then renew places each task that fits a node now. The job of a task keeps the placements as
 // usual.
 func (x nominations) renew() {
 	nominated := x.c.Nominated()
@@ -67,14 +67,14 @@ func (x nominations) jobs(others ...*model.Job) []*model.Job {
 	return slices.Compact(jobs)
 }
 
-// nomination is the nominated node that a task gets; "": it loses it.
+// nomination is the nominated node that a task gets; "": the task loses its nomination.
 type nomination struct {
 	task *model.Task
 	node string
 }
 
-// after finds whose room the cycles that follow are to keep: of those that wait for it, of each job for which others go, or went, or that a
-// step that displaces has promised room, as long as the job may start with it.
+// after returns the nominations for later cycles. They belong to waiting tasks of jobs for which pods are or were evicted, or to which a
+// step with displace promised resources. A job loses them if it may not start with its resources.
 func (x nominations) after() (out []nomination) {
 	for _, j := range x.jobs(slices.Collect(maps.Keys(x.promised))...) {
 		starts := x.starts(j)
@@ -86,7 +86,7 @@ func (x nominations) after() (out []nomination) {
 			default:
 				out = append(out, nomination{t, ""})
 				if !starts {
-					x.plan.KeptUntil = x.plan.Now // there is room for others
+					x.plan.KeptUntil = x.plan.Now // the resources become free for others
 				}
 			}
 		}
@@ -94,7 +94,7 @@ func (x nominations) after() (out []nomination) {
 	return out
 }
 
-// starts says whether a job may start with what it has and is promised.
+// starts reports whether a job may start with what it has and is promised.
 func (x nominations) starts(j *model.Job) bool {
 	_, whole := x.whole(j)
 	return whole || x.s.Pipelined(j).Yes

@@ -8,11 +8,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// outcome is what a step said of a job that it tried without effect, in a form that holds for every job of its kind: the tasks are
-// told by their place among those that wait, in key order.
+// outcome is what a step reported for a job that it tried without effect. It applies to every job of the kind: it identifies tasks by their
+// index among the waiting tasks, in key order.
 type outcome struct {
 	notes  []note
-	undone int  // tasks that were placed and rolled back; none: -1
+	undone int  // number of tasks that were placed and rolled back; none: -1
 	blocks bool // the job blocks its queue: the jobs behind it wait as well
 }
 
@@ -20,17 +20,17 @@ type outcome struct {
 // it.
 type note struct {
 	task   int         // ofJob: the job as a whole
-	wait   *model.Wait // nil: no more
+	wait   *model.Wait // nil: it no longer waits
 	inVain *model.InVain
 }
 
 const ofJob = -1
 
-// noted is a note as a turn makes it.
+// noted is a note of the present turn.
 type noted struct {
-	task   *model.Task // nil: the job
+	task   *model.Task // nil: the note is about the job
 	wait   *model.Wait
-	inVain *model.InVain // nil: it is about the wait
+	inVain *model.InVain // nil: the note is about the wait
 }
 
 func (o *outcome) equal(p *outcome) bool {
@@ -46,26 +46,26 @@ func (o *outcome) equal(p *outcome) bool {
 	})
 }
 
-// turnResult is what a turn of a job comes to.
+// turnResult is the result of a job's turn.
 type turnResult struct {
 	notes     []noted
-	undone    int  // tasks that it placed and undid; -1: it did neither
-	unsettled bool // it rests on what is kept, which no kind of jobs tells
-	// refused are the tasks that no node takes; open, that the turn rests on more of nodes than that.
+	undone    int  // number of tasks that it placed and undid; -1: neither
+	unsettled bool // the result depends on kept resources, which the kind of a job does not contain
+	// refused are the tasks that no node accepts. open states that the turn depends on more facts about nodes.
 	refused []*model.Task
 	open    bool
-	erred   bool // so did some row, of which each cycle is to be told
+	erred   bool // some row failed, which each cycle must report
 	left    bool // after its turn: the job had tasks to place, and is not ready
 	blocks  bool // the job blocks its queue: the jobs behind it wait as well
 }
 
-// reset begins a turn.
+// reset starts a turn.
 func (r *turnResult) reset() {
 	r.notes, r.undone, r.unsettled, r.refused, r.open, r.erred = r.notes[:0], -1, false, r.refused[:0], false, false
 	r.left, r.blocks = false, false
 }
 
-// outcome is what it comes to for every job of the kind: of several notes on one thing the last.
+// outcome returns the result for every job of the kind. It contains the last of several notes on the same task or job.
 func (r *turnResult) outcome(j *model.Job) *outcome {
 	out := &outcome{undone: r.undone, blocks: r.blocks}
 	last := make(map[*model.Task]*model.Wait, len(r.notes))
@@ -74,7 +74,7 @@ func (r *turnResult) outcome(j *model.Job) *outcome {
 		if x.inVain == nil {
 			last[x.task] = x.wait
 		} else {
-			vain[x.task] = x.inVain // without nodes, too: what an earlier step had said is no more
+			vain[x.task] = x.inVain // also without nodes, because it replaces the reason of an earlier step
 		}
 	}
 	add := func(task int, t *model.Task) {
@@ -95,7 +95,7 @@ func (r *turnResult) outcome(j *model.Job) *outcome {
 	return out
 }
 
-// waitingTasks are those that notes are told of, in key order.
+// waitingTasks returns the tasks that notes can refer to, in key order.
 func waitingTasks(j *model.Job) []*model.Task {
 	out := make([]*model.Task, 0, len(j.Tasks))
 	for _, t := range j.Tasks {
@@ -106,7 +106,7 @@ func waitingTasks(j *model.Job) []*model.Task {
 	return out
 }
 
-// tell writes an outcome down for a job, as if it had been tried.
+// tell reports an outcome for a job, as if it had been tried.
 func (x *Cycle) tell(j *model.Job, out *outcome) {
 	if out == nil {
 		return
@@ -140,19 +140,19 @@ func (x *Cycle) tell(j *model.Job, out *outcome) {
 	}
 }
 
-// note sets the wait of a job or of one of its tasks, or takes it away; the turn's outcome has it, too.
+// note sets the wait of a job or of one of its tasks, or removes it. It also adds this to the turn's result.
 func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
 	x.result.notes = append(x.result.notes, noted{task: t, wait: w})
 	x.waits.Set(j, t, w)
 }
 
-// inVain notes why nobody goes for a task of a job, or for the job as a whole.
+// inVain records why no pod is evicted for a task of a job, or for the job as a whole.
 func (r *turnResult) inVain(waits *report.Waits, j *model.Job, t *model.Task, why *model.InVain) {
 	r.notes = append(r.notes, noted{task: t, inVain: why})
 	waits.SetInVain(j, t, *why)
 }
 
-// tried is how the tasks of a turn fared that was undone; nil: there is no other task that waits.
+// tried returns what happened to the tasks of a turn that was undone; nil: no other task waits.
 func (x *Cycle) tried(j *model.Job, done []placed) *model.Tried {
 	slices.SortFunc(done, func(a, b placed) int { return strings.Compare(a.task.Key, b.task.Key) })
 	next := 0

@@ -12,9 +12,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 )
 
-// place walks queues, jobs and tasks in order and puts tasks on nodes.
+// place walks queues, jobs and tasks in order, and places tasks on nodes.
 func (x *Cycle) place(step *policy.Step) {
-	if !step.Gate(policy.BeyondShare) { // places that earlier steps keep for pods that are still to be made stay kept
+	if !step.Gate(policy.BeyondShare) { // resources that earlier steps keep for pods that do not exist yet stay kept
 		x.kept = nil
 	}
 	p := &placing{Cycle: x, step: step, left: map[*model.Job]*taskQueue{}}
@@ -25,22 +25,22 @@ func (x *Cycle) place(step *policy.Step) {
 	x.walk(step, visit{idle: settled, drop: overused(x.s, step), turn: p.visit})
 }
 
-// placing is the work of a step that places.
+// placing is the state of a step with place.
 type placing struct {
 	*Cycle
 	step *policy.Step
-	left map[*model.Job]*taskQueue // of jobs that come back for another turn
-	room taskQueue                 // reused
+	left map[*model.Job]*taskQueue // of jobs that get another turn
+	room taskQueue                 // scratch memory
 }
 
-// visit gives a job its turn, and says whether the job comes back for another.
+// visit gives a job its turn, and reports whether the job gets another turn.
 func (x *placing) visit(j *model.Job) (again bool) {
 	placed := j.PlacedNow
 	if x.take(j) {
 		return true
 	}
 	if j.PlacedNow > placed && !x.awaited(x.step, j).IsZero() {
-		x.left[j] = &taskQueue{further: true} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
+		x.left[j] = &taskQueue{further: true} // its position in the order may have changed, also for its pods that do not exist yet
 		return true
 	}
 	x.await(x.step, j)
@@ -51,7 +51,7 @@ func (x *placing) visit(j *model.Job) (again bool) {
 // take places tasks of a job, if jobValid and the gates permit it.
 func (x *placing) take(j *model.Job) (again bool) {
 	todo := x.left[j]
-	x.result.unsettled = x.result.unsettled || todo != nil // it is about the tasks that are left, and does not tell what came of the others
+	x.result.unsettled = x.result.unsettled || todo != nil // it covers only the remaining tasks, and does not describe the others
 	if todo == nil {
 		if !x.valid(j) {
 			return false
@@ -77,7 +77,7 @@ func (x *placing) take(j *model.Job) (again bool) {
 	return again
 }
 
-// overused asks the gate of that name, if the step heeds it.
+// overused returns a function that evaluates the gate overused, if the step has it.
 func overused(s *session.Session, step *policy.Step) func(q *model.Queue) policy.Answer {
 	return func(q *model.Queue) policy.Answer {
 		if !step.Gate(policy.Overused) {
@@ -87,7 +87,7 @@ func overused(s *session.Session, step *policy.Step) func(q *model.Queue) policy
 	}
 }
 
-// preemptive asks the gate of that name for the tasks that are to be placed.
+// preemptive evaluates the gate preemptive for the first task to be placed.
 func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 	a := x.s.Preemptive(j, todo.tasks[0].Request)
 	if !a.Yes {
@@ -96,7 +96,7 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 	return a.Yes
 }
 
-// accepted is what the rows of beyondShare accepted for the turn of a job, and what the turn placed of it.
+// accepted contains the request that the rows of beyondShare accepted for the turn of a job, and the part that the turn placed.
 type accepted struct{ request, placed model.Resources }
 
 // covers reports whether the rows accepted a task together with what was placed already.
@@ -105,11 +105,11 @@ func (a *accepted) covers(t *model.Task) bool { return a.placed.Add(t.Request).F
 func (a *accepted) place(t *model.Task) { a.placed.AddIn(t.Request, 1) }
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
-// its tasks. If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue. The
+// its tasks. If not, the job gets the reason of a row that states one. Tasks that wait because of the share of their queue get it too. The
 // turn leaves out tasks in front if the rows refuse them, and the job can start without them.
 func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
 	first, all := policy.Answer{}, todo.tasks
-	last := firstOfAlike(all) // with fewer of the tasks behind it, the request is the same
+	last := firstOfAlike(all) // with fewer of the last equal tasks, the request is the same
 	for i := range all[:last+1] {
 		request, enough := j.NextRequestWith(all[i:])
 		if i > 0 && !enough {
@@ -138,7 +138,7 @@ func (x *Cycle) beyondShare(j *model.Job, todo *taskQueue) bool {
 	return false
 }
 
-// firstOfAlike is the first of the tasks that, as all tasks behind it, have the role and request of the last one.
+// firstOfAlike returns the index of the first task from which on all tasks have the same role and request.
 func firstOfAlike(tasks []*model.Task) int {
 	i := len(tasks) - 1
 	for i > 0 && tasks[i-1].Role == tasks[i].Role && tasks[i-1].Request.Equal(tasks[i].Request) {
@@ -147,7 +147,7 @@ func firstOfAlike(tasks []*model.Task) int {
 	return i
 }
 
-// keptFromShare notes the reason of a row of beyondShare for tasks that wait because of the share of their queue.
+// keptFromShare records the reason of a row of beyondShare for tasks that wait because of the share of their queue.
 func (x *Cycle) keptFromShare(tasks []*model.Task, a policy.Answer) {
 	for _, t := range tasks {
 		if w := x.waits.Of(t); a.Text != "" && w != nil && x.s.Policy().RefusesShare(w.Reason) {
@@ -156,8 +156,8 @@ func (x *Cycle) keptFromShare(tasks []*model.Task, a policy.Answer) {
 	}
 }
 
-// mayExceed asks the rows of beyondShare about a task if they did not accept it together with what was placed already. This is so if other
-// tasks found no node, or come later in the order although the job needs them. rest are the tasks that follow.
+// mayExceed evaluates the rows of beyondShare for a task, if they did not accept it together with what was placed already. This happens if
+// other tasks found no node, or come later in the order although the job needs them. rest are the tasks that follow.
 func (x *Cycle) mayExceed(t *model.Task, rest []*model.Task) bool {
 	if x.accepted.covers(t) {
 		return true
@@ -172,12 +172,12 @@ func (x *Cycle) mayExceed(t *model.Task, rest []*model.Task) bool {
 	return a.Yes
 }
 
-// taskQueue is what of a job is still to be tried, in order.
+// taskQueue contains the tasks of a job that are still to be tried, in order.
 type taskQueue struct {
 	tasks []*model.Task
-	all   []*model.Task // of which tasks are the rest
+	all   []*model.Task // tasks is the rest of it
 	moves bool
-	// further says that the job had a turn before, so that the conditions of the step are asked again.
+	// further states that the job had a turn before, so that the conditions of the step are evaluated again.
 	further bool
 }
 
@@ -192,12 +192,12 @@ func (q *taskQueue) pop(s *session.Session) *model.Task {
 	return t
 }
 
-// tasksOf fills a queue with what of a job a step takes.
+// tasksOf fills a queue with the tasks of a job that a step takes.
 func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
 	q.moves, q.all = x.s.TasksMove(), q.all[:0]
 	x.result.unsettled = x.result.unsettled || x.hasForced(j)
 	for _, t := range j.Tasks {
-		if x.taskPasses(step, t) && !x.forced[t] { // a promise for which others go is kept
+		if x.taskPasses(step, t) && !x.forced[t] { // a promise for which other tasks are evicted is kept
 			q.all = append(q.all, t)
 		}
 	}
@@ -205,7 +205,7 @@ func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
 	q.tasks = q.all
 }
 
-// stillTakes asks again whether a step takes a job, unless that cannot change while the step runs.
+// stillTakes evaluates again whether a step takes a job, unless that cannot change while the step runs.
 func (x *Cycle) stillTakes(step *policy.Step, j *model.Job) bool {
 	return !step.Moves(policy.KeyJobs) || x.jobPasses(step, policy.KeyJobs, j)
 }
@@ -222,7 +222,7 @@ func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 	return ok && t.Waits()
 }
 
-// withoutPlace notes that a task got no place in this turn. One that asks for nothing counts for its gang while it waits, until then.
+// withoutPlace records that a task got no node in this turn. A task that requests nothing counts for its gang while it waits, until then.
 func (x *Cycle) withoutPlace(t *model.Task) {
 	if t.BestEffort {
 		x.c.SetVain(t, true)
@@ -230,7 +230,7 @@ func (x *Cycle) withoutPlace(t *model.Task) {
 	}
 }
 
-// endTurn takes back what was noted for the turn.
+// endTurn removes the marks of the turn.
 func (x *Cycle) endTurn(done []placed) {
 	for _, t := range x.without {
 		x.c.SetVain(t, false)
@@ -240,7 +240,7 @@ func (x *Cycle) endTurn(done []placed) {
 	x.done = done[:0]
 }
 
-// mayAllocate asks the gates allocatable and beyondShare, if the step heeds them. rest are the tasks that follow.
+// mayAllocate evaluates the gates allocatable and beyondShare, if the step has them. rest are the tasks that follow.
 func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task, rest []*model.Task) bool {
 	if step.Gate(policy.BeyondShare) && !x.mayExceed(t, rest) {
 		return false
@@ -259,8 +259,8 @@ func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task, rest []*model.Task
 	return a.Yes
 }
 
-// find finds a node for a task and puts it there. One that was promised a node before gives that up first, and has it again if none is
-// found.
+// find finds a node for a task and places it there. A task that was promised a node first gives up the promise, and gets it back if no node
+// is found.
 func (x *Cycle) find(step *policy.Step, t *model.Task) (p placed, found bool) {
 	if a := x.s.Feasible(t); !a.Yes {
 		x.taskWait(t, a.Reason(), nil)
@@ -269,7 +269,7 @@ func (x *Cycle) find(step *policy.Step, t *model.Task) (p placed, found bool) {
 	if t.Status != model.Pipelined {
 		return x.choose(step, t)
 	}
-	x.result.open = true // what nodes say rests on the promise being given up
+	x.result.open = true // the results of nodes depend on giving up the promise
 	before := x.txn.Mark()
 	x.txn.Unplace(t)
 	if p, found = x.choose(step, t); !found {
@@ -278,7 +278,7 @@ func (x *Cycle) find(step *policy.Step, t *model.Task) (p placed, found bool) {
 	return p, found
 }
 
-// choose puts a task on the best node that takes it. An idle node takes it only if its queue may bind it now.
+// choose places a task on the best node that accepts it. The task is placed on idle resources only if its queue may bind it now.
 func (x *Cycle) choose(step *policy.Step, t *model.Task) (p placed, found bool) {
 	class := x.s.Class(t)
 	choice, found := class.Choose()
@@ -339,7 +339,7 @@ func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind
 	return placed{t, b}
 }
 
-// scores are those of the chosen node, for the plan to keep.
+// scores returns the scores of the chosen node, in memory that the plan keeps.
 func (x *Cycle) scores(ch *verdict.Choice) []model.RowScore {
 	x.others = ch.Scores(x.others[:0], ch.Row)
 	out := x.memory.scores.Slice(len(x.others))
@@ -347,7 +347,7 @@ func (x *Cycle) scores(ch *verdict.Choice) []model.RowScore {
 	return out
 }
 
-// finish ends a turn: kept when jobReady, held when jobPipelined, else undone.
+// finish ends a turn. The placements are kept if jobReady is true, held if jobPipelined is true, and otherwise undone.
 func (x *Cycle) finish(
 	step *policy.Step, j *model.Job, start model.Savepoint, before *kept.Places, done []placed,
 ) (keep bool) {
@@ -378,7 +378,7 @@ func (x *Cycle) finish(
 	return false
 }
 
-// keep makes the allocated ones binds; what is pipelined stays promised.
+// keep binds the allocated tasks; pipelined tasks stay promised.
 func (x *Cycle) keep(done []placed) {
 	for _, p := range done {
 		if p.task.Status == model.Allocated {
@@ -393,7 +393,7 @@ func (x *Cycle) keep(done []placed) {
 	}
 }
 
-// hold leaves the placements of a job that waits for its pipelined rest, until the cycle ends.
+// hold keeps the placements of a job that waits for its pipelined tasks, until the end of the cycle.
 func (x *Cycle) hold(done []placed) {
 	for _, p := range done {
 		if p.task.Status == model.Allocated {
@@ -404,7 +404,7 @@ func (x *Cycle) hold(done []placed) {
 	}
 }
 
-// release binds what was held of a job that is ready now.
+// release binds the held tasks of a job that is now ready.
 func (x *Cycle) release(j *model.Job) {
 	var rest []placed
 	for _, p := range x.held {

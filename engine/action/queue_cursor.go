@@ -11,49 +11,49 @@ import (
 // queueBacklog is what a step remembers of one queue, with the cursor of the present walk.
 type queueBacklog struct {
 	of    *model.Queue
-	order jobOrder // of those that are parked
+	order jobOrder // of the parked jobs
 	left  leaving
 	queueCursor
 }
 
-// leaving is whether the step leaves the queue, as of the last time it was asked.
+// leaving records whether the step skips the queue, as of the last evaluation.
 type leaving struct {
 	known  bool
 	sight  session.Sight
 	answer policy.Answer
-	outs   []*outcome // outcomes of jobs that were left out, one for each reason, at most mostReasons
+	outs   []*outcome // outcomes of skipped jobs, one for each reason, at most mostReasons
 }
 
-// queueCursor goes through the jobs of one queue in a walk: those that are parked and those that are not, in one order.
+// queueCursor iterates over the jobs of one queue in a walk, parked or not, in one order.
 type queueCursor struct {
-	walked bool                      // the walk comes to the queue
-	came   bool                      // it did already
-	heap   *session.Heap[*model.Job] // those that are not parked; nil: none
-	placed int                       // how many were given their places
-	// sought says that it is known whether there is a first of heap, and how many of order come before it.
+	walked bool                      // the walk includes the queue
+	came   bool                      // the walk has reached it
+	heap   *session.Heap[*model.Job] // jobs that are not parked; nil: none
+	placed int                       // number of jobs that have a position
+	// sought states that first and before are known: whether heap has a first job, and how many of order come before it.
 	sought, first bool
 	before        int
-	// rec is the job that it is at: a parked one, or one that was taken from heap and has a rank.
+	// rec is the present job: a parked job, or a job that was taken from heap, with its rank.
 	rec     *record
 	parked  *parked
 	rank    session.Ranked[*model.Job]
-	version uint64 // of the job as its turn began
+	version uint64 // of the job at the beginning of its turn
 }
 
-// queueList is the queues of a step, in the order of their names.
+// queueList contains the queues of a step, in the order of their names.
 type queueList struct {
 	all     []*queueBacklog
 	byQueue map[*model.Queue]*queueBacklog
 	sorted  bool
-	listed  []*model.Queue // by the cluster, when they were last looked at
+	listed  []*model.Queue // the cluster's list at the last update
 }
 
 func (l *queueList) reset() { *l = queueList{byQueue: map[*model.Queue]*queueBacklog{}} }
 
-// at is what is remembered of a queue; nil: nothing.
+// at returns what is remembered of a queue; nil: nothing.
 func (l *queueList) at(q *model.Queue) *queueBacklog { return l.byQueue[q] }
 
-// of is what is remembered of a queue, that of a new one with nothing.
+// of returns what is remembered of a queue, and adds the queue if it is new.
 func (l *queueList) of(q *model.Queue) *queueBacklog {
 	x := l.byQueue[q]
 	if x == nil {
@@ -64,7 +64,7 @@ func (l *queueList) of(q *model.Queue) *queueBacklog {
 	return x
 }
 
-// inOrder lists them by name.
+// inOrder lists the queues by name.
 func (l *queueList) inOrder() []*queueBacklog {
 	if !l.sorted {
 		l.sorted = true
@@ -89,7 +89,7 @@ func (l *queueList) follow(c *model.Cluster) {
 	})
 }
 
-// advance goes to the next job; false: there is none.
+// advance moves to the next job; false: there is none.
 func (c *queueBacklog) advance(b *backlog) bool {
 	if !c.sought {
 		c.seek(b.s)
@@ -106,7 +106,7 @@ func (c *queueBacklog) advance(b *backlog) bool {
 	return c.first
 }
 
-// seek finds how many of those that are parked come before the first that is not.
+// seek computes how many parked jobs come before the first job that is not parked.
 func (c *queueBacklog) seek(s *session.Session) {
 	c.sought, c.first, c.before = true, false, len(c.order.jobs)
 	if c.heap == nil {
@@ -118,7 +118,7 @@ func (c *queueBacklog) seek(s *session.Session) {
 	}
 }
 
-// put has a job come back for another turn.
+// put gives a job another turn.
 func (c *queueBacklog) put(s *session.Session, j *model.Job) {
 	if c.heap == nil {
 		c.heap = s.Jobs()

@@ -8,14 +8,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// queueStatuses is the statuses of queues in the order of their names. Those of queues that were not touched are shared with earlier plans.
+// queueStatuses contains the statuses of queues in the order of their names. Queues that were not touched share theirs with earlier plans.
 type queueStatuses struct {
 	cursor follow.Cursor[*model.Queue]
-	listed []*model.Queue // by the cluster, whose statuses known has
+	listed []*model.Queue // the cluster's list for which known was computed
 	known  []model.QueueStatus
 }
 
-// give lists them as they are now; nil: there are no queues.
+// give lists the present statuses; nil: there are no queues.
 func (l *queueStatuses) give(c *model.Cluster) []model.QueueStatus {
 	touched, known := l.cursor.Read(&c.QueueLog)
 	now := c.QueuesByName()
@@ -29,7 +29,7 @@ func (l *queueStatuses) give(c *model.Cluster) []model.QueueStatus {
 	if len(touched) == 0 {
 		return l.known
 	}
-	l.known = slices.Clone(l.known) // plans have the other
+	l.known = slices.Clone(l.known) // plans share the old slice
 	seen := map[*model.Queue]bool{}
 	for _, q := range touched {
 		if i, there := slices.BinarySearchFunc(now, q, byName); there && !seen[q] {
@@ -39,7 +39,7 @@ func (l *queueStatuses) give(c *model.Cluster) []model.QueueStatus {
 	return l.known
 }
 
-// sameList says that a list of the cluster's is the very one that it gave before.
+// sameList reports whether two lists of the cluster are the same slice.
 func sameList(was, now []*model.Queue) bool {
 	return len(was) == len(now) && len(now) > 0 && &was[0] == &now[0]
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 )
 
-// rests is what an outcome without effect rests on beside the job itself: what the rows read of the queue and of the cluster, and that
-// nodes refuse some of its tasks. While these are what they were, so is the outcome, whatever else the cluster contains.
+// rests is what an outcome without effect depends on in addition to the job: what the rows read of the queue and of the cluster, and the
+// rejections of its tasks by nodes. While these are the same, the outcome is the same, even if other parts of the cluster change.
 type rests struct {
-	known   bool // else it rests on the whole of the cluster's content
+	known   bool // otherwise the outcome depends on the whole content of the cluster
 	sight   session.Sight
 	refused []refused
 }
 
-// refused is a task that no node took, told by its place among those that wait.
+// refused is a task that no node accepted, identified by its index among the waiting tasks.
 type refused struct {
 	task int
 	by   verdict.Refusal
 }
 
-// note takes in what the outcome of a job rests on that was just tried.
+// note records what the outcome of a job depends on that was just tried.
 func (r *rests) note(o *session.Outlook, j *model.Job, tasks []*model.Task) {
 	r.sight, r.refused = o.Of(j.Queue), r.refused[:0]
 	place := 0
@@ -37,7 +37,7 @@ func (r *rests) note(o *session.Outlook, j *model.Job, tasks []*model.Task) {
 	}
 }
 
-// stand says that all of it is as it was, for a job of the kind.
+// stand reports whether all of it is unchanged, for a job of the kind.
 func (r *rests) stand(o *session.Outlook, j *model.Job) bool {
 	if r.sight != o.Of(j.Queue) {
 		return false

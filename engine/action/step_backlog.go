@@ -10,42 +10,42 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// stepBacklog is what one step of an action remembers of jobs that it tried without effect: they are parked, in the order of their queue.
-// Those of one kind fare alike at the same state, so that of a kind one job is tried, and the others pass unlooked at.
+// stepBacklog is what one step of an action remembers of jobs that it tried without effect. They are parked, in the order of their queue.
+// Jobs of the same kind have equal outcomes at the same state. So the step tries one job of a kind, and skips the others.
 type stepBacklog struct {
 	b      *backlog
 	s      *session.Session
 	step   *policy.Step
 	action string
-	index  int // of the step
-	// kinds is nil where nothing can be remembered: each job is tried in each cycle.
+	index  int // of the step in its action
+	// kinds is nil if nothing can be remembered: each cycle tries each job.
 	kinds *session.Kinds
-	// fates are the kinds by which jobs and tasks are told apart within a walk: the order of jobs is nothing to them.
+	// fates are the kinds of jobs and tasks within a walk. They do not depend on the order of jobs.
 	fates   *session.Kinds
 	never   bool   // the step is never taken
-	epoch   string // of kinds
+	epoch   string // the epoch of kinds
 	order   string // epoch of the order of jobs
 	known   map[string]*kind
 	queues  queueList
-	refused session.Token    // at which some kind was tried without effect last
-	outlook *session.Outlook // nil: kinds are tried again wherever the cluster's content is another
+	refused session.Token    // of the state at which some kind was last tried without effect
+	outlook *session.Outlook // nil: kinds are tried again after every change of the cluster's content
 }
 
-// kind is jobs that the step cannot tell apart.
+// kind contains the outcome of jobs that the step cannot distinguish.
 type kind struct {
 	out   *outcome
-	at    session.Token // of the state at which out came
+	at    session.Token // of the state at which out was computed
 	rests rests
 }
 
-// parked is a job that a step need not come to.
+// parked is a job that a step need not try.
 type parked struct {
 	rank session.Ranked[*model.Job]
 	rec  *record
 	kind *kind    // nil: the step does not take the job
-	out  *outcome // that the job's waits rest on
+	out  *outcome // from which the job's waits follow
 	seen uint64   // the cycle in which the walk passed it
-	gone bool     // it is parked no more
+	gone bool     // the job is no longer parked
 }
 
 func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *stepBacklog {
@@ -56,7 +56,7 @@ func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *st
 		l.kinds = nil
 	}
 	if jobs := step.Condition(policy.KeyJobs); jobs != nil && !s.LocalFilter(jobs) {
-		l.kinds = nil // who is left out may be taken although nothing of the job changes
+		l.kinds = nil // a job that is left out may be taken although it does not change
 	}
 	if when := step.Condition(policy.KeyWhen); when != nil {
 		if !when.Reads.Only("pipeline") {
@@ -74,7 +74,7 @@ func (l *stepBacklog) reset() {
 	l.queues.reset()
 }
 
-// beginCycle forgets what is not so any more.
+// beginCycle forgets what is no longer valid.
 func (l *stepBacklog) beginCycle() {
 	l.queues.follow(l.b.c)
 	if l.kinds == nil {
@@ -104,7 +104,7 @@ func (l *stepBacklog) beginCycle() {
 	}
 }
 
-// forget drops the kinds that no job is of.
+// forget drops the kinds without jobs.
 func (l *stepBacklog) forget() {
 	used := map[*kind]bool{}
 	for _, q := range l.queues.all {
@@ -119,7 +119,7 @@ func (l *stepBacklog) forget() {
 	}
 }
 
-// kindOf is the kind of a job; nil: it has none.
+// kindOf returns the kind of a job; nil: it has none.
 func (l *stepBacklog) kindOf(j *model.Job) *kind {
 	if l.kinds == nil {
 		return nil
@@ -136,7 +136,7 @@ func (l *stepBacklog) kindOf(j *model.Job) *kind {
 	return k
 }
 
-// settle notes what came of a kind at this state. Where it is what came before, it stays the same outcome.
+// settle records the outcome of a kind at this state. An equal outcome keeps the old pointer.
 func (l *stepBacklog) settle(k *kind, out *outcome) {
 	l.refused = l.s.Token()
 	k.at = l.refused
@@ -145,7 +145,7 @@ func (l *stepBacklog) settle(k *kind, out *outcome) {
 	}
 }
 
-// stands says that what came of a parked job would come of it again, though the cluster's content is another.
+// stands reports whether the outcome of a parked job is still valid, although the cluster's content changed.
 func (l *stepBacklog) stands(p *parked, now session.Token) bool {
 	k, j := p.kind, p.rec.job
 	if !k.rests.known || p.rec.version != j.Version || l.b.x.hasForced(j) || !k.rests.stand(l.outlook, j) {
@@ -155,10 +155,10 @@ func (l *stepBacklog) stands(p *parked, now session.Token) bool {
 	return true
 }
 
-// holds says that it is known what comes of a kind at this state.
+// holds reports whether the outcome of a kind is known at this state.
 func (k *kind) holds(now session.Token) bool { return k != nil && k.out != nil && k.at == now }
 
-// begin finds who is to be taken.
+// begin collects the jobs to try.
 func (l *stepBacklog) begin(takes func(*model.Job) bool) []*model.Queue {
 	for _, r := range l.b.fresh {
 		j := r.job
@@ -178,7 +178,7 @@ func (l *stepBacklog) begin(takes func(*model.Job) bool) []*model.Queue {
 
 func byName(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) }
 
-// open readies the orders of queues, one after the other, as the first job whose keys err is named. It gives the queues with jobs.
+// open prepares the orders of queues, one after the other, because the first error names its job. It returns the queues with jobs.
 func (l *stepBacklog) open() (queues []*model.Queue) {
 	anew := false
 	if l.kinds != nil {
@@ -218,7 +218,7 @@ func (l *stepBacklog) next(q *model.Queue) *model.Job {
 	return nil
 }
 
-// parkKnown parks a job of which it is known what would come of it at this state; nil: it is not.
+// parkKnown parks a job if its outcome at this state is known; nil: it is not.
 func (l *stepBacklog) parkKnown(c *queueBacklog, now session.Token) *parked {
 	j := c.rank.Of
 	if l.kinds == nil || l.refused != now || !l.b.x.awaited(l.step, j).IsZero() || l.b.x.hasForced(j) {
@@ -236,7 +236,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 	r, p, rank := c.rec, c.parked, &c.rank
 	var k *kind
 	switch {
-	case effect: // the job is another now, for all steps
+	case effect: // the job changed for all steps
 		c.sought = false
 		r.leave()
 		l.b.refresh(r)
@@ -247,7 +247,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 		k = l.kindOf(j)
 	}
 	if !effect && r.version == c.version {
-		r.version = j.Version // touched, and as it was
+		r.version = j.Version // it was touched, but has the same content
 	}
 	if k != nil {
 		l.settle(k, x.result.outcome(j))
@@ -258,7 +258,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 		l.stay(c, p, k.out)
 		return
 	}
-	l.b.look(r) // of what is not remembered nobody knows whether it is as it was
+	l.b.look(r) // nothing is remembered, so the waits may have changed
 	if p != nil {
 		rank = &p.rank
 	}
@@ -268,7 +268,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 	}
 }
 
-// rest notes what came of a kind rests on, where that can be told apart from the whole of the cluster's content.
+// rest records what the outcome of a kind depends on, if that is less than the whole content of the cluster.
 func (l *stepBacklog) rest(k *kind, j *model.Job) {
 	x := l.b.x
 	k.rests.known = l.looksOut() && !x.result.open && !x.result.erred && x.awaited(l.step, j).IsZero()
@@ -277,11 +277,11 @@ func (l *stepBacklog) rest(k *kind, j *model.Job) {
 	}
 }
 
-// looksOut says that it is worth while to tell what a queue sees from the rest of the content: there are others.
+// looksOut reports whether it is worthwhile to compare only what a queue reads: there are other queues.
 func (l *stepBacklog) looksOut() bool { return l.outlook != nil && len(l.queues.all) > 1 }
 
-// dropped asks whether to leave a queue, if what that rests on is not what it was. One that comes back in a walk is asked in any case, as
-// it is another.
+// dropped evaluates whether to skip a queue, unless everything that the answer depends on is unchanged. If the queue comes up again in a
+// walk, it always evaluates, because the queue has changed.
 func (l *stepBacklog) dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) policy.Answer {
 	c := l.queues.at(q)
 	if c.came || l.kinds == nil || !l.looksOut() || len(l.s.Policy().Rules(policy.Overused)) == 0 {
@@ -313,7 +313,7 @@ func (l *stepBacklog) alikeInTurn(t *model.Task) (string, bool) {
 	return l.fates.OfTask(t)
 }
 
-// because returns the outcome of a job that is left out for a reason. An equal outcome that is remembered is returned again.
+// because returns the outcome of a job that is skipped for a reason. It reuses an equal outcome that is remembered.
 func (l *leaving) because(action string, reason model.Reason) *outcome {
 	why := &outcome{undone: -1, notes: []note{{task: ofJob, wait: &model.Wait{Action: action, Reason: reason}}}}
 	if i := slices.IndexFunc(l.outs, why.equal); i >= 0 {
@@ -329,7 +329,7 @@ func (l *leaving) because(action string, reason model.Reason) *outcome {
 // mostReasons limits the outcomes that leaving remembers. One walk leaves out the jobs of a queue for at most two reasons.
 const mostReasons = 4
 
-// drop notes for every job of a queue that is left out why.
+// drop records why each remaining job of a queue is skipped.
 func (l *stepBacklog) drop(q *model.Queue, why func(*model.Job) model.Reason) {
 	x := l.b.x
 	x.result.reset()
@@ -341,7 +341,7 @@ func (l *stepBacklog) drop(q *model.Queue, why func(*model.Job) model.Reason) {
 			out = c.left.because(x.waits.Action, why(j))
 		}
 		p := c.parked
-		if p == nil && x.awaited(l.step, c.rank.Of).IsZero() { // else the step may have nothing to do for it in a while
+		if p == nil && x.awaited(l.step, c.rank.Of).IsZero() { // otherwise the step may not need to try it for a while
 			if k := l.kindOf(c.rank.Of); k != nil {
 				p = l.parkAt(c, k)
 			}
@@ -365,7 +365,7 @@ func (l *stepBacklog) end() {
 	}
 }
 
-// park has the step not come to a job of a kind until something of the job changes.
+// park makes the step skip a job of a kind until the job changes.
 func (l *stepBacklog) park(r *record, k *kind) *parked {
 	p := l.b.slabs.parked.New()
 	p.rec, p.kind = r, k
@@ -373,14 +373,14 @@ func (l *stepBacklog) park(r *record, k *kind) *parked {
 	return p
 }
 
-// parkAt parks the job that a cursor took, where it stands in the order.
+// parkAt parks the job at a cursor, at its position in the order.
 func (l *stepBacklog) parkAt(c *queueBacklog, k *kind) *parked {
 	p := l.park(c.rec, k)
 	p.rank = c.rank
 	return p
 }
 
-// pass leaves a job parked unlooked at, as what comes of it is known.
+// pass skips a parked job, because its outcome is known.
 func (l *stepBacklog) pass(c *queueBacklog, p *parked, out *outcome) {
 	l.b.ranked(c, p.rec)
 	if p.rec.live == l.b.cycle {
@@ -389,7 +389,7 @@ func (l *stepBacklog) pass(c *queueBacklog, p *parked, out *outcome) {
 	l.stay(c, p, out)
 }
 
-// stay notes what came of a parked job.
+// stay records the outcome of a parked job.
 func (l *stepBacklog) stay(c *queueBacklog, p *parked, out *outcome) {
 	if p.out != out {
 		p.out = out

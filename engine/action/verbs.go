@@ -4,13 +4,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// verb is how the steps of a verb of the language are run.
+// verb is a verb of the language and the function that runs its steps.
 type verb struct {
 	name string
 	run  func(*Cycle, *policy.Step)
 }
 
-// verbs has each of policy.Verbs.
+// verbs contains each of policy.Verbs.
 func verbs() []verb {
 	return []verb{
 		{policy.Admit, (*Cycle).admit},

@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Each verb of the language is run by something, and nothing is run that is no verb.
+// TestEachVerbIsRun checks that each verb of the language has a function, and that each function belongs to a verb.
 func TestEachVerbIsRun(t *testing.T) {
 	t.Parallel()
 	var declared, run []string

@@ -9,20 +9,20 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// visit is what a verb does with the jobs of a step.
+// visit contains the functions of a verb for the jobs of a step.
 type visit struct {
 	// begin is called before the first turn; nil: there is nothing to do.
 	begin func()
-	// idle says that there is nothing to do for a job: it is not even put in order.
+	// idle reports whether there is nothing to do for a job. Such a job is not even sorted.
 	idle func(*model.Job) bool
-	// drop says whether to leave the rest of a queue, and why.
+	// drop returns whether to skip the rest of a queue, and why.
 	drop func(*model.Queue) policy.Answer
-	// turn does one turn of a job, and says whether it comes back for another.
+	// turn runs one turn of a job, and reports whether the job gets another.
 	turn func(*model.Job) (again bool)
 }
 
-// walk gives turns to the jobs of a step, always to the first job of the first queue. A turn that has an effect may change the orders of
-// queues and jobs, which are asked again after it; one without effect leaves everything as it was, and the queue's next job follows.
+// walk gives turns to the jobs of a step, always to the first job of the first queue. A turn with an effect may change the orders of queues
+// and jobs, which are then read again. A turn without effect leaves everything as it was, and the queue's next job follows.
 func (x *Cycle) walk(step *policy.Step, v visit) {
 	jobs, queues := x.memory.jobs.of(step), x.s.Queues()
 	for _, q := range jobs.begin(func(j *model.Job) bool {
@@ -68,7 +68,7 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 	return false
 }
 
-// blocks asks the step whether a job that waits after its turn blocks its queue, so that the jobs behind it wait as well.
+// blocks evaluates whether a job that waits after its turn blocks its queue, so that the jobs behind it wait as well.
 func (x *Cycle) blocks(step *policy.Step, j *model.Job, waits bool) {
 	if waits && step.Condition(policy.KeyBlocksQueue) != nil {
 		x.result.blocks = x.jobPasses(step, policy.KeyBlocksQueue, j)
@@ -83,7 +83,7 @@ func (x *Cycle) behind(first *model.Job) func(*model.Job) model.Reason {
 	}
 }
 
-// try gives a job a turn, which has an effect if anything of it is left.
+// try gives a job a turn. The turn has an effect if some change remains.
 func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 	x.c.Breathe()
 	x.result.reset()
@@ -99,9 +99,9 @@ func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 	return again, effect
 }
 
-// turn gives one job the floor: its tasks are placed in order until the turn is over by the step's word, one finds no node and onNoNode
-// does not go on, or none is left. Its placements are kept, held or undone together, or, where the step commits by task, each kept at once.
-// It says whether the job comes back for the tasks that are left.
+// turn places the tasks of one job in order. It ends when the step's turn is over, when onNoNode stops it after a task without a node, or
+// when no task is left. Its placements are kept, held or undone together; if the step commits by task, each is kept at once. turn reports
+// whether the job gets another turn for the remaining tasks.
 func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
 	start := x.txn.Mark()
 	before := x.kept.Clone()
@@ -149,7 +149,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	return kept && again
 }
 
-// turnOver says whether a job yields the floor after a placement.
+// turnOver reports whether a job's turn ends after a placement.
 func (x *Cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	switch step.Word(policy.KeyTurn) {
 	case "oneTask":

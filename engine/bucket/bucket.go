@@ -10,10 +10,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Buckets are those of a job as they were when they were made. Which task is in which stays; Fit is of the present moment.
+// Buckets contains the buckets of a job. The tasks of each bucket do not change after the creation. Fit uses the present state.
 type Buckets struct {
 	Job     *model.Job
-	Version uint64 // of the job, when they were made
+	Version uint64 // of the job at the creation
 	wishes  *wishes
 	in      map[*model.Task]int
 	all     []*bucket
@@ -21,19 +21,20 @@ type Buckets struct {
 	now     atomic.Pointer[present]
 }
 
-// bucket is tasks that belong together.
+// bucket contains tasks that belong together.
 type bucket struct {
 	index   int
 	tasks   []*model.Task // in the order in which they joined
 	roles   map[string]int
 	waiting int
-	need    float64 // of those that wait: milli-cores, MiB and thousandths of the rest
-	joined  int     // how often somebody did
+	need    float64 // of the waiting tasks: milli-cores, MiB, and thousandths of all other resources
+	joined  int     // number of tasks that joined
 }
 
-// Of puts the tasks of a job into buckets; nil where its owner says nothing of that, or names roles that it has not. Tasks that have a
-// place make a bucket a node. Then the others join, by rank and name, the bucket to which they are drawn most, among equals that which
-// waits for least; a bucket from which they want to be away is none for them.
+// Of puts the tasks of a job into buckets. It returns nil if the job has no such annotations, or if they name a role that the job does not
+// have. First, the placed tasks form one bucket per node. Then the other tasks join, by rank and name. Each joins the bucket with the
+// strongest attraction; among equals, the bucket with the smallest need of waiting tasks. A task never joins a bucket that it should be
+// apart from.
 func Of(j *model.Job) *Buckets {
 	if !Written(j) {
 		return nil
@@ -99,7 +100,7 @@ func (x *Buckets) join(t *model.Task, index int, need float64) {
 	x.largest = max(x.largest, len(b.tasks))
 }
 
-// need is what a task asks for in one number: a core, a GiB and a piece of anything else count as much.
+// need returns a task's request as one number: a core, a GiB and one unit of any other resource count the same.
 func need(t *model.Task) float64 {
 	sum := 0.0
 	for i := range t.Request {
@@ -114,7 +115,7 @@ func need(t *model.Task) float64 {
 	return sum
 }
 
-// Index is which bucket a task is in; -1 for none.
+// Index returns the bucket of a task; -1 for none.
 func (x *Buckets) Index(t *model.Task) int {
 	if x == nil {
 		return -1
@@ -126,7 +127,7 @@ func (x *Buckets) Index(t *model.Task) int {
 	return i
 }
 
-// Waiting is how many tasks of a bucket waited when it was made.
+// Waiting returns how many tasks of a bucket waited when it was created.
 func (x *Buckets) Waiting(index int) int {
 	if x == nil || index < 0 || index >= len(x.all) {
 		return 0
@@ -134,7 +135,7 @@ func (x *Buckets) Waiting(index int) int {
 	return x.all[index].waiting
 }
 
-// Rank is where tasks of a role come among those of a bucket: what is smaller comes first.
+// Rank returns the position of tasks of a role in a bucket: the smaller one comes first.
 func (x *Buckets) Rank(role string) [2]int {
 	if x == nil {
 		return [2]int{}
@@ -142,7 +143,7 @@ func (x *Buckets) Rank(role string) [2]int {
 	return x.wishes.rank(role)
 }
 
-// Largest is how many tasks the largest bucket has.
+// Largest returns the number of tasks in the largest bucket.
 func (x *Buckets) Largest() int {
 	if x == nil {
 		return 0
@@ -150,14 +151,14 @@ func (x *Buckets) Largest() int {
 	return x.largest
 }
 
-// offers find for each role that is being dealt out the bucket to which it is drawn most.
+// offers finds, for each role whose tasks join buckets, the bucket with the strongest attraction.
 type offers struct {
 	x     *Buckets
-	left  map[string]int    // tasks that are still to join, by role
-	roles map[string]*offer // those of which some have joined, and some have not
+	left  map[string]int    // number of tasks that have not joined yet, by role
+	roles map[string]*offer // roles of which some tasks have joined, and some have not
 }
 
-// offer is a heap of the buckets as a role sees them, the best first. An entry that is older than its bucket counts for nothing.
+// offer is a heap of the buckets for a role, the best first. An entry that is older than its bucket is ignored.
 type offer struct {
 	x    *Buckets
 	role string
@@ -177,7 +178,7 @@ func newOffers(x *Buckets, waiting []*model.Task) *offers {
 	return o
 }
 
-// best is the bucket to which a role is drawn most, nil where there is none.
+// best returns the bucket with the strongest attraction for a role, nil if there is none.
 func (o *offers) best(role string) (b *bucket, drawn int) {
 	of := o.roles[role]
 	if of == nil {
@@ -198,12 +199,12 @@ func (o *offers) best(role string) (b *bucket, drawn int) {
 	return nil, 0
 }
 
-// joined says that a task of a role has joined a bucket.
+// joined records that a task of a role has joined a bucket.
 func (o *offers) joined(role string, b *bucket) {
 	if o.left[role]--; o.left[role] == 0 {
 		delete(o.roles, role)
 	}
-	for _, of := range o.roles { // in whatever order: each has a heap of its own
+	for _, of := range o.roles { // in any order: each has a heap of its own
 		heap.Push(of, of.entry(b))
 	}
 }
@@ -212,7 +213,6 @@ func (of *offer) entry(b *bucket) entry {
 	return entry{of.x.wishes.drawn(of.role, b.roles), b.index, b.joined, b.need}
 }
 
-// Len implements heap.Interface, as do those below.
 func (of *offer) Len() int { return len(of.list) }
 
 func (of *offer) Less(i, j int) bool {
@@ -222,10 +222,8 @@ func (of *offer) Less(i, j int) bool {
 
 func (of *offer) Swap(i, j int) { of.list[i], of.list[j] = of.list[j], of.list[i] }
 
-// Push implements heap.Interface.
 func (of *offer) Push(x any) { of.list = append(of.list, x.(entry)) }
 
-// Pop implements heap.Interface.
 func (of *offer) Pop() any {
 	last := len(of.list) - 1
 	e := of.list[last]

@@ -14,7 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// aJob is one whose tasks are written as "role node", "role" for those that wait, in the order of their names.
+// aJob makes a job from one text per task: "role node" for a task on a node, "role" for a waiting task. The texts are in the order of the
+// task names.
 func aJob(annotations map[string]string, tasks ...string) *model.Job {
 	j := &model.Job{Key: "a/j", Annotations: annotations}
 	for i, text := range tasks {
@@ -40,7 +41,7 @@ func wish(affinity, apart, order string) map[string]string {
 	return out
 }
 
-// inBuckets is the bucket of each task.
+// inBuckets returns the bucket of each task.
 func inBuckets(x *Buckets, j *model.Job) (out []int) {
 	for _, t := range j.Tasks {
 		out = append(out, x.Index(t))
@@ -93,18 +94,18 @@ func TestFit(t *testing.T) {
 		free float64
 		want int
 	}{
-		{1, 1, 9000, 3},  // the ps, and both workers of its bucket
-		{1, 1, 1000, 2},  // the ps, and itself
-		{3, 1, 1000, 2},  // likewise, though it is the last of them
-		{1, 1, 900, 0},   // it has no room
-		{1, 3, 9000, 2},  // without the ps
-		{2, 2, 9000, 2},  // the ps there, and itself
-		{0, 2, 9000, -1}, // one that has a place: it does not want to be where the other is, and none of the worker's is there
+		{1, 1, 9000, 3},  // the ps and both workers of its bucket
+		{1, 1, 1000, 2},  // the ps and the task itself
+		{3, 1, 1000, 2},  // the same, although it is the last task
+		{1, 1, 900, 0},   // no room for the task
+		{1, 3, 9000, 2},  // no ps there
+		{2, 2, 9000, 2},  // the ps there and the task itself
+		{0, 2, 9000, -1}, // a placed task: it avoids the other ps, and no worker is there
 	} {
 		task := j.Tasks[test.task]
 		got := x.Fit(task, x.Index(task), test.node, model.Resources{test.free})
 		if test.task == 0 {
-			got -= 2 // those that would come with it
+			got -= 2 // the two tasks that would come with it
 		}
 		if got != test.want {
 			t.Errorf("%s on n%d with %v free: %d, want %d", task.Key, test.node, test.free, got, test.want)
@@ -120,7 +121,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// plainly is Of as plainly as it can be said: each task looks at all buckets.
+// plainly does what Of does, in the simplest way: each task looks at all buckets.
 func plainly(j *model.Job) (out []int) {
 	w, ok := wishesOf(j)
 	in := map[*model.Task]int{}
@@ -151,14 +152,14 @@ func plainly(j *model.Job) (out []int) {
 	return out
 }
 
-// plain is a bucket: of a node, or of none.
+// plain is a bucket of a node, or a bucket without a node.
 type plain struct {
 	node  string
 	roles map[string]int
 	need  float64
 }
 
-// drawn is how much a task is; one with a place is to the bucket of its node alone.
+// drawn returns how strongly a bucket attracts a task. Only the bucket of its own node attracts a placed task.
 func (b *plain) drawn(w *wishes, t *model.Task) int {
 	switch t.NodeName {
 	case "":
@@ -169,7 +170,7 @@ func (b *plain) drawn(w *wishes, t *model.Task) int {
 	return -1
 }
 
-// inTurn is the tasks of which something is said, those with a place first, by node.
+// inTurn returns the tasks that the wishes mention. Placed tasks come first, by node.
 func inTurn(j *model.Job, w *wishes, ok bool) (list []*model.Task) {
 	key := func(t *model.Task) []string {
 		if t.NodeName != "" {

@@ -6,23 +6,23 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// present is where the job's tasks are, as of a version of the job.
+// present contains the nodes of the job's tasks, as of a version of the job.
 type present struct {
 	version uint64
-	roles   map[int32]map[string]int // tasks with a place, by node and role
+	roles   map[int32]map[string]int // number of placed tasks, by node and role
 	buckets []standing
 }
 
-// standing is how a bucket stands.
+// standing is the present state of a bucket.
 type standing struct {
-	placed  map[int32]int       // tasks with a place, by node
-	waiting map[*model.Task]int // those that wait, each with its place among them
-	first   []model.Resources   // what so many of those that wait, the first ones, ask for
+	placed  map[int32]int       // number of placed tasks, by node
+	waiting map[*model.Task]int // the waiting tasks, each with its index among them
+	first   []model.Resources   // by n, the sum of the requests of the first n waiting tasks
 }
 
-// Fit is how many tasks of its bucket a node has, or would have, with a task: those that are there, less those of the job on the node from
-// which the task wants to be away, and as many of those that wait, the task among them, as have room together in what is free; where
-// they are too many, the last do not come. 0: the task itself has no room.
+// Fit returns how many tasks of a task's bucket a node would have with the task. It counts the bucket's tasks on the node, minus the tasks
+// of the job there from which the task should be apart. It adds as many waiting tasks, including the task, as fit together in the free
+// resources. If they are too many, the last ones do not count. 0: the task itself does not fit.
 func (x *Buckets) Fit(t *model.Task, index int, row int32, free model.Resources) int {
 	if x == nil || index < 0 || index >= len(x.all) || !t.Request.Fits(free) {
 		return 0
@@ -35,7 +35,7 @@ func (x *Buckets) Fit(t *model.Task, index int, row int32, free model.Resources)
 	if !waits {
 		at = all
 	}
-	// so many of the first come, and the task, where it is none of them
+	// the number of first tasks that fit, together with the task if it is none of them
 	least := sort.Search(all, func(gone int) bool {
 		if at < all-gone {
 			return b.first[all-gone].Fits(free)
@@ -45,7 +45,7 @@ func (x *Buckets) Fit(t *model.Task, index int, row int32, free model.Resources)
 	return fit + x.come(all-least, at, waits)
 }
 
-// come is how many come, where the first so many do.
+// come returns how many tasks come if the first ones do.
 func (x *Buckets) come(first, at int, waits bool) int {
 	if waits && at >= first {
 		return first + 1
@@ -53,7 +53,7 @@ func (x *Buckets) come(first, at int, waits bool) int {
 	return first
 }
 
-// present is brought up to date where the job has changed since.
+// present returns the present state. It computes it again if the job has changed.
 func (x *Buckets) present() *present {
 	if p := x.now.Load(); p != nil && p.version == x.Job.Version {
 		return p

@@ -8,18 +8,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// wishes are what a job's annotations say of its roles.
+// wishes contains what a job's annotations state about its roles.
 type wishes struct {
-	// near and apart are the roles with which a role wants to be, or not to be; itself among them.
+	// near and apart contain the roles that a role should be near to, or apart from. The role itself may be among them.
 	near, apart map[string][]string
-	// strength is that of the strongest wish that names a role: 4 to be apart from its own, 3 to be near others, 2 to be near its own, 1 to be
-	// apart from others.
+	// strength is that of the strongest wish that names a role: 4 for apart from its own role, 3 for near others, 2 for near its own role, 1
+	// for apart from others.
 	strength map[string]int
-	// order are the places of roles in the order that the owner wants.
+	// order contains the positions of roles in the order that the owner wants.
 	order map[string]int
 }
 
-// Written says whether a job's owner says anything of which tasks belong together.
+// Written reports whether a job has annotations about which tasks belong together.
 func Written(j *model.Job) bool {
 	for _, key := range []string{v1beta1.TaskTopologyAffinity, v1beta1.TaskTopologyAntiAffinity, v1beta1.TaskTopologyTaskOrder} {
 		if _, ok := j.Annotations[key]; ok {
@@ -29,7 +29,7 @@ func Written(j *model.Job) bool {
 	return false
 }
 
-// wishesOf reads a job's annotations; false: they name a role that the job has not, or one twice, and say nothing then.
+// wishesOf reads a job's annotations. false: they name a role that the job does not have, or a role twice, and have no effect.
 func wishesOf(j *model.Job) (*wishes, bool) {
 	roles := map[string]bool{}
 	for _, t := range j.Tasks {
@@ -52,7 +52,7 @@ func wishesOf(j *model.Job) (*wishes, bool) {
 	return w, true
 }
 
-// groups reads lists of roles, with commas in them and something else between them.
+// groups reads lists of roles. Roles are separated by commas, and lists by between.
 func groups(text, between string, roles map[string]bool) (out [][]string, known bool) {
 	for list := range strings.SplitSeq(text, between) {
 		var group []string
@@ -72,7 +72,8 @@ func groups(text, between string, roles map[string]bool) (out [][]string, known 
 	return out, true
 }
 
-// add takes in lists of roles: one that is alone has the wish of its own kind, several of each other.
+// add adds lists of roles. A list with a single role applies to the role itself, with strength alone. In a longer list, roles apply to each
+// other, with strength among.
 func (w *wishes) add(of map[string][]string, groups [][]string, alone, among int) {
 	for _, group := range groups {
 		strength := among
@@ -90,7 +91,7 @@ func (w *wishes) add(of map[string][]string, groups [][]string, alone, among int
 	}
 }
 
-// apartFrom counts those from whom a role wants to be apart.
+// apartFrom counts the tasks from which a role should be apart.
 func (w *wishes) apartFrom(role string, counts map[string]int) (n int) {
 	for _, other := range w.apart[role] {
 		n += counts[other]
@@ -98,7 +99,7 @@ func (w *wishes) apartFrom(role string, counts map[string]int) (n int) {
 	return n
 }
 
-// drawn is how many a role wants to be near, less those from whom it wants to be apart.
+// drawn returns the attraction for a role: the number of tasks that it should be near to, minus those that it should be apart from.
 func (w *wishes) drawn(role string, counts map[string]int) int {
 	n := -w.apartFrom(role, counts)
 	for _, other := range w.near[role] {
@@ -107,7 +108,7 @@ func (w *wishes) drawn(role string, counts map[string]int) int {
 	return n
 }
 
-// rank is where tasks of a role come: as the owner has it, then the strongest wishes first; what is smaller comes first.
+// rank returns the position of a role: in the owner's order, and then by the strongest wish. The smaller one comes first.
 func (w *wishes) rank(role string) [2]int {
 	place, ok := w.order[role]
 	if !ok {

@@ -1,10 +1,10 @@
-// Package cards knows the words in which Volcano's device plugins and pods speak of GPU cards: what a node tells of its cards, what a
-// pod asks of them, and what a binding writes to the pod so that the device plugin of its node gives it the cards that were chosen.
+// Package cards reads and writes Volcano's notation for GPU cards. Volcano's device plugins and pods use it for the cards of a node and the
+// requests of a pod. A binding writes it to a pod, so that the device plugin of the node gives the pod the chosen cards.
 //
 //	Of      node's annotation and capacity -> its cards
-//	Asked   pod -> what it asks of cards
+//	Asked   pod -> its request for cards
 //	Held    pod on a node -> the cards that a binding gave it
-//	Written cards that were chosen -> annotations
+//	Written chosen cards -> annotations
 package cards
 
 import (
@@ -19,26 +19,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Resources that containers have limits of.
+// Resources in the limits of containers.
 const (
-	// MemoryResource is a part of one card's memory, NumberResource how many whole cards; a node's capacity has the sums of its cards.
+	// MemoryResource is a part of one card's memory, NumberResource a number of whole cards. A node's capacity contains the sums over its
+	// cards.
 	MemoryResource = "volcano.sh/gpu-memory"
 	NumberResource = "volcano.sh/gpu-number"
-	// ShareNumber is on how many cards a container wants a share, 1 where ShareMemory alone is given.
+	// ShareNumber is the number of cards of which a container requests a share; 1 if only ShareMemory is given.
 	ShareNumber = "volcano.sh/vgpu-number"
 	ShareMemory = "volcano.sh/vgpu-memory"
-	// SharePercent is the share of a card's memory in percent. It comes before ShareMemory, and is no resource of any node.
+	// SharePercent is the share of a card's memory in percent. It takes precedence over ShareMemory. No node offers it as a resource.
 	SharePercent = "volcano.sh/vgpu-memory-percentage"
 	ShareCores   = "volcano.sh/vgpu-cores"
 )
 
 // Annotations of nodes.
 const (
-	// UnhealthyAnnotation lists the cards, counted from 0, that are not to be used: "0,2".
+	// UnhealthyAnnotation lists the cards, counted from 0, that must not be used: "0,2".
 	UnhealthyAnnotation = "volcano.sh/gpu-unhealthy-ids"
-	// RegisterAnnotation lists the cards that can be shared.
+	// RegisterAnnotation lists the cards that pods can share.
 	RegisterAnnotation = "volcano.sh/node-vgpu-register"
-	// HandshakeAnnotation says that these cards are gone, if it begins with handshakeGone.
+	// HandshakeAnnotation states that the cards of RegisterAnnotation are gone, if it begins with handshakeGone.
 	HandshakeAnnotation = "volcano.sh/node-vgpu-handshake"
 	handshakeGone       = "Deleted"
 )
@@ -56,39 +57,39 @@ const (
 	phaseOfWhatWasChosen = "allocating"
 )
 
-// How a pod asks for cards.
+// Forms of requests for cards.
 const (
 	Memory = "memory" // MemoryResource
 	Number = "number" // NumberResource
-	Share  = "vgpu"   // ShareNumber and its like
+	Share  = "vgpu"   // ShareNumber and similar resources
 )
 
-// Unit is the memory that one of MemoryResource or ShareMemory counts as, in bytes.
+// Unit is the memory of one unit of MemoryResource or ShareMemory, in bytes.
 const Unit = 1 << 20
 
-// wholeCard is a card in thousandths, fullCores what its cores count.
+// wholeCard is a card in thousandths; fullCores is the value of all its cores.
 const (
 	wholeCard = 1000
 	fullCores = 100
 )
 
-// most bounds what is read of a quantity: so much memory no card has.
+// most limits what is read of a quantity. No card has that much memory.
 const most = 1 << 32
 
-// mostCards bounds what an annotation may list.
+// mostCards limits the number of cards in an annotation.
 const mostCards = 1024
 
 // Card is a card of a node.
 type Card struct {
-	// UUID, Type and Mode are "" where the node does not tell.
+	// UUID, Type and Mode are "" if the node does not state them.
 	UUID, Type, Mode string
-	// Sharers is how many pods may share it; 0: nobody says.
+	// Sharers is the number of pods that may share it; 0: not stated.
 	Sharers int
 	Memory  int64 // bytes
 	Healthy bool
 }
 
-// Of are the cards that a node tells of in Volcano's words; nil where it does not.
+// Of returns the cards that a node describes in Volcano's notation; nil if it describes none.
 func Of(o *corev1.Node) ([]Card, error) {
 	if text := o.Annotations[RegisterAnnotation]; text != "" && !strings.HasPrefix(o.Annotations[HandshakeAnnotation], handshakeGone) {
 		return registered(text)
@@ -117,12 +118,12 @@ func Of(o *corev1.Node) ([]Card, error) {
 	return out, nil
 }
 
-// Mistake is one in an annotation or a limit.
+// Mistake is a mistake in an annotation or a limit.
 type Mistake struct{ Key, Text string }
 
 func (m *Mistake) Error() string { return m.Text }
 
-// registered reads "uuid,sharers,memory,type,health,mode" of each card; ":" ends one. The mode may be missing.
+// registered reads "uuid,sharers,memory,type,health,mode" for each card, with ":" at its end. The mode may be missing.
 func registered(text string) (out []Card, err error) {
 	for part := range strings.SplitSeq(text, ":") {
 		if part = strings.TrimSpace(part); part == "" {
@@ -151,14 +152,14 @@ func registered(text string) (out []Card, err error) {
 	return out, nil
 }
 
-// Ask is what a pod asks of cards: so many, and of each so many thousandths and so many bytes, or so many percent of its memory.
+// Ask is a pod's request for cards: their number, and of each card the thousandths and bytes, or the percentage of its memory.
 type Ask struct {
 	Kind                          string
 	Count, Milli, Memory, Percent int64
 }
 
-// Asked is what a pod asks of cards in Volcano's words. Shares are asked for by container, and cards are chosen by pod, so its containers
-// must ask for the same of each card; each then has cards that none of the others has.
+// Asked returns a pod's request for cards in Volcano's notation. Containers request shares, but cards are chosen for a whole pod. So its
+// containers must request the same of each card. Each container then has cards of its own.
 func Asked(o *corev1.Pod) (Ask, error) {
 	var asks []Ask
 	if n := podLimit(&o.Spec, MemoryResource); n > 0 {
@@ -197,15 +198,15 @@ func Asked(o *corev1.Pod) (Ask, error) {
 	return asks[0], nil
 }
 
-// Resource is the one by which cards are asked for.
+// Resource returns the resource by which cards are requested.
 func (x Ask) Resource() string { return nameOf(x.Kind) }
 
-// nameOf is the resource by which a kind of cards is asked for.
+// nameOf returns the resource by which a kind of cards is requested.
 func nameOf(kind string) string {
 	return map[string]string{Memory: MemoryResource, Number: NumberResource, Share: ShareNumber}[kind]
 }
 
-// askedShare is what a container asks for.
+// askedShare returns the request of a container.
 func askedShare(ctr *corev1.Container) (x Ask, asks bool, err error) {
 	count, counted := limit(ctr, ShareNumber)
 	memory, measured := limit(ctr, ShareMemory)
@@ -243,7 +244,7 @@ func limit(ctr *corev1.Container, name corev1.ResourceName) (n int64, ok bool) {
 	return whole(q), ok
 }
 
-// podLimit is what the containers of a pod ask for together, or one init container where that is more.
+// podLimit returns the sum over the containers of a pod, or the limit of one init container if that is larger.
 func podLimit(spec *corev1.PodSpec, name corev1.ResourceName) int64 {
 	sum, largest := int64(0), int64(0)
 	for i := range spec.Containers {
@@ -257,7 +258,7 @@ func podLimit(spec *corev1.PodSpec, name corev1.ResourceName) int64 {
 	return min(max(sum, largest), most)
 }
 
-// whole is a quantity as a number, 0 where it is below.
+// whole returns a quantity as a number, 0 if it is negative.
 func whole(q resource.Quantity) int64 {
 	if math.Abs(q.AsApproximateFloat64()) >= most {
 		return most * int64(max(q.Sign(), 0))
@@ -265,7 +266,7 @@ func whole(q resource.Quantity) int64 {
 	return max(q.Value(), 0)
 }
 
-// Held are the cards that annotations say were given to a pod: by number, or by UUID.
+// Held returns the cards in the annotations of a pod: by number, or by UUID.
 func Held(annotations map[string]string, kind string) (numbers string, uuids []string) {
 	switch kind {
 	case Memory, Number:
@@ -282,14 +283,14 @@ func Held(annotations map[string]string, kind string) (numbers string, uuids []s
 	return "", uuids
 }
 
-// Chosen is a card that was chosen for a pod, and what it takes of it.
+// Chosen is a card that was chosen for a pod, and the part of it that the pod uses.
 type Chosen struct {
 	Number        int
 	UUID          string
 	Milli, Memory int64
 }
 
-// Written are the annotations by which a device plugin finds the cards that were chosen; nil where none looks for any.
+// Written returns the annotations that tell a device plugin the chosen cards; nil if no device plugin reads any.
 func Written(o *corev1.Pod, kind, node string, chosen []Chosen, now time.Time) map[string]string {
 	switch kind {
 	case Memory, Number:
@@ -308,7 +309,8 @@ func Written(o *corev1.Pod, kind, node string, chosen []Chosen, now time.Time) m
 	return nil
 }
 
-// containersOf deals the cards out to the containers that ask for some: "uuid,NVIDIA,memory,cores:" of each card, ";" between containers.
+// containersOf distributes the cards to the containers that request some: "uuid,NVIDIA,memory,cores:" for each card, ";" between
+// containers.
 func containersOf(o *corev1.Pod, chosen []Chosen) string {
 	var out []string
 	for i := range o.Spec.Containers {
@@ -326,7 +328,7 @@ func containersOf(o *corev1.Pod, chosen []Chosen) string {
 	return strings.Join(out, ";")
 }
 
-// Forget takes away what a binding wrote.
+// Forget removes what a binding wrote.
 func Forget(annotations map[string]string) {
 	for _, key := range []string{
 		IndexAnnotation, predicateAnnotation, shareIDsAnnotation, allocateAnnotation, shareNodeAnnotation, shareTimeAnnotation,

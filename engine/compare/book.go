@@ -19,23 +19,23 @@ const (
 	New = 1
 )
 
-// Book is how jobs fare by two policies. The zero value knows of none.
+// Book records what two policies do with the same jobs. The zero value is empty.
 type Book struct {
 	jobs map[string]*job
-	// Cycles is how many cycles were looked at, Otherwise in how many of them a pod is bound or evicted otherwise.
+	// Cycles is the number of compared cycles. Otherwise counts those in which the bindings or evictions differ.
 	Cycles, Otherwise int
-	// First and Last are the times of the first cycle and of the last.
+	// First and Last are the times of the first and the last cycle.
 	First, Last time.Time
 }
 
 type job struct {
 	key, queue string
 	began      [2]time.Time
-	places     [2]map[string]string // by pod: the node that it was bound to first
-	evicted    [2]map[string]bool   // pods
+	places     [2]map[string]string // by pod: the first node to which it was bound
+	evicted    [2]map[string]bool   // evicted pods
 }
 
-// Note notes what one side decides.
+// Note records what one side decides.
 func (b *Book) Note(side int, plan *model.Plan) {
 	for i := range plan.Binds {
 		x := &plan.Binds[i]
@@ -52,7 +52,7 @@ func (b *Book) Note(side int, plan *model.Plan) {
 	}
 }
 
-// Count counts a cycle, for which both sides decided so.
+// Count counts a cycle with the plans of both sides.
 func (b *Book) Count(before, after *model.Plan) {
 	if b.Cycles++; b.Cycles == 1 {
 		b.First = before.Now
@@ -63,7 +63,7 @@ func (b *Book) Count(before, after *model.Plan) {
 	}
 }
 
-// add adds what came later.
+// add adds a book of later cycles.
 func (b *Book) add(later *Book) {
 	if later.Cycles == 0 {
 		return
@@ -88,10 +88,10 @@ func (b *Book) add(later *Book) {
 	}
 }
 
-// Alike says whether two plans bind and evict the same pods, at the same nodes.
+// Alike reports whether two plans bind and evict the same pods on the same nodes.
 func Alike(a, b *model.Plan) bool { return slices.Equal(moves(a), moves(b)) }
 
-// moves are what a plan binds and evicts, in order of pods.
+// moves returns what a plan binds and evicts, sorted by pod.
 func moves(p *model.Plan) []string {
 	out := make([]string, 0, len(p.Binds)+len(p.Evicts))
 	for i := range p.Binds {
@@ -118,24 +118,24 @@ func (b *Book) of(key, queue string) *job {
 	return j
 }
 
-// Difference is a job that fares otherwise.
+// Difference is a job whose decisions differ.
 type Difference struct {
 	Job   string `json:"job"` // the key of its PodGroup
 	Queue string `json:"queue"`
-	// Elsewhere is how many pods both bind, and at other nodes.
+	// Elsewhere is the number of pods that both sides bind, but to different nodes.
 	Elsewhere int `json:"elsewhere,omitempty"`
-	// OldStart and NewStart are when a pod of it is bound first; zero: in none of these cycles.
+	// OldStart and NewStart are when its first pod is bound; zero: in none of the cycles.
 	OldStart time.Time `json:"oldStart,omitzero"`
 	NewStart time.Time `json:"newStart,omitzero"`
-	// OldBound and NewBound are how many pods are bound.
+	// OldBound and NewBound are the numbers of bound pods.
 	OldBound int `json:"oldBound"`
 	NewBound int `json:"newBound"`
-	// OldEvicted and NewEvicted are how many pods are evicted by that side alone.
+	// OldEvicted and NewEvicted are the numbers of pods that only this side evicts.
 	OldEvicted int `json:"oldEvicted,omitempty"`
 	NewEvicted int `json:"newEvicted,omitempty"`
 }
 
-// Differences are the jobs that fare otherwise, in key order.
+// Differences returns the jobs whose decisions differ, in key order.
 func (b *Book) Differences() []Difference {
 	out := []Difference{}
 	for _, key := range slices.Sorted(maps.Keys(b.jobs)) {
@@ -146,10 +146,10 @@ func (b *Book) Differences() []Difference {
 	return out
 }
 
-// Jobs are the keys of those that something was noted of.
+// Jobs returns the keys of all recorded jobs.
 func (b *Book) Jobs() iter.Seq[string] { return maps.Keys(b.jobs) }
 
-// Close forgets a job of which nothing more comes. otherwise says whether it fared otherwise, and d how.
+// Close forgets a job for which no more decisions come. otherwise reports whether its decisions differ, and d how.
 func (b *Book) Close(job string) (d Difference, otherwise bool) {
 	if j := b.jobs[job]; j != nil {
 		delete(b.jobs, job)
@@ -158,7 +158,7 @@ func (b *Book) Close(job string) (d Difference, otherwise bool) {
 	return d, false
 }
 
-// difference is how a job fares otherwise, if it does.
+// difference returns how the decisions for a job differ, if they do.
 func (j *job) difference() (d Difference, otherwise bool) {
 	d = Difference{
 		Job: j.key, Queue: j.queue, OldStart: j.began[Old], NewStart: j.began[New], OldBound: len(j.places[Old]), NewBound: len(j.places[New]),
@@ -181,13 +181,13 @@ func without(these, those map[string]bool) (n int) {
 	return n
 }
 
-// mostTold is of how many jobs people are told.
+// mostTold is the maximum number of jobs in a text.
 const mostTold = 30
 
-// Text tells of all that differs, for people; title gives the name by which people know a job.
+// Text describes all differences for people. title returns the name of a job that users know.
 func (b *Book) Text(title func(key string) string) string { return Told(b.Differences(), "", title) }
 
-// Told tells of jobs that fare otherwise, for people. newer is what the new side is called; "": the new.
+// Told describes jobs whose decisions differ, for people. newer is the name of the new side; "": the new.
 func Told(all []Difference, newer string, title func(key string) string) string {
 	by := ""
 	if newer != "" {
@@ -230,7 +230,7 @@ func affected(jobs int) string {
 	return fmt.Sprintf("%d jobs are", jobs)
 }
 
-// start is 1 where a job starts later or not by the new policy, -1 where it starts sooner, or only by it.
+// start returns 1 if a job starts later by the new policy, or not at all; -1 if it starts earlier, or only by it.
 func (d *Difference) start() int {
 	switch {
 	case d.OldStart.Equal(d.NewStart):
@@ -241,7 +241,7 @@ func (d *Difference) start() int {
 	return -1
 }
 
-// weight puts first what matters most: who is evicted, who does not start, who starts at another time.
+// weight orders differences by importance: evictions, then a different start, then other nodes.
 func (d *Difference) weight() int {
 	return 4*min(d.NewEvicted+d.OldEvicted, 1) + 2*min(d.start()*d.start(), 1) + min(d.Elsewhere, 1)
 }

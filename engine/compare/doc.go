@@ -2,7 +2,7 @@
 //
 //	a world ------> both decide, each in a world of its own --+
 //	                                                          +--> Book --> Differences, Text
-//	a recording --> what was decided, and the other in its ---+
-//	                place, cycle by cycle, undone each time
-//	objects, time, both policies --Counterexample--> the smallest world in which they decide otherwise, as a scenario
+//	a recording --> the recorded decisions, and those of the -+
+//	                other policy, cycle by cycle, undone each time
+//	objects, time, both policies --Counterexample--> the smallest world in which their decisions differ, as a scenario
 package compare

@@ -29,14 +29,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// document is an object of a world that is made smaller.
+// document is an object of a world that Counterexample makes smaller.
 type document struct {
-	unit string // what it is taken away with: a job and its pods
+	unit string // the unit with which it is removed: a job and its pods
 	text []byte
 }
 
-// Counterexample returns the smallest world that it finds while within returns true, in which the two policies decide differently. It
-// starts from a moment. The result is a scenario with the decisions of the new policy. An error means that what can be written of the
+// Counterexample returns the smallest world in which the two policies decide differently, as far as it finds one while within returns true.
+// It starts from a moment. The result is a scenario with the decisions of the new policy. An error means that the written form of the
 // moment does not show a difference.
 func Counterexample(m *Moment, other *policy.Policy, within func() bool) ([]byte, error) {
 	all, err := documents(m.Objects)
@@ -59,7 +59,7 @@ func Counterexample(m *Moment, other *policy.Policy, within func() bool) ([]byte
 	return scenario(m, other, cycles, all)
 }
 
-// least takes away what can go without that something no longer holds: half of the units, then less and less, to one at a time.
+// least removes units as long as holds stays true: first half of the units at a time, then fewer, and finally one at a time.
 func least(docs []document, unit func(*document) string, holds func([]document) bool, within func() bool) []document {
 	var units []string
 	for i := range docs {
@@ -84,7 +84,7 @@ func least(docs []document, unit func(*document) string, holds func([]document) 
 	return docs
 }
 
-// otherwise says whether both policies decide otherwise in a world; in one that cannot be read they do not.
+// otherwise reports whether both policies decide differently in a world. It is false for a world that cannot be read.
 func otherwise(m *Moment, other *policy.Policy, cycles int, docs []document) bool {
 	world := sim.Options{Now: m.Now.UTC().Truncate(time.Second), Volumes: volume.New}
 	b, issues, err := Worlds(m.Old, other, world, sim.RunOptions{Cycles: cycles},
@@ -103,7 +103,7 @@ func join(docs []document) []byte {
 	return out.Bytes()
 }
 
-// scenario writes a world down with what the new policy decides there, and, as words, what the old one does.
+// scenario writes a world with the decisions of the new policy, and a text about the decisions of the old one.
 func scenario(m *Moment, other *policy.Policy, cycles int, docs []document) ([]byte, error) {
 	object, err := other.Object()
 	if err != nil {
@@ -138,7 +138,7 @@ func scenario(m *Moment, other *policy.Policy, cycles int, docs []document) ([]b
 	return append([]byte(head.String()+"\n"), done.Archive...), nil
 }
 
-// documents are objects as files have them, without what an API server adds. Jobs are left out: their PodGroups and pods are there.
+// documents returns objects as in files, without what an API server adds. It leaves out Jobs, because it contains their PodGroups and pods.
 func documents(objects []metav1.Object) ([]document, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -156,7 +156,7 @@ func documents(objects []metav1.Object) ([]document, error) {
 		}
 		object, ok := o.(runtime.Object)
 		if !ok {
-			continue // an extender's answer
+			continue // an answer of an extender
 		}
 		kinds, _, err := scheme.ObjectKinds(object)
 		if err != nil {
@@ -203,7 +203,7 @@ func documentOf(o metav1.Object, version, kind string) (d document, err error) {
 	return d, nil
 }
 
-// pruned is a value without fields that say nothing.
+// pruned returns a value without empty fields.
 func pruned(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

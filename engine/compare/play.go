@@ -19,14 +19,14 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Moment is a world in which both sides decide otherwise.
+// Moment is a world in which the decisions of both sides differ.
 type Moment struct {
 	Now     time.Time
 	Objects []metav1.Object
 	Old     *policy.Policy
 }
 
-// Worlds has each side decide in a world of its own, made of the same sources, for as long as o says.
+// Worlds runs each side in a world of its own, from the same sources, for as long as o states.
 func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sources ...manifest.Source) (*Book, source.Issues, error) {
 	var plans [2][]*model.Plan
 	var issues source.Issues
@@ -42,7 +42,7 @@ func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sour
 			return nil, issues, nil
 		}
 		w.Policy = p
-		o.Recorder = sim.Discard() // plans has them
+		o.Recorder = sim.Discard() // plans contains the decisions
 		if _, err := w.RunFor(o); err != nil {
 			return nil, issues, fmt.Errorf("simulate by policy %s: %w", p.Name, err)
 		}
@@ -59,8 +59,9 @@ func Worlds(old, other *policy.Policy, world sim.Options, o sim.RunOptions, sour
 	return b, issues, nil
 }
 
-// Recordings has a policy decide each recorded cycle in the place of the one that did, or of old, from the state that was. first is the
-// first cycle in which it decides otherwise; nil: there is none. As each file begins with a checkpoint, several are decided at a time.
+// Recordings lets a policy decide each recorded cycle in its recorded state. It compares the decisions with the recorded ones, or with
+// those of old. first is the first cycle in which they differ; nil: there is none. Each file begins with a checkpoint, so several files are
+// decided in parallel.
 func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Moment, err error) {
 	books, found := make([]*Book, len(files)), earliest{at: len(files)}
 	var all errgroup.Group
@@ -81,14 +82,14 @@ func Recordings(old, other *policy.Policy, files ...string) (b *Book, first *Mom
 	return b, found.moment, nil
 }
 
-// earliest is the moment of the earliest of files that has one. It is for any goroutine.
+// earliest is the moment of the first file that has one. It is safe for concurrent use.
 type earliest struct {
 	mu     sync.Mutex
 	at     int
 	moment *Moment
 }
 
-// finder looks for the moment of one file.
+// finder searches the moment of one file.
 type finder struct {
 	*earliest
 	file int
@@ -96,7 +97,7 @@ type finder struct {
 
 func (x *earliest) of(file int) finder { return finder{x, file} }
 
-// wanted says whether no moment was found in the file, nor in one before it.
+// wanted reports whether no moment was found in this file or an earlier one.
 func (f finder) wanted() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +112,7 @@ func (f finder) found(m *Moment) {
 	}
 }
 
-// recorded is Recordings of one file.
+// recorded does what Recordings does, for one file.
 func recorded(old, other *policy.Policy, file string, first finder) (b *Book, err error) {
 	b = &Book{}
 	var deciders [2]engine.Decider
@@ -147,7 +148,7 @@ func recorded(old, other *policy.Policy, file string, first finder) (b *Book, er
 	return b, nil
 }
 
-// in is what a policy decides of a moment; the cluster is as it was afterwards.
+// in returns what a policy decides in a moment. It does not change the cluster.
 func in(x *recording.Moment, d *engine.Decider, p *policy.Policy) *model.Plan {
 	trial := model.Try(x.Cluster)
 	defer trial.End()

@@ -2,7 +2,7 @@ package compare
 
 import "testing"
 
-// TestEarliest: the moment of the earliest file counts, whichever is found first, and those after it are not looked for.
+// TestEarliest checks that the moment of the earliest file counts, whichever file finds one first. Later files are no longer searched.
 func TestEarliest(t *testing.T) {
 	x := &earliest{at: 3}
 	moments := []*Moment{{}, {}, {}}

@@ -1,4 +1,4 @@
-// Package digest identifies what plans decide, so that two runs can be compared by one number: before and after a change, or of two
+// Package digest identifies plans by numbers. Two runs can be compared by one number: before and after a change, or with two
 // implementations.
 package digest
 
@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// decisions are the parts of a plan that a digest of decisions covers: which objects, nodes and devices it names, the scores, and the rows
-// that decided, but no text.
+// decisions are the parts of a plan that a digest of decisions covers: the names of objects, nodes and devices, the scores, and the rows
+// that decided, but no texts.
 type decisions struct {
 	Admits    []model.Admit
 	Binds     []model.Bind
@@ -77,13 +77,13 @@ func (s *Sum) Add(p *model.Plan) error {
 	return nil
 }
 
-// Decisions is the digest of what the plans decide.
+// Decisions returns the digest of what the plans decide.
 func (s *Sum) Decisions() uint64 { return s.decisions.Sum64() }
 
-// Texts is the digest of all that the plans contain, the texts included.
+// Texts returns the digest of everything in the plans, including texts.
 func (s *Sum) Texts() uint64 { return s.texts.Sum64() }
 
-// String states the number of plans and both digests.
+// String returns the number of plans and both digests.
 func (s *Sum) String() string {
 	return fmt.Sprintf("plans %d decisions %016x texts %016x", s.plans, s.Decisions(), s.Texts())
 }

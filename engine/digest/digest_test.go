@@ -31,7 +31,7 @@ func digestOf(t *testing.T, p *model.Plan) *Sum {
 	return s
 }
 
-// A text changes the digest of texts alone, and a decision changes both.
+// TestTextsAreNoDecisions checks that a text changes only the digest of texts, and that a decision changes both digests.
 func TestTextsAreNoDecisions(t *testing.T) {
 	for name, change := range map[string]struct {
 		decision bool
@@ -70,7 +70,7 @@ func TestTextsAreNoDecisions(t *testing.T) {
 	}
 }
 
-// Taking the texts away changes nothing of the plan, and a number that JSON lacks is an error.
+// TestPlansStay checks that a digest does not change its plan, and that a number that JSON cannot express is an error.
 func TestPlansStay(t *testing.T) {
 	p := plan()
 	before := digestOf(t, p).Texts()

@@ -5,8 +5,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Budgets counts, by budget, the tasks that leave though their pods do not show it. It follows the cluster by its log of tasks: a step
-// costs the budgets of the one task.
+// Budgets counts, by budget, the tasks that leave although their pods do not show it. It follows the cluster by its log of tasks. A step
+// costs as much as the changed task has budgets.
 type Budgets struct {
 	c       *model.Cluster
 	clock   uint64 // of the cluster
@@ -16,10 +16,10 @@ type Budgets struct {
 	taken   map[*model.Budget]int64
 }
 
-// New counts nothing yet.
+// New returns Budgets without any counts.
 func New(c *model.Cluster) *Budgets { return &Budgets{c: c} }
 
-// Of lists the budgets that are about a task, in name order.
+// Of lists the budgets that apply to a task, in name order.
 func (x *Budgets) Of(t *model.Task) (out []*model.Budget) {
 	for _, b := range x.c.Budgets.Of[t.Namespace] {
 		if b.Holds(t) {
@@ -29,13 +29,13 @@ func (x *Budgets) Of(t *model.Task) (out []*model.Budget) {
 	return out
 }
 
-// Left is how many more of a budget's pods may go now; below 0 where more go than it allows.
+// Left returns how many more of a budget's pods may be evicted now; below 0 if more leave than it allows.
 func (x *Budgets) Left(b *model.Budget) int64 {
 	x.sync()
 	return b.Allowed - x.taken[b]
 }
 
-// sync brings the counts up to date. Where nothing changed it costs a comparison.
+// sync updates the counts. If nothing changed, it costs one comparison.
 func (x *Budgets) sync() {
 	c := x.c
 	if x.cursor.Begun() && x.clock == c.Clock {
@@ -63,7 +63,7 @@ func (x *Budgets) sync() {
 	}
 }
 
-// update counts a task as it is now.
+// update counts a task in its present state.
 func (x *Budgets) update(t *model.Task) {
 	for _, b := range x.leaving[t] {
 		x.taken[b]--

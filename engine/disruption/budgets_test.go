@@ -36,7 +36,7 @@ func app(value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": value}}
 }
 
-// plain is what a budget lets go, counted over all tasks.
+// plain returns how many pods a budget lets go. It counts over all tasks.
 func plain(c *model.Cluster, b *model.Budget) int64 {
 	left := b.Allowed
 	for _, t := range c.Tasks {
@@ -47,7 +47,7 @@ func plain(c *model.Cluster, b *model.Budget) int64 {
 	return left
 }
 
-// What is counted while a cluster changes, within transactions and beyond, is what a count over all tasks gives.
+// TestBudgets checks the counts while a cluster changes, inside and outside of transactions. They equal a count over all tasks.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,8 +94,8 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-// A budget is about the pods that its selector names, but for those that its status counts as gone; it allows nothing before
-// its status was written of it as it is now.
+// TestWhichBudgets checks which pods a budget covers: those that its selector names, except those that its status already counts as gone. A
+// budget allows nothing until its status describes its present version.
 func TestWhichBudgets(t *testing.T) {
 	t.Parallel()
 	c := model.NewCluster(model.Options{})

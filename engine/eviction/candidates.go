@@ -6,13 +6,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// barren are the nodes of which nobody could go for tasks of a kind, each with its version then, plus 1.
+// barren remembers the nodes without candidates for tasks of a kind, each with its version at that time, plus 1.
 type barren struct {
 	kind string
 	of   []uint64 // by row; nil: nothing is remembered
 }
 
-// begin has what is remembered be of a kind.
+// begin selects the kind of tasks. It forgets the nodes of another kind.
 func (x *barren) begin(kind string, known bool, rows int) {
 	switch {
 	case !known:
@@ -22,7 +22,8 @@ func (x *barren) begin(kind string, known bool, rows int) {
 	}
 }
 
-// candidates are those on a node that the rows are asked about for a task. back says that there are others, who would take the room back.
+// candidates returns the tasks on a node that may be evicted for a task, before the rows are evaluated. back reports that other tasks would
+// qualify, but would take the resources back.
 func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task, back bool) {
 	version := x.c.Nodes.Version[row] + 1
 	if x.barren.of != nil && x.barren.of[row] == version {
@@ -37,7 +38,7 @@ func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task, back b
 	return out, len(out) < all
 }
 
-// inScope appends those on a node at whom the step looks for a task.
+// inScope appends the tasks on a node that the step considers for a task.
 func (x *Search) inScope(t *model.Task, row int32, out []*model.Task) []*model.Task {
 	for _, v := range x.c.Nodes.Tasks[row] {
 		if v.MayGo() && within(x.scope, t, v.Job) && !x.spared(v) && !x.isServed(t, v) {
@@ -47,7 +48,7 @@ func (x *Search) inScope(t *model.Task, row int32, out []*model.Task) []*model.T
 	return out
 }
 
-// within says whether tasks of a job lie in a step's scope, seen from a task.
+// within reports whether the tasks of a job are in a step's scope, relative to a task.
 func within(scope string, t *model.Task, j *model.Job) bool {
 	switch scope {
 	case policy.ScopeJob:
@@ -58,7 +59,8 @@ func within(scope string, t *model.Task, j *model.Job) bool {
 	return j.Queue != t.Job.Queue
 }
 
-// nobodyWithin says that no job of a task's queue in a step's scope holds a place anywhere, so that no node need be looked at.
+// nobodyWithin reports whether no job in a step's scope holds resources on any node, so that no node need be searched. It covers the jobs
+// of the task's queue.
 func nobodyWithin(scope string, t *model.Task) bool {
 	holds := func(j *model.Job) bool {
 		return within(scope, t, j) && j.Counts[model.Binding]+j.Counts[model.Bound]+j.Counts[model.Running]+j.Counts[model.Unknown] > 0

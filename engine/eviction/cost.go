@@ -9,18 +9,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// priced is what it costs that those go who have to on a node, by each row of victimCost.
+// priced is the cost of the necessary evictions on a node, by each row of victimCost.
 type priced struct {
 	row   int32 // NoNode: there is none
 	costs []float64
 }
 
-// less says whether a node costs less than another; any costs less than none.
+// less reports whether a node costs less than another. Any node costs less than none.
 func (p *priced) less(o *priced) bool {
 	return o.row == model.NoNode || slices.Compare(p.costs, o.costs) < 0
 }
 
-// cheapest makes room on that of the first nodes on which it costs least that they go who have to.
+// cheapest frees resources on the node with the lowest cost of the necessary evictions. It compares at most policy.MostCosts nodes.
 func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	best, next := priced{row: model.NoNode}, priced{row: model.NoNode}
 	var one priced
@@ -50,7 +50,7 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	if best.row == model.NoNode {
 		return Room{}, false
 	}
-	x.sets = subsets.Most // it finds what it found before
+	x.sets = subsets.Most // to find the same victims as before
 	r, found = x.roomMade(t, best.row)
 	if next.row != model.NoNode {
 		r.Bind.Reason = x.costsLess(r.Bind.Reason, best.costs, &next)
@@ -58,7 +58,7 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	return r, found
 }
 
-// costsLess adds to why a node is taken by which row it costs less than the next; nothing, if it costs as much.
+// costsLess adds to the reason of a node the row by which it costs less than the next node; nothing if the costs are equal.
 func (x *Search) costsLess(why model.Reason, costs []float64, next *priced) model.Reason {
 	for i, r := range x.Session.Policy().Rules(policy.VictimCost) {
 		if costs[i] != next.costs[i] {
@@ -68,7 +68,8 @@ func (x *Search) costsLess(why model.Reason, costs []float64, next *priced) mode
 	return why
 }
 
-// sortByCost puts those of some units first of which it costs least that they go, each by itself, with all whom that takes.
+// sortByCost sorts units by the cost of evicting each alone, together with all tasks that takes returns for it. The lowest cost comes
+// first.
 func (x *Search) sortByCost(t *model.Task, units [][]*model.Task, takes func(unit []*model.Task) []*model.Task) {
 	type cost struct {
 		of   []float64

@@ -11,25 +11,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// Gangs makes room for gangs, as units, by units.
+// Gangs searches victims for gangs. Its victims are units: single tasks, or parts of a gang that are evicted together.
 type Gangs struct {
 	*Search
-	needs []Need // that were kept, by the step so far
+	needs []Need // the needs that the step has kept so far
 }
 
-// Need is the room for several tasks of a job, which is promised as a whole, and who goes for it.
+// Need contains the promises for several tasks of a job, which are made as a whole, and the victims for them.
 type Need struct {
 	Rooms     []Room
 	Units     []Unit       // in the order in which they were evicted
 	Pipelined model.Reason // why the job may be held with it
 }
 
-// Placing says that all of it is there now, nobody has to go, and a later step would place the tasks.
+// Placing reports that the resources are free now, no pod is evicted, and a later step would place the tasks.
 func (n *Need) Placing() bool {
 	return !slices.ContainsFunc(n.Rooms, func(r Room) bool { return !r.Placing })
 }
 
-// Tasks are those that it has places for.
+// Tasks returns the tasks with promises.
 func (n *Need) Tasks() (out []*model.Task) {
 	for _, r := range n.Rooms {
 		out = append(out, r.Task)
@@ -37,7 +37,7 @@ func (n *Need) Tasks() (out []*model.Task) {
 	return out
 }
 
-// Victims are those who go for it.
+// Victims returns the tasks that are evicted for the need.
 func (n *Need) Victims() []*model.Task { return victimsOf(n.Units) }
 
 func victimsOf(units []Unit) (out []*model.Task) {
@@ -49,12 +49,13 @@ func victimsOf(units []Unit) (out []*model.Task) {
 	return out
 }
 
-// Unit is a task that its gang can spare, or what cannot be spared of a gang: it goes after those of the gang that can be, and with them.
+// Unit is either a task that its gang can spare, or all tasks of a gang that it cannot spare. The latter are evicted after the tasks that
+// the gang can spare, and only together with them.
 type Unit struct {
 	victims []Victim
 	whole   bool
-	at      Room         // that is refused, were it spared
-	needed  model.Reason // what refuses that
+	at      Room         // the promise that would fail without the eviction
+	needed  model.Reason // the reason why it would fail
 }
 
 func (u *Unit) job() *model.Job { return u.victims[0].Task.Job }
@@ -100,7 +101,7 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	for many > few && !enough(many) {
 		few, many = many, min(2*many, len(units))
 	}
-	last := many // that was tried
+	last := many // the last number that was tried
 	for many-few > 1 {
 		last = (few + many) / 2
 		if enough(last) {
@@ -126,8 +127,8 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	return n, true
 }
 
-// keepGangs has only those go of a gang who are needed, where it would go as a whole and can spare them, though it would spare others
-// first.
+// keepGangs applies to gangs that would be evicted as a whole. If only pods that such a gang can spare are necessary victims, keepGangs
+// evicts only these, although the gang would otherwise spare other pods first.
 func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	spares, kept := map[*model.Job]bool{}, false
 	for i := range n.Units {
@@ -149,7 +150,7 @@ func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 // although other pods could be evicted in their place. Therefore keepGang then tries sets of the pods.
 func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) (kept bool) {
 	before := x.Txn.Mark()
-	var units []Unit // of other gangs
+	var units []Unit // units of other gangs
 	var pods []Victim
 	for _, u := range n.Units {
 		if u.job() == j {
@@ -215,7 +216,7 @@ func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
 	return can
 }
 
-// Before asks a question as things were before a need was found.
+// Before calls ask in the state before a need was found.
 func (x *Gangs) Before(n *Need, ask func()) {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
@@ -242,7 +243,8 @@ func (x *Gangs) stays(u *Unit) {
 	}
 }
 
-// allPlaced promises tasks of a job the best nodes that take them as things are, one after the other, until it may be held.
+// allPlaced promises nodes to tasks of a job in the present state, one after the other, until the job may be held. Each gets the best node
+// that accepts it.
 func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	var failed []string
 	var vain []*model.Task
@@ -278,7 +280,7 @@ func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool
 	return n, found
 }
 
-// goesOn says whether a job's other tasks are tried where one found no node.
+// goesOn reports whether to try a job's other tasks after one found no node.
 func (x *Gangs) goesOn(j *model.Job) bool {
 	condition := x.Step.Condition(policy.KeyOnNoNode)
 	if condition == nil {
@@ -291,7 +293,8 @@ func (x *Gangs) goesOn(j *model.Job) bool {
 	return ok
 }
 
-// units are those that may go for a task and others of its job, the first to go first: what gangs can spare before gangs as a whole.
+// units returns the units that may be evicted for a task and others of its job, the first to be evicted first. Tasks that gangs can spare
+// come before whole gangs.
 func (x *Gangs) units(t *model.Task) (out []Unit) {
 	candidates, of, jobs := x.everybody(t)
 	can := map[*model.Task]bool{}
@@ -314,7 +317,7 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 		x.sortByCost(t, asked[:spare], func(unit []*model.Task) []*model.Task { return unit })
 		x.sortByCost(t, asked[spare:], func(unit []*model.Task) []*model.Task { return of[unit[0].Job] })
 	}
-	let := map[*model.Job]int{} // how many of those that can be spared
+	let := map[*model.Job]int{} // number of tasks that the rows allow to evict, of those that can be spared
 	x.vain.PodsNotSpared(len(candidates) - inAll(asked))
 	units, kept := x.Session.Units(x.question(t), asked)
 	table, rule := kept.Names()
@@ -335,7 +338,7 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	return out
 }
 
-// inAll is how many there are in some lists.
+// inAll returns the total length of some lists.
 func inAll[T any](lists [][]T) (n int) {
 	for _, list := range lists {
 		n += len(list)
@@ -343,7 +346,7 @@ func inAll[T any](lists [][]T) (n int) {
 	return n
 }
 
-// gangs are what cannot be spared of those jobs that may go as a whole, the first to go first.
+// gangs returns, for each job that may be evicted as a whole, the tasks that it cannot spare. The first to be evicted comes first.
 func (x *Gangs) gangs(t *model.Task, jobs []*model.Job, of map[*model.Job][]*model.Task, can map[*model.Task]bool) (out [][]*model.Task) {
 	rest := map[*model.Job][]*model.Task{}
 	var firsts []*model.Task
@@ -360,8 +363,8 @@ func (x *Gangs) gangs(t *model.Task, jobs []*model.Job, of map[*model.Job][]*mod
 	return out
 }
 
-// everybody is all that may go for a task as far as the step is concerned, the first to go first, by job, and the jobs in the order of
-// the first of each.
+// everybody returns all tasks that the step may evict for a task, the first to be evicted first. of contains them by job, and jobs are in
+// the order of their first tasks.
 func (x *Gangs) everybody(t *model.Task) (all []*model.Task, of map[*model.Job][]*model.Task, jobs []*model.Job) {
 	for row := range x.c.Nodes.Tasks {
 		x.c.Breathe()
@@ -383,8 +386,8 @@ func (x *Gangs) everybody(t *model.Task) (all []*model.Task, of map[*model.Job][
 	return all, of, jobs
 }
 
-// spareable are those of some tasks of a job, the first first, without whom it has the pods that it needs; all, where it has too few as it
-// is and is promised no room either.
+// spareable returns the first tasks of a job that it can lose and still have the pods that it needs. If the job already has too few, it
+// returns all tasks, or none if the job has a promise.
 func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	surplus := j.Ready() - j.MinMember
 	switch {
@@ -393,7 +396,7 @@ func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	case surplus < 0:
 		return tasks
 	}
-	spare := map[string]int64{} // by role
+	spare := map[string]int64{} // the number of pods that each role can spare
 	if j.MinMember >= j.RoleMinTotal {
 		for _, r := range j.Roles {
 			spare[r.Name] = r.Ready() - r.Min
@@ -413,7 +416,7 @@ func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	return out
 }
 
-// mayGoWhole says whether a job may go as a whole, as its candidates are all that it runs, and it was not promised room itself.
+// mayGoWhole reports whether a job may be evicted as a whole: all its running tasks are candidates, and it has no promise itself.
 func mayGoWhole(j *model.Job, candidates []*model.Task) bool {
 	if j.Counts[model.Pipelined] > 0 {
 		return false
@@ -427,7 +430,7 @@ func mayGoWhole(j *model.Job, candidates []*model.Task) bool {
 	return running == len(candidates)
 }
 
-// rowsOf are the nodes of some units.
+// rowsOf returns the nodes of some units.
 func (x *Gangs) rowsOf(units []Unit) map[int32]bool {
 	out := map[int32]bool{}
 	for i := range units {
@@ -440,7 +443,7 @@ func (x *Gangs) rowsOf(units []Unit) map[int32]bool {
 	return out
 }
 
-// dropUnneeded spares all units at once from whose nodes nothing was promised, if the promises hold.
+// dropUnneeded removes at once all units on nodes without a promise, if the promises stay valid.
 func (x *Gangs) dropUnneeded(n *Need) {
 	promised, whole := map[int32]bool{}, map[*model.Job]bool{}
 	for _, r := range n.Rooms {
@@ -464,7 +467,8 @@ func (x *Gangs) dropUnneeded(n *Need) {
 	}
 }
 
-// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others why.
+// spareUnits removes units that are not needed for some promises, the last victim first, until all others are needed. It records the
+// reasons of those.
 func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	whole := wholeOf(*units)
 	for _, n := range x.needs {
@@ -474,7 +478,7 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 		before = len(*units)
 		for i, u := range slices.Backward(*units) {
 			if !u.whole && whole[u.job()] {
-				continue // it goes with that
+				continue // it is evicted together with the rest of its gang
 			}
 			less, refused, why, ok := x.withoutUnits(rooms, []Unit{u})
 			if ok {
@@ -496,8 +500,8 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	}
 }
 
-// isNeeded notes of a unit what would refuse which of the promises to the first one's job, were it spared and all others in place: of that
-// which was found before, if it is so, else of the first. It says whether it is so of any.
+// isNeeded records which promise to the job of the first one would fail without the eviction of a unit, and why. All other promises are in
+// place. It first tries the promise that was recorded before, and otherwise takes the first that fails. It reports whether any fails.
 func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
 	known := slices.IndexFunc(rooms, func(r Room) bool { return r.Task == u.at.Task })
 	if known >= 0 && rooms[known].Task.Job == rooms[0].Task.Job && x.breaks(u, rooms[known]) {
@@ -511,7 +515,7 @@ func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
 	return false
 }
 
-// breaks says whether a promise would be refused, were a unit spared and all others in place, and notes it.
+// breaks reports whether a promise would fail without the eviction of a unit, with all other promises in place. It records the reason.
 func (x *Gangs) breaks(u *Unit, r Room) bool {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
@@ -526,7 +530,7 @@ func (x *Gangs) breaks(u *Unit, r Room) bool {
 	return true
 }
 
-// wholeOf are the jobs that go as a whole.
+// wholeOf returns the jobs that are evicted as a whole.
 func wholeOf(units []Unit) map[*model.Job]bool {
 	whole := map[*model.Job]bool{}
 	for i := range units {
@@ -537,8 +541,8 @@ func wholeOf(units []Unit) map[*model.Job]bool {
 	return whole
 }
 
-// withoutUnits is some promises with units spared: those on their nodes stay there, if they can, or go where room is, and all others must
-// hold. Otherwise it is as before, and refused is the first that does not hold.
+// withoutUnits returns some promises without the eviction of some units. Promises on their nodes stay there if possible, and otherwise move
+// to a node with free resources. All others must stay valid. If this fails, nothing changes, and refused is the first promise that fails.
 func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused Room, why model.Reason, ok bool) {
 	less = slices.Clone(rooms)
 	before, touched := x.Txn.Mark(), x.rowsOf(units)
@@ -568,7 +572,7 @@ func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused R
 			return rooms, r, why, false
 		}
 	}
-	for _, r := range less { // what is on other nodes has its amounts, but rows may read who is there now
+	for _, r := range less { // a promise on another node still has its amounts, but rows may read which tasks are on nodes now
 		mark := x.Txn.Mark()
 		x.Txn.Unplace(r.Task)
 		if ok = x.mayAllocate(r.Task) && !x.Session.Class(r.Task).RowRefuses(r.row); !ok {
@@ -582,8 +586,7 @@ func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused R
 	return less, Room{}, model.Reason{}, true
 }
 
-// unitsPermitted puts the units that go in the end to the rows once more, as if they were all that were asked about, and all must be let
-// go.
+// unitsPermitted evaluates the rows once more for exactly the units that are evicted in the end. The rows must allow all of them.
 func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	asked := make([][]*model.Task, len(units))
 	for i := range units {
@@ -606,7 +609,7 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	return len(lets) == len(units)
 }
 
-// KeepNeed keeps a need.
+// KeepNeed adds a need to those that the step has kept.
 func (x *Gangs) KeepNeed(n Need) {
 	x.needs = append(x.needs, n)
 	if len(n.Units) > 0 {
@@ -614,11 +617,11 @@ func (x *Gangs) KeepNeed(n Need) {
 	}
 }
 
-// Needs are those that the step has kept, without the units that none of them needs.
+// Needs returns the needs that the step has kept, without the units that none of them needs.
 func (x *Gangs) Needs() []Need {
 	for i := range slices.Backward(x.needs) {
 		if len(x.needs) == 1 {
-			break // nothing was promised since
+			break // no promise was made since
 		}
 		var rooms []Room // its own first
 		for k := range x.needs {
@@ -642,9 +645,9 @@ func (x *Gangs) Needs() []Need {
 	return x.needs
 }
 
-// noteNeeded notes of all units once more why they are needed: what would be refused as things are in the end, and if that is of those for
-// whom they go, why it would have been as they were promised it; where it would not have been, what would be refused both then and in the
-// end.
+// noteNeeded records for all units again why they are needed: which promise would fail in the final state. If that is a promise of the
+// unit's own need, it records why the promise would have failed when it was made. If it would not have failed then, it records a promise
+// that fails for the same reason in both states.
 func (x *Gangs) noteNeeded() {
 	for _, n := range x.needs {
 		for i := range n.Units {
@@ -652,7 +655,7 @@ func (x *Gangs) noteNeeded() {
 		}
 	}
 	before := x.Txn.Mark()
-	then := map[*Unit][]Unit{} // what else would have been refused
+	then := map[*Unit][]Unit{} // other promises that would have failed
 	for _, n := range slices.Backward(x.needs) {
 		for i := range n.Units {
 			then[&n.Units[i]] = x.neededThen(&n.Units[i], n.Rooms)
@@ -675,7 +678,8 @@ func (x *Gangs) noteNeeded() {
 	}
 }
 
-// neededThen notes why what would be refused in the end would have been as it was promised; if it would not have been, it gives what would.
+// neededThen records why the promise that fails in the final state would have failed when it was made. If it would not have failed, it
+// returns the promises that would have.
 func (x *Gangs) neededThen(u *Unit, rooms []Room) (others []Unit) {
 	k := slices.IndexFunc(rooms, func(r Room) bool { return r.Task == u.at.Task })
 	if k < 0 || x.isNeeded(u, rooms[k:k+1]) {
@@ -689,9 +693,9 @@ func (x *Gangs) neededThen(u *Unit, rooms []Room) (others []Unit) {
 	return others
 }
 
-// EvictsForGang are those who go for a need, for the plan.
+// EvictsForGang returns the evictions for a need, for the plan.
 func (x *Gangs) EvictsForGang(n *Need) (out []model.Evict) {
-	whole := map[*model.Job]*Unit{} // what cannot be spared of a gang tells of all of it why it goes
+	whole := map[*model.Job]*Unit{} // the reason of a gang's essential tasks applies to all its tasks
 	for i := range n.Units {
 		if u := &n.Units[i]; u.whole {
 			whole[u.job()] = u

@@ -8,7 +8,7 @@ import (
 // inVain collects the reasons why no pod is evicted for the current task or gang.
 type inVain struct {
 	report.InVain
-	tell func(*model.Job, *model.Task, model.InVain) // nil: nobody is told, as of a detour
+	tell func(*model.Job, *model.Task, model.InVain) // nil: the reasons are dropped, as in a trial
 }
 
 // node counts a node without victims: because a victim would take the resources back, or, if the node has candidates, because of another

@@ -12,69 +12,69 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// Room is a node that a task is promised, and who goes for it.
+// Room is the promise of a node to a task, and the victims for it.
 type Room struct {
 	Task    *model.Task
 	Bind    model.Bind
 	Victims []Victim // in the order in which they were evicted
-	// Placing says that the room is there now, nobody has to go, and a later step would place the task.
+	// Placing states that the resources are free now, no pod is evicted, and a later step would place the task.
 	Placing bool
 	row     int32
-	by      *Search // of the step that made it
+	by      *Search // the search of the step that found it
 }
 
-// Victim is a task that goes for another.
+// Victim is a task that is evicted for another.
 type Victim struct {
 	session.Victim
-	needed model.Reason // what refuses the room of at, were this one spared
+	needed model.Reason // why the promise of at would fail without this eviction
 	at     *model.Task
 	was    model.Status
 }
 
-// Search makes room for the tasks of one step.
+// Search frees resources for the tasks of one step.
 type Search struct {
 	Options
 	c           *model.Cluster
 	scope, site string
 	allocatable bool
 	later       []*policy.Step
-	gone        []*model.Task // that were taken for gone once, in the order of the first time
+	gone        []*model.Task // tasks that were once treated as gone, in the order of the first time
 	known       map[*model.Task]bool
 	kept        keeping
 	barred      map[barred]bool
-	denied      denials // in the present turn of a job
+	denied      denials // the denials in the present turn of a job
 	who         *session.Candidates
 	barren      barren
-	sets        int // of candidates, how many more may be tried for the present task or gang
+	sets        int // number of sets of candidates that may still be tried for the present task or gang
 	vain        inVain
 	together    together
 }
 
-// keeping is the promises that are kept.
+// keeping contains the kept promises.
 type keeping struct {
-	rooms []Room // in this cycle so far
+	rooms []Room // all promises of this cycle so far
 	of    map[*model.Job][]int
-	turns map[*model.Job]int // of this step
+	turns map[*model.Job]int // number of turns by job, in this step
 }
 
-// Options say for what room is made.
+// Options contains the input of a Search.
 type Options struct {
 	Session *session.Session
 	Txn     *model.Txn
-	Step    *policy.Step // nil: none, rooms are only renewed
+	Step    *policy.Step // nil: there is none, because promises are only renewed
 	Action  string
-	// Warn is told of conditions that err.
+	// Warn receives errors of conditions.
 	Warn func(text string)
 	// Served are the jobs for which pods are evicted, and the jobs that still wait for resources that evicted pods freed. Their own pods
 	// are not evicted for other jobs meanwhile.
 	Served map[*model.Job]bool
 	// InVain receives why no pod is evicted for a task, or, if the task is nil, for a job as a whole. nil: the reasons are dropped.
 	InVain func(*model.Job, *model.Task, model.InVain)
-	// About says whether a step would look at a task that waits.
+	// About reports whether a step would consider a waiting task.
 	About func(*policy.Step, *model.Task) bool
 }
 
-// New begins a step, or the renewal of rooms.
+// New returns the Search of a step, or of the renewal of promises.
 func New(o Options) *Search {
 	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
 	x.kept.of, x.kept.turns = map[*model.Job][]int{}, map[*model.Job]int{}
@@ -100,7 +100,7 @@ func (x *Search) LookAhead() {
 	}
 }
 
-// leave takes a task for gone.
+// leave treats a task as gone.
 func (x *Search) leave(t *model.Task) {
 	x.Txn.Leave(t)
 	if !x.known[t] {
@@ -108,7 +108,7 @@ func (x *Search) leave(t *model.Task) {
 	}
 }
 
-// LookBack ends that.
+// LookBack ends LookAhead: it treats these tasks as Releasing again.
 func (x *Search) LookBack() {
 	for _, t := range x.gone {
 		if t.Status == model.Gone {
@@ -145,7 +145,7 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	before := x.Txn.Mark()
 	if r, found = x.roomThere(t); found && x.scope == policy.ScopeJob {
 		x.Txn.Rollback(before)
-		return Room{}, false // it is not to be had from the job itself
+		return Room{}, false // a step with the scope of its own job cannot provide it
 	}
 	if found {
 		return r, true
@@ -170,7 +170,7 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	return Room{}, false
 }
 
-// Renew promises a task its nominated node once more, if it may have it.
+// Renew promises a task its nominated node again, if the task may still have it.
 func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
 	row, ok := x.c.Nodes.Index[t.NominatedNode]
 	if !ok || !t.Job.Seated() || t.Job.Phase == model.PhasePending || !x.Session.Valid(t.Job).Yes || !x.Session.Feasible(t).Yes ||
@@ -182,7 +182,7 @@ func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
 	return r, ok
 }
 
-// nodes are those on which room for a task can be there, or be made, in the order of the step.
+// nodes returns the nodes where resources for a task are or can be freed, in the order of the step.
 func (x *Search) nodes(t *model.Task) []int32 {
 	class := x.Session.Class(t)
 	nodes := class.Curable()
@@ -192,7 +192,7 @@ func (x *Search) nodes(t *model.Task) []int32 {
 	return class.ByScore(nodes, nodes)
 }
 
-// roomThere promises the first node on which nobody has to go.
+// roomThere promises the first node where no eviction is necessary.
 func (x *Search) roomThere(t *model.Task) (r Room, found bool) {
 	if !x.mayAllocate(t) {
 		return Room{}, false
@@ -216,12 +216,12 @@ func (x *Search) roomThere(t *model.Task) (r Room, found bool) {
 	return Room{}, false
 }
 
-// placed says whether a later step would place a task if there is room now.
+// placed reports whether a later step would place a task if resources are free now.
 func (x *Search) placed(t *model.Task) bool {
 	return slices.ContainsFunc(x.later, func(s *policy.Step) bool { return x.About(s, t) })
 }
 
-// thereNow says whether a node has room for a task beside those that are taken for gone.
+// thereNow reports whether a node has enough free resources for a task, in addition to those of the tasks that are treated as gone.
 func (x *Search) thereNow(t *model.Task, row int32) bool {
 	asked := t.Request
 	for _, o := range x.gone {
@@ -235,7 +235,7 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 	return x.c.Nodes.FitsIdle(asked, row)
 }
 
-// roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
+// roomMade evicts one task after the other until the task fits. It then undoes the evictions that are not necessary, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	candidates, back := x.candidates(t, row)
 	start := x.Txn.Mark()
@@ -243,7 +243,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.vain.node(candidates, back, (*report.InVain).TooLittle)
 		return Room{}, false
 	}
-	lets, kept := x.Session.Victims(x.question(t), candidates) // the first to go first
+	lets, kept := x.Session.Victims(x.question(t), candidates) // the first to be evicted first
 	gone, found := x.takeAway(t, row, lets, false)
 	var still model.Reason // why the node refuses the task although all candidates are evicted
 	if !found {
@@ -253,7 +253,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
-	fits := found // if the rows permitted it
+	fits := found // the task would fit if the rows permitted the evictions
 	if found {
 		gone = x.needed(t, row, gone)
 		found = x.permitted(t, gone)
@@ -344,8 +344,8 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	return gone, found
 }
 
-// takeAway evicts one pod after the other until the task fits. If choosy is true, it does not evict a pod whose eviction makes a
-// predicate refuse the node, because the task may have to be on the same node as that pod.
+// takeAway evicts one pod after the other until the task fits. If choosy is true, it spares each pod whose eviction makes a predicate
+// refuse the node. The task may have to be on the same node as that pod.
 func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choosy bool) (gone []Victim, found bool) {
 	spared := false
 	for _, v := range lets {
@@ -358,7 +358,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 		}
 		gone = append(gone, Victim{Victim: v, was: was})
 		if choosy && !spared {
-			continue // it was tried
+			continue // this case was tried before
 		}
 		if x.takes(t, row) {
 			return gone, true
@@ -367,10 +367,11 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 	return nil, false
 }
 
-// isServed says whether others go for the job of a task: it does not go for another job meanwhile.
+// isServed reports whether pods are evicted for the job of v: its own pods are then not evicted for another job.
 func (x *Search) isServed(t, v *model.Task) bool { return t.Job != v.Job && x.Served[v.Job] }
 
-// spared says whether an eviction of a task was refused a short while ago. It can go again later, though nothing else changes.
+// spared reports whether an eviction of a task was refused a short while ago. The task may be evicted again later, although nothing else
+// changes.
 func (x *Search) spared(v *model.Task) bool {
 	if !v.Spared.After(x.Session.Now.Time) {
 		return false
@@ -379,7 +380,7 @@ func (x *Search) spared(v *model.Task) bool {
 	return true
 }
 
-// enough reports whether a task could fit if all candidates were evicted, by resource amounts alone. If not, no row need be asked.
+// enough reports whether a task could fit if all candidates were evicted, by resource amounts alone. If not, no row need be evaluated.
 func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool {
 	for _, dim := range x.c.Nodes.Dims() {
 		if !t.Request.Has(dim) {
@@ -400,7 +401,7 @@ func (x *Search) question(t *model.Task) session.Question {
 	return session.Question{Site: x.site, Scope: x.scope, For: t, Txn: x.Txn}
 }
 
-// permitted puts those who go in the end to the rows once more, as if they were all that were asked about: all must be let go.
+// permitted evaluates the rows once more for exactly the tasks that are evicted in the end. The rows must allow all of them.
 func (x *Search) permitted(t *model.Task, gone []Victim) bool {
 	tasks := make([]*model.Task, len(gone))
 	for i, v := range gone {
@@ -421,12 +422,12 @@ func (x *Search) permitted(t *model.Task, gone []Victim) bool {
 
 func (x *Search) mayAllocate(t *model.Task) bool { return !x.allocatable || x.Session.MayAllocate(t) }
 
-// takes says whether a task may have the room that is or will be on a node.
+// takes reports whether a task may have the resources that are or will be free on a node.
 func (x *Search) takes(t *model.Task, row int32) bool {
 	return x.mayAllocate(t) && x.Session.Class(t).TakesLater(row)
 }
 
-// refusal is why it may not.
+// refusal returns why takes is false.
 func (x *Search) refusal(t *model.Task, row int32) model.Reason {
 	if x.allocatable {
 		if a := x.Session.Allocatable(t); !a.Yes {
@@ -436,7 +437,7 @@ func (x *Search) refusal(t *model.Task, row int32) model.Reason {
 	return x.Session.Class(t).RefusedLater(row)
 }
 
-// promise promises a task a node, which some others leave for it.
+// promise promises a node to a task. victims are evicted for it.
 func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok bool) {
 	volumes, err := x.Session.Bindings(t, row)
 	if err != nil {
@@ -453,8 +454,8 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	return Room{Task: t, Bind: b, row: row, Victims: victims, by: x}, true
 }
 
-// GiveBack spares those who are not needed for all of some promises together, the last to go first: whose place there is room for
-// elsewhere, as others go, and who need not go as others go from the same node.
+// GiveBack undoes evictions that some promises do not need together, the last victim first. A promise may move to another node whose
+// resources others free. An eviction may be unnecessary because of the other evictions on the same node.
 func (x *Search) GiveBack(done []Room) {
 	x.together.gated = gatedApart(x.Session, done)
 	for i := len(done) - 1; i >= 0 && len(done) > 1; i-- {
@@ -465,7 +466,7 @@ func (x *Search) GiveBack(done []Room) {
 	x.spare(done)
 }
 
-// mayFitElsewhere says whether there can be room for a task, as far as amounts tell, if those stay who go for it.
+// mayFitElsewhere reports whether a task may fit without its victims, by resource amounts alone.
 func (r *Room) mayFitElsewhere(others *vacant) bool {
 	nodes := &r.by.c.Nodes
 	if others.beside(r.by.c, r.Task.Request, r.row) {
@@ -476,7 +477,7 @@ func (r *Room) mayFitElsewhere(others *vacant) bool {
 		for _, v := range r.Victims {
 			room -= v.Task.Request.Get(dim)
 		}
-		if want > room+2*model.Slack { // sums may be rounded otherwise
+		if want > room+2*model.Slack { // the order of additions may round differently
 			return false
 		}
 	}
@@ -487,7 +488,7 @@ func (r *Room) mayFitElsewhere(others *vacant) bool {
 // changes.
 func (x *Search) elsewhere(done []Room, which int) {
 	before, was := x.Txn.Mark(), done[which]
-	var there []int // the others on its node may rest on who went for it
+	var there []int // promises on the same node, which may depend on these victims
 	for i := range done {
 		if done[i].row == was.row {
 			x.Txn.Unplace(done[i].Task)
@@ -514,7 +515,7 @@ func (x *Search) elsewhere(done []Room, which int) {
 	x.Txn.Rollback(before)
 }
 
-// renewed are some promises made once more, up to the first that is refused.
+// renewed makes some promises again, up to the first that fails.
 func renewed(done []Room, which []int) (rooms []Room, refused *Room) {
 	for _, i := range which {
 		r := &done[i]
@@ -530,7 +531,7 @@ func renewed(done []Room, which []int) (rooms []Room, refused *Room) {
 	return rooms, nil
 }
 
-// spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
+// spare undoes evictions that the promises on their node do not need, the last victim first, until all others are necessary.
 func (x *Search) spare(done []Room) {
 	on := map[int32][]int{} // the promises on each node
 	for i := range done {
@@ -546,7 +547,7 @@ func (x *Search) spare(done []Room) {
 	}
 }
 
-// going is how many go.
+// going returns the number of victims.
 func going(done []Room) (n int) {
 	for i := range done {
 		n += len(done[i].Victims)
@@ -554,8 +555,8 @@ func going(done []Room) (n int) {
 	return n
 }
 
-// without has one victim less go, if the promises on its node hold without it, and the gates hold for all. Otherwise it notes for whom the
-// victim is needed.
+// without undoes the eviction of one victim, if the promises on its node and all gates still allow it. Otherwise it records for which task
+// the victim is needed.
 func (x *Search) without(done []Room, there []int, of, which int) {
 	before, all := x.Txn.Mark(), done[of].Victims
 	v := &all[which]
@@ -582,8 +583,8 @@ func (x *Search) without(done []Room, there []int, of, which int) {
 	v.isNeeded(&done[of], refused.Task, why)
 }
 
-// isNeeded records why a victim must be evicted. With this victim still on its node, and all other promises in place, the reason refuses
-// the node to its preemptor, or otherwise to the task at.
+// isNeeded records why a victim must be evicted. Assume that this victim is still on its node, and that all other promises are in place.
+// The reason then refuses the node to its preemptor, or otherwise to the task at.
 func (v *Victim) isNeeded(own *Room, at *model.Task, why model.Reason) {
 	txn := own.by.Txn
 	before := txn.Mark()
@@ -595,7 +596,7 @@ func (v *Victim) isNeeded(own *Room, at *model.Task, why model.Reason) {
 	txn.Rollback(before)
 }
 
-// gateRefuses is the first promise that the gate allocatable refuses, as if the others were there alone.
+// gateRefuses returns the first promise that the gate allocatable rejects, as if all other promises were already in place.
 func (x *Search) gateRefuses(done []Room) *Room {
 	for _, i := range x.together.gated {
 		r := &done[i]
@@ -609,7 +610,7 @@ func (x *Search) gateRefuses(done []Room) *Room {
 	return nil
 }
 
-// gateAnswer is why it refuses it.
+// gateAnswer returns why the gate rejects it.
 func (r *Room) gateAnswer() model.Reason {
 	txn := r.by.Txn
 	before := txn.Mark()
@@ -618,10 +619,10 @@ func (r *Room) gateAnswer() model.Reason {
 	return r.by.Session.Allocatable(r.Task).Reason()
 }
 
-// Stands says whether a promise is as it was made.
+// Stands reports whether a promise is unchanged.
 func (r *Room) Stands() bool { return r.Task.Status == model.Pipelined && r.Task.Node == r.row }
 
-// Keep keeps promises, as those of earlier steps are kept.
+// Keep keeps promises for the rest of the cycle.
 func (x *Search) Keep(done ...Room) {
 	for _, r := range done {
 		x.kept.of[r.Task.Job] = append(x.kept.of[r.Task.Job], len(x.kept.rooms))
@@ -631,19 +632,19 @@ func (x *Search) Keep(done ...Room) {
 	}
 }
 
-// KeepTurn keeps the promises of a turn, or one of them.
+// KeepTurn keeps the promises of a turn, or one of them, and counts the turn.
 func (x *Search) KeepTurn(done ...Room) {
 	x.Keep(done...)
 	x.kept.turns[done[0].Task.Job]++
 }
 
-// Kept are the promises of the cycle, without those victims that are needed for none of them.
+// Kept returns the promises of the cycle, without victims that none of them needs.
 func (x *Search) Kept() []Room {
 	x.GiveBack(x.kept.rooms)
 	return x.kept.rooms
 }
 
-// Evicts are those who go for a task, for the plan.
+// Evicts returns the evictions for a task, for the plan.
 func (r *Room) Evicts() (out []model.Evict) {
 	for _, v := range r.Victims {
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()

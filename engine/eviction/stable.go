@@ -35,17 +35,17 @@ func (x *Search) Stable(done []Room) (ok, again bool) {
 	return false, false
 }
 
-// hasMates says whether jobs of some promises are promised more, and have not had many turns.
+// hasMates reports whether some job of the promises has other promises, and has not had too many turns.
 func (k *keeping) hasMates(done []Room) bool {
 	return slices.ContainsFunc(done, func(r Room) bool { return len(k.of[r.Task.Job]) > 0 && k.turns[r.Task.Job] < policy.MostMates })
 }
 
-// aftermath is what will be once those who are promised room have it.
+// aftermath is the state after the promised tasks run.
 type aftermath struct {
 	*Search
-	mates    []*Room // the other promises of the cycle so far to the jobs of some
+	mates    []*Room // the cycle's other promises so far to the same jobs
 	promised map[*model.Task]bool
-	others   []*Search // by each step of the policy that displaces, of which nothing is done
+	others   []*Search // one for each step with displace of the policy; only used to look ahead
 }
 
 func newAftermath(x *Search) *aftermath {
@@ -75,7 +75,7 @@ func (a *aftermath) suppose(done []Room) {
 	for i := range done {
 		j := done[i].Task.Job
 		if jobs[j] || x.kept.turns[j] >= policy.MostMates {
-			continue // those that had many turns in this step are looked at by themselves
+			continue // promises of jobs that had many turns in this step are checked separately
 		}
 		jobs[j] = true
 		for _, at := range x.kept.of[j] {
@@ -91,7 +91,7 @@ func (a *aftermath) suppose(done []Room) {
 	}
 }
 
-// runs takes the tasks of a job that are promised room for Running.
+// runs treats the promised tasks of a job as Running.
 func (a *aftermath) runs(j *model.Job) {
 	for _, t := range j.Tasks {
 		if t.Status == model.Pipelined {
@@ -128,7 +128,7 @@ func (a *aftermath) fromMates(done []Room) bool {
 	})
 }
 
-// StableNeed says the same of the room for several tasks of a job.
+// StableNeed does what Stable does, for the promises to several tasks of a job.
 func (x *Gangs) StableNeed(n *Need) (ok, again bool) {
 	if len(n.Units) == 0 {
 		return true, false
@@ -170,7 +170,7 @@ func (x *Gangs) StableNeed(n *Need) (ok, again bool) {
 	return ok, again
 }
 
-// bar has a task not go for a job.
+// bar prevents the eviction of a task for a job.
 func (x *Search) bar(t *model.Task, j *model.Job) {
 	if x.barred == nil {
 		x.barred = map[barred]bool{}
@@ -178,7 +178,7 @@ func (x *Search) bar(t *model.Task, j *model.Job) {
 	x.barred[barred{t, j}] = true
 }
 
-// unbarred are those of some tasks who go for a task's job.
+// unbarred returns the tasks that may be evicted for a task's job.
 func (x *Search) unbarred(t *model.Task, tasks []*model.Task) []*model.Task {
 	if len(x.barred) == 0 {
 		return tasks
@@ -186,7 +186,7 @@ func (x *Search) unbarred(t *model.Task, tasks []*model.Task) []*model.Task {
 	return slices.DeleteFunc(tasks, func(v *model.Task) bool { return x.barred[barred{v, t.Job}] })
 }
 
-// takesBack says whether by some step a task has those evicted from a node who were promised it.
+// takesBack reports whether some step would evict the promised tasks from a node for a task.
 func (a *aftermath) takesBack(t *model.Task, row int32) bool {
 	return slices.ContainsFunc(a.others, func(other *Search) bool {
 		if !a.About(other.Step, t) || !a.mayForce(other.Step, t) {
@@ -200,7 +200,7 @@ func (a *aftermath) takesBack(t *model.Task, row int32) bool {
 	})
 }
 
-// mayForce asks what a step asks before it looks for room.
+// mayForce evaluates the conditions of a step before it searches victims.
 func (a *aftermath) mayForce(s *policy.Step, t *model.Task) bool {
 	return t.Job.Seated() && a.Session.Valid(t.Job).Yes && a.Session.Feasible(t).Yes &&
 		(!s.Gate(policy.Overused) || !a.Session.Overused(t.Job.Queue).Yes) &&

@@ -8,17 +8,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// together is what is known of promises while they are given back together.
+// together contains caches for GiveBack.
 type together struct {
 	vacant vacant
-	gated  []int // those of which the gate allocatable is asked
+	gated  []int // the promises for which the gate allocatable is evaluated
 }
 
 // vacant stores on which nodes a request fits by its amounts, for one content of the cluster. Among many promises there are few different
 // requests, and few promises are moved.
 type vacant struct {
 	content uint64
-	rows    map[string][2]int32 // the first two, as the one may be a task's own
+	rows    map[string][2]int32 // the first two, because one may be the task's own
 	text    []byte
 }
 
@@ -39,7 +39,7 @@ func (v *vacant) beside(c *model.Cluster, asked model.Resources, own int32) bool
 	return rows[0] != model.NoNode && (rows[0] != own || rows[1] != model.NoNode)
 }
 
-// firstTwo are the first nodes that have room for what is asked.
+// firstTwo returns the first two nodes with enough free resources for a request.
 func firstTwo(nodes *model.Nodes, asked model.Resources) [2]int32 {
 	out, n := [2]int32{model.NoNode, model.NoNode}, 0
 	for row := range int32(len(nodes.Rows)) {
@@ -53,8 +53,8 @@ func firstTwo(nodes *model.Nodes, asked model.Resources) [2]int32 {
 	return out
 }
 
-// gatedApart are those of some promises of which the gate allocatable is asked: it answers the same of others that are gated alike, so
-// that the first of them speaks for all.
+// gatedApart returns the promises for which the gate allocatable must be evaluated. The gate gives equal answers for promises of the same
+// kind, so only the first of each kind is evaluated.
 func gatedApart(s *session.Session, done []Room) (out []int) {
 	gates, asked := session.NewGates(s), map[string]bool{}
 	for i := range done {

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// certificate shows that an eviction of this cycle has an effect: where the preemptor has its place once all its victims are gone. For each
+// certificate shows that an eviction of this cycle has an effect: on which node the preemptor fits after all its victims are gone. For each
 // row that permits the eviction, it shows the values that the row read, with the victims still in place. It returns "" if the user may not
 // see the preemptor.
 func certificate(x *Cycle, e *model.Evict) string {
@@ -36,7 +36,7 @@ func certificate(x *Cycle, e *model.Evict) string {
 	return out.String()
 }
 
-// permits tells which values a row read that lets a pod go; "" where it does not say so any more.
+// permits states which values a row read that permits the eviction of a pod; "" if the row no longer permits it.
 func permits(x *Cycle, r *policy.Rule, e *model.Evict, victim *model.Task) string {
 	scope := policy.ScopeOtherQueues
 	switch {
@@ -55,7 +55,7 @@ func permits(x *Cycle, r *policy.Rule, e *model.Evict, victim *model.Task) strin
 	return out.String()
 }
 
-// asBefore looks at the cluster with all back who go for the same as an evicted pod. It is afterwards as it was.
+// asBefore calls do on the cluster with all victims of the same preemptor still in place. Afterwards it restores the cluster.
 func asBefore(x *Cycle, e *model.Evict, do func()) {
 	back := x.decisions().goes[e.For]
 	if e.For == "" {

@@ -2,21 +2,21 @@ package explain
 
 import "github.com/celsius-scheduler/celsius/engine/model"
 
-// decisions are those of a plan by what they are about, so that a gang of thousands is told of in one pass.
+// decisions contains the decisions of a plan by object, so that a gang of thousands of pods is explained in one pass.
 type decisions struct {
 	of    map[string]*ofPod         // by the pod's key
 	waits map[string]*model.Wait    // of jobs as a whole, by the job's key
-	goes  map[string][]*model.Evict // by the pod for which others go
+	goes  map[string][]*model.Evict // by the pod for which other pods are evicted
 }
 
-// ofPod is what was decided of one pod.
+// ofPod contains the decisions about one pod.
 type ofPod struct {
 	bound, promised, held []*model.Bind
 	waits                 []*model.Wait
 	evicts                []*model.Evict
 }
 
-// decisions puts the plan in order, once.
+// decisions returns the decisions of the plan by object. It computes them once.
 func (x *Cycle) decisions() *decisions {
 	if x.decided != nil {
 		return x.decided

@@ -13,26 +13,26 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Cycle is a cycle that was made, to be asked about until the cluster changes.
+// Cycle is a completed cycle. It answers questions until the cluster changes.
 type Cycle struct {
-	// Session made the cycle, or is another that began at the same time; its cluster is as the cycle left it.
+	// Session ran the cycle, or is another session that began at the same time. Its cluster is as the cycle left it.
 	Session *session.Session
 	Plan    *model.Plan
-	// Past has what earlier cycles decided; nil: that is not known.
+	// Past contains the decisions of earlier cycles; nil: they are unknown.
 	Past *Past
-	// Sees reports whether the user who asks may see a namespace; nil: all of them. Objects of other namespaces are reported without names.
+	// Sees reports whether the user who asks may see a namespace; nil: all namespaces. Objects of other namespaces are reported without names.
 	Sees func(namespace string) bool
 
-	// Titles are those of the cluster's jobs.
+	// Titles are the titles of the cluster's jobs.
 	Titles Titles
 	// Controllers returns why a batch Job has no pods, or why its pods do not run, as the controllers report it. nil: this is not known.
 	Controllers func(job string) string
-	// Refused are the jobs of which the API server refuses pods, in order.
+	// Refused are the jobs whose pods the API server refuses, in order.
 	Refused []string
 
 	cluster *model.Cluster
-	decided *decisions        // nil: not put in order yet
-	inDepth map[string]string // what was told of nodes, by what it is about
+	decided *decisions        // nil: not computed yet
+	inDepth map[string]string // explanations about nodes, by a key of equal pods
 }
 
 // Kinds of objects that can be asked about.
@@ -43,10 +43,10 @@ const (
 	Node  = "node"
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []string { return []string{Job, Pod, Queue, Node} }
 
-// Words are the words that people write for a kind: the kind itself first, and then those that kubectl knows.
+// Words returns the words for a kind that users may write: the kind itself first, and then those that kubectl knows.
 func Words(kind string) []string {
 	return map[string][]string{
 		Job:   {Job, "jobs", "vcjob", "vj", "podgroup", "podgroups", "pg"},
@@ -56,10 +56,10 @@ func Words(kind string) []string {
 	}[kind]
 }
 
-// UnknownError says that there is no object of that name.
+// UnknownError states that no object has this name.
 type UnknownError struct {
 	Kind, Name string
-	Near       string // a name that was meant perhaps
+	Near       string // a similar name, which the user may have meant
 }
 
 func (e *UnknownError) Error() string {
@@ -69,28 +69,28 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no %s %s", e.Kind, e.Name)
 }
 
-// New is a cycle to be asked about.
+// New returns a Cycle for a plan.
 func New(s *session.Session, plan *model.Plan) *Cycle {
 	return &Cycle{Session: s, Plan: plan, cluster: s.Cluster(), Titles: TitlesOf(s.Cluster()), inDepth: map[string]string{}}
 }
 
-// Explanation is what is told of one object.
+// Explanation is the explanation of one object.
 type Explanation struct {
 	Kind      string `json:"kind"` // job, pod, queue or node
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Policy made the cycle at Time.
+	// Policy is the policy of the cycle at Time.
 	Policy string    `json:"policy"`
 	Time   time.Time `json:"time"`
-	// Text is all of it, for people.
+	// Text is the complete explanation, for people.
 	Text string `json:"text"`
-	// What the cycle decided of a job and its pods, or of a pod.
+	// The cycle's decisions about a job and its pods, or about a pod.
 	Binds  []model.Bind  `json:"binds,omitempty"`
 	Evicts []model.Evict `json:"evicts,omitempty"`
 	Waits  []model.Wait  `json:"waits,omitempty"`
 }
 
-// Object explains one object: a job by the name of its PodGroup, or of the Job or the pod for which that was made.
+// Object explains one object. It finds a job by the name of its PodGroup, or of the Job or pod for which the PodGroup was created.
 func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 	out := &Explanation{
 		Kind: kind, Namespace: namespace, Name: name, Time: x.Plan.Now, Policy: fmt.Sprintf("%s@%d", x.Plan.Policy, x.Plan.Generation),
@@ -139,7 +139,7 @@ func (x *Cycle) Object(kind, namespace, name string) (*Explanation, error) {
 	return nil, fmt.Errorf("a %s cannot be explained; there are %s", kind, strings.Join(Kinds(), ", "))
 }
 
-// add adds what the plan says of a job and its pods, or of one of them.
+// add adds the plan's decisions about a job and its pods, or about one of its pods.
 func (x *Cycle) add(out *Explanation, job, task string) {
 	of := func(j, t string) bool { return j == job && (task == "" || t == "" || t == task) }
 	for i := range x.Plan.Binds {
@@ -159,7 +159,7 @@ func (x *Cycle) add(out *Explanation, job, task string) {
 	}
 }
 
-// unknown names what is near of the same namespace.
+// unknown returns an error that names the most similar object of the same namespace.
 func (x *Cycle) unknown(kind, name string, known []string) error {
 	namespace, _, namespaced := strings.Cut(name, "/")
 	known = slices.DeleteFunc(known, func(k string) bool { return namespaced && !strings.HasPrefix(k, namespace+"/") })
@@ -167,7 +167,7 @@ func (x *Cycle) unknown(kind, name string, known []string) error {
 	return &UnknownError{kind, name, source.Nearest(name, known)}
 }
 
-// jobsAndPods explains the jobs and the pods whose keys fit, of these kinds. Pods of an explained job are part of its explanation.
+// jobsAndPods explains the jobs and pods of these kinds whose keys match fits. Pods of an explained job are part of its explanation.
 func (x *Cycle) jobsAndPods(kinds []string, fits func(key string) bool) string {
 	var out strings.Builder
 	told := map[*model.Job]bool{}
@@ -185,9 +185,9 @@ func (x *Cycle) jobsAndPods(kinds []string, fits func(key string) bool) string {
 	return out.String()
 }
 
-// Named explains all jobs, pods, queues and nodes of a name. The name of a job or pod can be without its namespace. KIND/NAME is only those
-// of a kind, with one of its Words. "all" is every job that the cycle had to do with. Long values are cut, and control characters are
-// escaped, as Columns does.
+// Named explains all jobs, pods, queues and nodes with a name. The name of a job or pod may be without its namespace. KIND/NAME selects
+// those of a kind, by one of its Words. "all" selects every job that the plan contains. Long values are shortened, and control characters
+// are escaped, as in Columns.
 func (x *Cycle) Named(name string) (string, error) {
 	text, err := x.named(name)
 	return source.Escape(source.ShortWords(text)), err
@@ -212,7 +212,7 @@ func (x *Cycle) named(name string) (string, error) {
 	return "", x.nothingNamed(name, Kinds()...)
 }
 
-// kindIn splits KIND/NAME. The kind is "" if the name begins with no word for a kind.
+// kindIn splits KIND/NAME. The kind is "" if the name does not begin with a word for a kind.
 func kindIn(name string) (kind, rest string) {
 	word, rest, _ := strings.Cut(name, "/")
 	for _, kind := range Kinds() {
@@ -223,7 +223,7 @@ func kindIn(name string) (kind, rest string) {
 	return "", name
 }
 
-// ofKinds explains the objects of a name and of these kinds; "" if there are none.
+// ofKinds explains the objects of these kinds with a name; "" if there are none.
 func (x *Cycle) ofKinds(name string, kinds ...string) string {
 	fits := func(key string) bool {
 		_, short, _ := strings.Cut(key, "/")
@@ -253,7 +253,7 @@ func (x *Cycle) ofKinds(name string, kinds ...string) string {
 	return text
 }
 
-// nothingNamed is the error for a name that no object of these kinds has.
+// nothingNamed returns the error for a name that no object of these kinds has.
 func (x *Cycle) nothingNamed(name string, kinds ...string) error {
 	var namespaced, others []string
 	for _, kind := range kinds {
@@ -314,7 +314,7 @@ func withoutPods(x *Cycle, fits func(key string) bool) string {
 	return out.String()
 }
 
-// called is the job of a name or a title; nil: there is none.
+// called returns the job with a name or a title; nil: there is none.
 func called(x *Cycle, name string) *model.Job {
 	if j := x.cluster.Jobs[name]; j != nil && !j.Orphan {
 		return j
@@ -327,7 +327,7 @@ func called(x *Cycle, name string) *model.Job {
 	return nil
 }
 
-// titles are what all jobs are called.
+// titles returns the titles of all jobs.
 func titles(x *Cycle) []string {
 	var out []string
 	for _, j := range x.jobs() {
@@ -336,7 +336,7 @@ func titles(x *Cycle) []string {
 	return out
 }
 
-// jobs are those that people know, in key order.
+// jobs returns the jobs that users know, in key order.
 func (x *Cycle) jobs() []*model.Job {
 	return slices.DeleteFunc(slices.Clone(x.cluster.JobsByKey()), func(j *model.Job) bool { return j.Orphan })
 }
@@ -378,13 +378,13 @@ func (x *Cycle) all() string {
 	return out.String()
 }
 
-// sees says whether who asks may know of an object, by its key.
+// sees reports whether the user who asks may know an object, by its key.
 func (x *Cycle) sees(key string) bool {
 	namespace, _, _ := strings.Cut(strings.TrimPrefix(key, "~"), "/")
 	return x.Sees == nil || key == "" || x.Sees(namespace)
 }
 
-// names are what some jobs are called, those that may not be known as a number; most are named.
+// names returns the titles of some jobs, at most as many as most. It only counts jobs that the user may not know.
 func (x *Cycle) names(keys []string, most int) string {
 	var named []string
 	hidden, more := 0, 0
@@ -407,7 +407,7 @@ func (x *Cycle) names(keys []string, most int) string {
 	return listed(named)
 }
 
-// listed is "a, b and c".
+// listed returns "a, b and c".
 func listed(words []string) string {
 	last := len(words) - 1
 	if last < 1 {

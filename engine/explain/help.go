@@ -11,18 +11,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// mostAsked is of how many nodes that a row refuses it is asked whether others do, too.
+// mostAsked is the maximum number of nodes that one row rejects for which help determines whether other rows reject them, too.
 const mostAsked = 500
 
-// helpJob states what a job lacks to start if a node for pod t alone is not enough; "" if it is enough, or if the job can start already. It
-// places the other pods of the job on nodes that take them, as far as the job needs these pods to start.
+// helpJob states what a job lacks to start if a node for pod t alone is not enough. It returns "" if it is enough, or if the job can start
+// already. It places the other pods of the job on nodes that take them, as far as the job needs these pods to start.
 func (x *Cycle) helpJob(txn *model.Txn, j *model.Job, t *model.Task) string {
 	if x.Session.IsReady(j) {
 		return ""
 	}
 	missing := func() int64 { return j.MinMember - j.Ready() - j.PendingBestEffort - j.Counts[model.Pipelined] }
 	left := []*model.Task{t}
-	refused := map[string]bool{} // requests and roles that no node takes
+	refused := map[string]bool{} // requests and roles that no node accepts
 	for _, mate := range j.Tasks {
 		if mate == t || mate.Status != model.Pending || mate.Gated || mate.Foreign || missing() <= 1 {
 			continue
@@ -39,13 +39,13 @@ func (x *Cycle) helpJob(txn *model.Txn, j *model.Job, t *model.Task) string {
 		return ""
 	}
 	which := ""
-	if int64(len(left)) == n { // otherwise it is open which of the pods start
+	if int64(len(left)) == n { // otherwise it is unknown which of the pods start
 		var sum model.Resources
 		for _, pod := range left {
 			sum = sum.Add(pod.Request)
 		}
 		if pods, ok := x.cluster.Dims.Find("pods"); ok {
-			sum.Set(pods, 0) // the number of pods is stated already
+			sum.Set(pods, 0) // the text already contains the number of pods
 		}
 		sum = sum.Positive()
 		which = ", which request " + x.cluster.Dims.Text(sum) + " together"
@@ -53,7 +53,7 @@ func (x *Cycle) helpJob(txn *model.Txn, j *model.Job, t *model.Task) string {
 	return fmt.Sprintf("its job starts only if nodes take %d more of its pods%s", n, which)
 }
 
-// placeMate places a pod on the first node that takes it, and returns false if no node does.
+// placeMate places a pod on the first node that accepts it, and returns false if no node does.
 func (x *Cycle) placeMate(txn *model.Txn, mate *model.Task) bool {
 	class := x.Session.Class(mate)
 	for _, row := range x.cluster.Nodes.ByOrder() {
@@ -77,8 +77,8 @@ func ofJob(j *model.Job) map[int32]model.Resources {
 	return out
 }
 
-// help is what would have a node take a pod that none takes, each as a condition; nil: nothing that is known. open are the nodes that only
-// other pods of its job keep from it.
+// help returns the conditions under which a node would accept a pod that no node accepts; nil: none is known. open are the nodes that
+// reject the pod only because of other pods of its job.
 func (x *Cycle) help(w *model.Wait, t *model.Task, open map[int32]bool) (out []string) {
 	if t == nil || len(w.Nodes) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (x *Cycle) help(w *model.Wait, t *model.Task, open map[int32]bool) (out []s
 	asked := 0
 	var least lack
 	alone := map[*policy.Rule][]string{}
-	var taken []string // nodes that rows refuse because of other pods of the job
+	var taken []string // nodes that rows reject because of other pods of the job
 	mates := ofJob(t.Job)
 	for _, row := range x.cluster.Nodes.ByOrder() {
 		x.cluster.Breathe()
@@ -116,7 +116,7 @@ func (x *Cycle) help(w *model.Wait, t *model.Task, open map[int32]bool) (out []s
 	return out
 }
 
-// takenText states that a pod needs a node in addition to nodes that would take it without other pods of its job.
+// takenText states that a pod needs a node in addition to nodes that would accept it without other pods of its job.
 func takenText(taken []string) []string {
 	if len(taken) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func takenText(taken []string) []string {
 	return []string{fmt.Sprintf("another node took it, as %s would without other pods of its job", some(taken))}
 }
 
-// some names a few of some nodes.
+// some returns the names of the first few nodes.
 func some(nodes []string) string {
 	if len(nodes) > mostNodes {
 		return strings.Join(nodes[:mostNodes], ", ") + " and " + Count(len(nodes)-mostNodes, "more node")
@@ -132,7 +132,7 @@ func some(nodes []string) string {
 	return listed(nodes)
 }
 
-// lack is what a node has too little of for a pod.
+// lack states which resources of a node are insufficient for a pod.
 type lack struct {
 	row  int32
 	dims []int
@@ -141,7 +141,7 @@ type lack struct {
 	never bool
 }
 
-// below says that it is less than another: first comes what the node could have.
+// below reports whether it is less than another. A node that could have enough comes before a node that never could.
 func (l *lack) below(other *lack) bool {
 	if l.dims == nil {
 		return false
@@ -165,7 +165,7 @@ func (x *Cycle) lacking(t *model.Task, row int32, mates model.Resources) (out la
 	return out
 }
 
-// lackText says how much more must be free on a node, or that it is too small; nil: nothing is lacking.
+// lackText states how much more must be free on a node, or that it is too small; nil: nothing is lacking.
 func (x *Cycle) lackText(l *lack, t *model.Task) []string {
 	if len(l.dims) == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (x *Cycle) lackText(l *lack, t *model.Task) []string {
 	return []string{fmt.Sprintf("%s had %s more free; every other node that the rows accept lacks as much or more", name, listed(more))}
 }
 
-// wanted is how much a pod requests of what a node lacks.
+// wanted returns how much a pod requests of the resources that a node lacks.
 func (x *Cycle) wanted(l *lack, t *model.Task) string {
 	var out []string
 	for _, dim := range l.dims {

@@ -12,15 +12,15 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// mostBefore is how many of the jobs that come before another are named.
+// mostBefore is the maximum number of jobs before another job that are named.
 const mostBefore = 5
 
-// job explains a job, and each pod of it that something was decided about.
+// job explains a job, and each of its pods with a decision.
 func (x *Cycle) job(j *model.Job) string {
 	var out strings.Builder
 	out.WriteString(x.head(j))
 	type pod struct{ name, why string }
-	var pods []pod // what is decided alike is told once
+	var pods []pod // equal decisions are reported once
 	for _, t := range j.Tasks {
 		if why := x.task(t) + fieldsLeftOut(x, "Pod", t.Key); why != "" {
 			pods = append(pods, pod{t.Key, why})
@@ -34,7 +34,7 @@ func (x *Cycle) job(j *model.Job) string {
 	return out.String()
 }
 
-// head is a job without its pods.
+// head explains a job without its pods.
 func (x *Cycle) head(j *model.Job) string {
 	var out strings.Builder
 	printf(&out, "job %s\n", x.Titles.Of(j.Key))
@@ -51,7 +51,7 @@ func (x *Cycle) head(j *model.Job) string {
 	return out.String()
 }
 
-// facts are what is known of a job without asking why.
+// facts returns what is known about a job without any evaluation.
 func (x *Cycle) facts(j *model.Job) [][]string {
 	queue := j.QueueName
 	if j.Queue == nil {
@@ -75,8 +75,8 @@ func (x *Cycle) facts(j *model.Job) [][]string {
 	return rows
 }
 
-// rootCause states why a job that waits cannot start as things are, whatever other jobs do, or to which nodes its volumes restrict it. It
-// is "" where neither applies, or the job does not wait.
+// rootCause states why a waiting job cannot start in the present state, whatever other jobs do, or to which nodes its volumes restrict it.
+// It is "" if neither applies, or the job does not wait.
 func (x *Cycle) rootCause(j *model.Job) string {
 	why := cmp.Or(controllersCause(x, x.Titles.Of(j.Key)), x.foreignCause(j), leftOutCause(x, j))
 	if why != "" || !report.MayWait(j) || j.Orphan {
@@ -92,7 +92,7 @@ func (x *Cycle) queueCause(j *model.Job) string {
 	return causes.OfQueue(j, x.firstLimit(j))
 }
 
-// NeverStarts states why a job could not start on the nodes of the cluster, or in its queue, even if these were empty; "" of any other job.
+// NeverStarts states why a job could not start even if the nodes of the cluster, or its queue, were empty. It returns "" for any other job.
 func (x *Cycle) NeverStarts(j *model.Job) string {
 	if !report.MayWait(j) || j.Orphan {
 		return ""
@@ -162,8 +162,8 @@ func (x *Cycle) foreignPod(t *model.Task) string {
 	})
 }
 
-// volumeCause states for the first waiting pod that has volumes in one place how many nodes reach these, or which of its claims no node can
-// use. It is "" where neither applies.
+// volumeCause looks at the first waiting pod with volumes in one place. It states how many nodes reach the volumes, or which claim of the
+// pod no node can use. It returns "" if neither applies.
 func (x *Cycle) volumeCause(j *model.Job) string {
 	storage, err := x.Session.Storage()
 	if err != nil {
@@ -195,7 +195,7 @@ func (x *Cycle) volumeCause(j *model.Job) string {
 	return ""
 }
 
-// place is a job's place in its queue's order, and which of those that wait, too, come before it; "" where it was not asked.
+// place returns a job's position in the order of its queue, and which waiting jobs come before it; "" if the position is unknown.
 func (x *Cycle) place(j *model.Job) string {
 	places := map[string]int{}
 	for i := range x.Plan.Waits {
@@ -221,9 +221,9 @@ func (x *Cycle) place(j *model.Job) string {
 	return text
 }
 
-// pod explains a pod: what was decided about it, or else where it is, and of one that waits its job.
+// pod explains a pod: the decisions about it, or otherwise where it is. For a waiting pod it also explains the job.
 func (x *Cycle) pod(t *model.Task) string {
-	if t.Foreign && t.Waits() { // the scheduler knows nothing else of it
+	if t.Foreign && t.Waits() { // the scheduler knows nothing else about it
 		return sprintf("pod %s\n", t.Key) + x.foreignPod(t) + fieldsLeftOut(x, "Pod", t.Key)
 	}
 	text := x.task(t)
@@ -239,7 +239,7 @@ func (x *Cycle) pod(t *model.Task) string {
 	return sprintf("pod %s\n", t.Key) + text + fieldsLeftOut(x, "Pod", t.Key)
 }
 
-// task is what the cycle decided about a pod; "" where that is nothing.
+// task returns the cycle's decisions about a pod; "" if there are none.
 func (x *Cycle) task(t *model.Task) string {
 	var out strings.Builder
 	if of := x.decisions().of[t.Key]; of != nil {
@@ -264,7 +264,7 @@ func (x *Cycle) task(t *model.Task) string {
 	return out.String()
 }
 
-// past is what earlier cycles decided about a pod; "": that is not known.
+// past returns the decisions of earlier cycles about a pod; "": they are unknown.
 func (x *Cycle) past(t *model.Task) string {
 	if x.Past == nil {
 		return ""
@@ -278,12 +278,12 @@ func (x *Cycle) past(t *model.Task) string {
 	return out.String()
 }
 
-// decidedAt says when, and by which policy.
+// decidedAt states when the decision was made, and by which policy.
 func decidedAt[T any](d *Decided[T]) string {
 	return sprintf("  decided at %s by policy %s\n", d.At.UTC().Format(time.RFC3339), d.Policy)
 }
 
-// podName is that of a pod, if who asks may know it.
+// podName returns the name of a pod, if the user who asks may know it.
 func (x *Cycle) podName(key string) string {
 	if key == "" || x.sees(key) {
 		return key
@@ -291,7 +291,7 @@ func (x *Cycle) podName(key string) string {
 	return "a pod of another namespace"
 }
 
-// Masked is an eviction without the names of those in other namespaces for whom it is.
+// Masked returns an eviction without the names of beneficiaries in namespaces that the user may not see.
 func (x *Cycle) Masked(e model.Evict) model.Evict {
 	for _, pod := range []string{e.For, e.NeededFor} {
 		if !x.sees(pod) {
@@ -311,7 +311,7 @@ func (x *Cycle) eviction(v *model.Evict) string {
 	return fmt.Sprintf("  evicted from %s %s\n", v.Node, BecauseOf(&named, "\n  "))
 }
 
-// standing is where a pod is that nothing was decided about.
+// standing states where a pod without a decision is.
 func (x *Cycle) standing(t *model.Task) string {
 	switch {
 	case t.Foreign:
@@ -324,7 +324,7 @@ func (x *Cycle) standing(t *model.Task) string {
 	return fmt.Sprintf("%s on %s", t.Shown(), x.cluster.Nodes.Rows[t.Node].Name)
 }
 
-// binding is where a pod went, what else there was, and the score by row.
+// binding states where a pod was placed, the alternatives, and the score by row.
 func binding(verb string, b *model.Bind) string {
 	text := sprintf("  %s %s", verb, Place(b))
 	if b.Action != "" {

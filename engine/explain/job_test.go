@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// TestMasked looks for the names of those for whom a pod goes, who are in another namespace, in all that is told of its eviction.
+// TestMasked checks the texts about an eviction for a pod of another namespace. None of them contains a name from that namespace.
 func TestMasked(t *testing.T) {
 	e := model.Evict{
 		Task: "mine/low-0", Job: "mine/low", For: "theirs/secret-0", ForJob: "theirs/secret", ForQueue: "q", Node: "n1", Action: "preempt",

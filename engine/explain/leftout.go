@@ -58,7 +58,7 @@ func isOut(x *Cycle, kind, name string) bool {
 	}
 }
 
-// leftOutObject explains one object of a kind that is left out; nil: it is not.
+// leftOutObject explains an object of a kind that is left out; nil: it is not.
 func leftOutObject(x *Cycle, out *Explanation, key string) *Explanation {
 	of := readAs(out.Kind)
 	why := x.cluster.Past.Unread.Why(of, key)

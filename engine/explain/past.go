@@ -7,21 +7,22 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Past is what was decided last of pods, by their keys: of so many that were bound, and so many that were evicted, the newest.
+// Past contains the newest decisions about pods, by key: about the last pods that were bound, and the last that were evicted. Most limits
+// their number.
 type Past struct {
 	Most   int
 	binds  decided[model.Bind]
 	evicts decided[model.Evict]
 }
 
-// Decided is a part of a plan.
+// Decided is a part of a plan, and where it comes from.
 type Decided[T any] struct {
 	What   T
 	Policy string // NAME@GENERATION
 	At     time.Time
 }
 
-// decided is of each pod the last decision, in two halves: once the younger is full the older is forgotten.
+// decided contains the last decision about each pod, in two halves. When the young half is full, it replaces the old one.
 type decided[T any] struct{ young, old map[string]*Decided[T] }
 
 func (d *decided[T]) note(most int, pod string, what *Decided[T]) {
@@ -46,7 +47,7 @@ func (p *Past) Clone() *Past {
 	return out
 }
 
-// Note remembers what a plan decided; policy made it, as NAME@GENERATION.
+// Note remembers the decisions of a plan. policy is its policy, as NAME@GENERATION.
 func (p *Past) Note(plan *model.Plan, policy string) {
 	for i := range plan.Binds {
 		p.binds.note(p.Most, plan.Binds[i].Task, &Decided[model.Bind]{plan.Binds[i], policy, plan.Now})

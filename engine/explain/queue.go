@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// mostInLine is how many of the jobs that wait in a queue are listed.
+	// mostInLine is the maximum number of waiting jobs of a queue that are listed.
 	mostInLine = 20
-	// mostAbout is how many of the jobs that wait are asked about one node.
+	// mostAbout is the maximum number of waiting jobs that are evaluated for one node.
 	mostAbout = 500
 )
 
-// queue explains a queue: what it holds and may hold, what the policy computes of it, and who waits in it, in order.
+// queue explains a queue: what it holds and may hold, the fields that the policy computes, and the waiting jobs, in order.
 func (x *Cycle) queue(q *model.Queue) string {
 	var out strings.Builder
 	printf(&out, "queue %s\n", q.Name)
@@ -55,7 +55,7 @@ func (x *Cycle) queue(q *model.Queue) string {
 	return out.String()
 }
 
-// terminating states what the pods of a queue that are terminating still hold, and when the last of their grace periods ends.
+// terminating states what the terminating pods of a queue still hold, and when the last of their grace periods ends.
 func (x *Cycle) terminating(q *model.Queue) string {
 	var sum model.Resources
 	var last time.Time
@@ -88,7 +88,7 @@ func (x *Cycle) terminating(q *model.Queue) string {
 	return text
 }
 
-// computed are fields that the policy computes of an object; "" of none.
+// computed lists the fields that the policy computes for an object; "" if there are none.
 func computed(of string, fields []session.Field) string {
 	if len(fields) == 0 {
 		return ""
@@ -100,7 +100,7 @@ func computed(of string, fields []session.Field) string {
 	return "  the policy computes\n" + Columns("    ", rows)
 }
 
-// amounts are those that are not 0.
+// amounts returns the amounts that are not 0.
 func (x *Cycle) amounts(r model.Resources) string {
 	r = r.Clone()
 	for dim := range r {
@@ -111,7 +111,7 @@ func (x *Cycle) amounts(r model.Resources) string {
 	return x.cluster.Dims.Text(r)
 }
 
-// phases is how many jobs are in each phase: "1 Inqueue, 2 Running".
+// phases returns the number of jobs by phase: "1 Inqueue, 2 Running".
 func phases(of map[string]int64) string {
 	var parts []string
 	for _, phase := range slices.Sorted(maps.Keys(of)) {
@@ -122,7 +122,7 @@ func phases(of map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// line lists who waits in a queue, in its order; those that were not asked come last.
+// line lists the waiting jobs of a queue, in its order. Jobs without a position come last.
 func (x *Cycle) line(q *model.Queue) string {
 	var waits []*model.Wait
 	told := map[string]bool{}
@@ -131,7 +131,7 @@ func (x *Cycle) line(q *model.Queue) string {
 		if w.Queue != q.Name || told[w.Job] {
 			continue
 		}
-		told[w.Job] = true // of a job that waits as a whole that comes first
+		told[w.Job] = true // the wait of a job as a whole comes first
 		waits = append(waits, w)
 	}
 	if len(waits) == 0 {
@@ -175,7 +175,7 @@ func (x *Cycle) line(q *model.Queue) string {
 	return text
 }
 
-// cause is why a pod of a job waits that waits because of its pods; "": that is said already.
+// cause states why a pod of a job waits if the job waits because of its pods; "" if that is already stated.
 func (x *Cycle) cause(of *model.Wait) string {
 	if of.Reason.Site != policy.JobReady {
 		return ""
@@ -188,7 +188,7 @@ func (x *Cycle) cause(of *model.Wait) string {
 	return ""
 }
 
-// node explains a node: what is on it, and why it does not take those that wait.
+// node explains a node: the pods on it, and why it rejects waiting pods.
 func (x *Cycle) node(row int32) string {
 	var out strings.Builder
 	n := &x.cluster.Nodes
@@ -214,7 +214,7 @@ func (x *Cycle) node(row int32) string {
 	return out.String()
 }
 
-// on are the jobs whose pods are on a node.
+// on lists the jobs whose pods are on a node.
 func (x *Cycle) on(row int32) string {
 	var jobs []string
 	for _, t := range x.cluster.Nodes.Tasks[row] {
@@ -229,7 +229,7 @@ func (x *Cycle) on(row int32) string {
 	return " of " + x.names(jobs, mostBefore)
 }
 
-// turnsAway counts the jobs that wait by why a node does not take a pod of them.
+// turnsAway counts the waiting jobs by the reason why a node rejects a pod of them.
 func (x *Cycle) turnsAway(row int32) string {
 	type reason struct{ row, why string }
 	var order []reason
@@ -266,7 +266,7 @@ func (x *Cycle) turnsAway(row int32) string {
 	return "  of the jobs that wait\n" + Columns("    ", rows)
 }
 
-// told is what a row read about a subject, as lines; "" where there is none.
+// told states what a row read about a subject, as lines; "" if there is no row.
 func (x *Cycle) told(indent string, r *policy.Rule, on session.Subject) string {
 	if r == nil {
 		return ""

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// mostNodes is how many nodes are named that a row refuses, and mostRows of how many such rows the values are told.
+	// mostNodes is how many rejected nodes of a row are named. mostRows is for how many such rows the values are shown.
 	mostNodes = 3
 	mostRows  = 4
-	// mostInDepth is of how many kinds of pods it is told on which nodes.
+	// mostInDepth is for how many kinds of pods the nodes are listed.
 	mostInDepth = 10
 )
 
-// waiting is why a job waits, or its pod t: the reason with the values that its row read, the nodes by what refuses them, and what would
-// help.
+// waiting explains why a job, or its pod t, waits: the reason with the values that its row read, the nodes by what rejects them, and what
+// would help.
 func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Task) string {
 	step := ""
 	if w.Action != "" {
@@ -36,7 +36,7 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 	if w.Task == "" || !x.shares(w) {
 		out.WriteString(x.values(indent+"  ", w.Reason, j, t, ""))
 	}
-	// A pod that its job can start without is no reason of the job.
+	// A pod without which its job can start is no reason why the job waits.
 	if t != nil && len(w.Nodes) == 0 && (w.Task != "" || slices.Contains(x.Session.KeptBackBy(j), t.Role)) {
 		if never := x.Session.NeverFits(t); never != "" && !strings.Contains(w.Why(), never) {
 			printf(&out, "%s  of its pod %s: %s\n", indent, t.Key, never)
@@ -53,15 +53,15 @@ func (x *Cycle) waiting(indent string, w *model.Wait, j *model.Job, t *model.Tas
 	return out.String()
 }
 
-// nobodyAsked says that pods run in a task's queue whose jobs have a lower priority, and that the policy has nobody go for others.
+// nobodyAsked reports whether lower-priority jobs of the task's queue run, and no action of the policy evicts pods for others.
 func nobodyAsked(s *session.Session, t *model.Task) bool {
 	return len(s.Policy().Displacing()) == 0 && slices.ContainsFunc(s.Cluster().JobsByKey(), func(j *model.Job) bool {
 		return j.QueueName == t.Job.QueueName && j.Priority < t.Job.Priority && j.Counts[model.Running] > 0 && !j.Orphan
 	})
 }
 
-// nodes tells on which nodes a pod that waits is refused, by what, and what would help. Of pods that fared alike it is found out once, and
-// of no more than mostInDepth kinds.
+// nodes states which nodes reject a waiting pod, why, and what would help. It computes this once for equal pods, and for at most
+// mostInDepth kinds.
 func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task) string {
 	if len(w.Nodes) == 0 || t == nil {
 		return ""
@@ -101,8 +101,8 @@ func (x *Cycle) nodes(indent string, w *model.Wait, j *model.Job, t *model.Task)
 	return x.inDepth[about]
 }
 
-// asTried looks at nodes as pod t found them: with the places that other pods of its job had found, and that were rolled back since. The
-// cluster is afterwards as it was.
+// asTried calls do with the nodes as pod t found them: other pods of its job are on the nodes that they had found, and that were rolled
+// back since. Afterwards it restores the cluster.
 func (x *Cycle) asTried(j *model.Job, t *model.Task, do func(*model.Txn)) {
 	txn := x.cluster.Begin()
 	defer txn.Rollback(0)
@@ -117,7 +117,7 @@ func (x *Cycle) asTried(j *model.Job, t *model.Task, do func(*model.Txn)) {
 	do(txn)
 }
 
-// openToFirst returns the nodes that other pods of a job found, and that would take pod t if these pods were elsewhere.
+// openToFirst returns the nodes that other pods of a job found, and that would accept pod t if these pods were elsewhere.
 func (x *Cycle) openToFirst(j *model.Job, t *model.Task) map[int32]bool {
 	w := x.decisions().waits[j.Key]
 	if w == nil || w.Tried == nil {
@@ -132,13 +132,13 @@ func (x *Cycle) openToFirst(j *model.Job, t *model.Task) map[int32]bool {
 	return out
 }
 
-// shares says that a pod waits for the same as its job, of which it is told already.
+// shares reports whether a pod waits for the same reason as its job, which is already explained.
 func (x *Cycle) shares(w *model.Wait) bool {
 	of := x.decisions().waits[w.Job]
 	return of != nil && of.Reason == w.Reason
 }
 
-// typical is a pod of a job that waits, and that finds no node where there is one; nil: none waits.
+// typical returns a waiting pod of a job, if possible one that no node accepts; nil: no pod waits.
 func (x *Cycle) typical(w *model.Wait, j *model.Job) (first *model.Task) {
 	roles := map[string]bool{}
 	for t := range w.Tasks(j) {
@@ -156,7 +156,7 @@ func (x *Cycle) typical(w *model.Wait, j *model.Job) (first *model.Task) {
 	return first
 }
 
-// WhyNot is why a node does not take a pod, when what is being released is gone; false: it does.
+// WhyNot states why a node rejects a pod, after all releasing tasks are gone; false: the node accepts it.
 func WhyNot(s *session.Session, t *model.Task, row int32) (why model.Reason, refuses bool) {
 	class := s.Class(t)
 	switch {
@@ -168,7 +168,7 @@ func WhyNot(s *session.Session, t *model.Task, row int32) (why model.Reason, ref
 	return class.RefusedLater(row), true
 }
 
-// refused names, for each count of nodes, some of these as they are after the cycle.
+// refused returns for each count of nodes the names of some of them, as they are after the cycle.
 func (x *Cycle) refused(t *model.Task, counts []model.NodeCount) [][]string {
 	out := make([][]string, len(counts))
 	if t == nil {
@@ -191,8 +191,8 @@ func (x *Cycle) refused(t *model.Task, counts []model.NodeCount) [][]string {
 	return out
 }
 
-// counted is the place of a node among counts of nodes; below 0: it takes the pod, or is refused for another reason by now. What a row says
-// of the node is only asked where the row has several counts.
+// counted returns the index of the count that contains a node; below 0: the node accepts the pod, or now rejects it for another reason. It
+// evaluates the row's message for the node only if the row has several counts.
 func (x *Cycle) counted(t *model.Task, row int32, counts []model.NodeCount) int {
 	if r := x.Session.Class(t).Refuser(row); r != nil {
 		of := func(n model.NodeCount) bool { return n.Table == r.Table && n.Rule == r.Name }
@@ -210,7 +210,7 @@ func (x *Cycle) counted(t *model.Task, row int32, counts []model.NodeCount) int 
 	})
 }
 
-// histogram is how many there are of each count, what that is, why, and on which of them; "" of none.
+// histogram formats counts: the number, the row, the reason, and some of the nodes; "" if there are none.
 func histogram(indent, of string, counts []model.NodeCount, on [][]string) string {
 	if len(counts) == 0 {
 		return ""
@@ -233,7 +233,7 @@ func histogram(indent, of string, counts []model.NodeCount, on [][]string) strin
 	return Columns(indent, rows)
 }
 
-// subject is what a row was asked about that was the reason why a job or its pod waits; false: that is not known.
+// subject returns the input of the row that is the reason why a job or its pod waits; false: it is unknown.
 func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on session.Subject, ok bool) {
 	switch r.Site.Name {
 	case policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable:
@@ -253,7 +253,8 @@ func subject(r *policy.Rule, j *model.Job, t *model.Task, node string) (on sessi
 	return on, false
 }
 
-// values tells of the row that was a reason which values it read, as they are after the cycle; "" where it was none, or holds by now.
+// values shows the values that the row of a reason read, as they are after the cycle. It returns "" if there is no row, or if the row no
+// longer rejects.
 func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.Task, node string) string {
 	r := x.Session.Policy().Row(why)
 	if r == nil || r.Expression.Constant() {
@@ -277,7 +278,7 @@ func (x *Cycle) values(indent string, why model.Reason, j *model.Job, t *model.T
 	return out.String()
 }
 
-// write writes an evaluation: where it is of conditions that are joined a line each, what they gave behind it.
+// write formats an evaluation. Joined conditions get one line each, followed by their results.
 func write(out *strings.Builder, indent string, told *eval.Told) {
 	if told.Join == "" {
 		printf(out, "%s%s\n", indent, told.Text)

@@ -11,12 +11,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// widest is the most characters that a column is wide. One long cell must not make each of many rows long.
+// widest is the maximum width of a column in characters. One long cell must not make each of many rows long.
 const widest = 320
 
-// Columns lays rows of cells out so that each column but the last is as wide as
-// its widest cell. Rows may be of different lengths; no line ends with a space.
-// Control characters and line breaks are escaped, because users write names that a terminal could obey, or that look like other rows.
+// Columns formats rows of cells. Each column except the last is as wide as its widest cell. Rows may have different lengths, and no line
+// ends with a space. Control characters and line breaks are escaped, because users write names that a terminal could interpret, or that
+// look like other rows.
 func Columns(indent string, rows [][]string) string {
 	var widths []int
 	for i, row := range rows {
@@ -45,7 +45,7 @@ func Columns(indent string, rows [][]string) string {
 	return out.String()
 }
 
-// shown returns a row without most of long values in its cells, and with visible control characters.
+// shown returns a row with shortened long values, and with visible control characters.
 func shown(row []string) []string {
 	for i, cell := range row {
 		if text := source.Line(source.Short(cell)); text != cell {
@@ -56,7 +56,7 @@ func shown(row []string) []string {
 	return row
 }
 
-// Count is "1 node", or "2 nodes".
+// Count returns "1 node", or "2 nodes".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -69,7 +69,7 @@ func printf(out *strings.Builder, format string, args ...any) {
 	out.WriteString(sprintf(format, args...))
 }
 
-// sprintf is printf as a string.
+// sprintf returns as a string what printf would write.
 func sprintf(format string, args ...any) string {
 	for i, arg := range args {
 		if text, ok := arg.(string); ok {
@@ -87,7 +87,7 @@ func indented(text string) string {
 	return out.String()
 }
 
-// StatusCounts is how many pods of a job are in each status: "1 Pending, 2 Running", in the order of a pod's life.
+// StatusCounts returns the number of a job's pods by status: "1 Pending, 2 Running", in the order of a pod's life.
 func StatusCounts(j *model.Job) string {
 	var parts []string
 	var counts [model.NumStatus]int
@@ -105,7 +105,7 @@ func StatusCounts(j *model.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-// NodeState is whether a node takes pods.
+// NodeState states whether a node accepts pods.
 func NodeState(n *model.Node) string {
 	switch {
 	case !n.Ready:
@@ -116,7 +116,7 @@ func NodeState(n *model.Node) string {
 	return "Ready"
 }
 
-// Numbers is 0,2,3.
+// Numbers returns the form 0,2,3.
 func Numbers(of []int) string {
 	words := make([]string, len(of))
 	for i, n := range of {
@@ -125,7 +125,7 @@ func Numbers(of []int) string {
 	return strings.Join(words, ",")
 }
 
-// Place is a node, and the devices and the CPUs held there.
+// Place returns a node, and the devices and CPUs held there.
 func Place(b *model.Bind) string {
 	out := b.Node
 	if len(b.GPUs) > 0 {
@@ -137,8 +137,8 @@ func Place(b *model.Bind) string {
 	return out
 }
 
-// Fold groups neighbours that are the same but for the number at the end of their names, where the numbers go up by one: worker-0,
-// worker-1, worker-2. Where down says so of the first of them they may go down instead.
+// Fold groups neighbours that differ only in the number at the end of their names, if the numbers increase by one: worker-0, worker-1,
+// worker-2. If down returns true for the first of them, the numbers may decrease instead.
 func Fold[T any](lines []T, name func(*T) string, same func(a, b *T) bool, down func(*T) bool) (out [][]T) {
 	for i := 0; i < len(lines); {
 		prefix, first, ok := Numbered(name(&lines[i]))
@@ -159,7 +159,7 @@ func Fold[T any](lines []T, name func(*T) string, same func(a, b *T) bool, down 
 	return out
 }
 
-// Range is the name of neighbours that Fold grouped, by those of the first and the last: worker-[0-2].
+// Range returns the name of neighbours that Fold grouped, from the names of the first and the last: worker-[0-2].
 func Range(first, last string) string {
 	if first == last {
 		return first
@@ -169,7 +169,7 @@ func Range(first, last string) string {
 	return fmt.Sprintf("%s[%d-%d]", prefix, from, to)
 }
 
-// Numbered cuts a name before the number at its end; a number with leading zeros is none.
+// Numbered splits a name before the number at its end. A number with leading zeros does not count.
 func Numbered(name string) (prefix string, n int, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
 	digits := name[len(prefix):]
@@ -196,7 +196,7 @@ func ForWhom(e *model.Evict) string {
 	return fmt.Sprintf("in %s: for %s, as %s", e.Action, e.For, permit(e.Rows))
 }
 
-// permit is "a/x permits", or "a/x, b/y and c/z permit".
+// permit returns "a/x permits", or "a/x, b/y and c/z permit".
 func permit(rows []string) string {
 	if len(rows) < 2 {
 		return enumerate(rows) + " permits"
@@ -213,7 +213,7 @@ func enumerate(rows []string) string {
 	return strings.Join(rows[:last], ", ") + " and " + rows[last]
 }
 
-// needed says why the other has no place unless this one goes.
+// needed states why the preemptor does not fit without this eviction.
 func needed(e *model.Evict) string {
 	if row := model.RowName(e.Needed.Table, e.Needed.Rule); row != "" {
 		return fmt.Sprintf("%s (%s)", e.Needed.Text, row)

@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/explain"
 )
 
-// A name that a user wrote reaches the terminal without its control characters, and the columns stay aligned.
+// TestColumnsEscapeControlCharacters checks that the terminal gets a user's name without its control characters. The columns stay aligned.
 func TestColumnsEscapeControlCharacters(t *testing.T) {
 	t.Parallel()
 	got := explain.Columns("", [][]string{{"QUEUE", "JOBS"}, {"\x1b[2Jresearch", "3"}, {"ml\u202egpj", "12"}, {"größe", "1"}})
@@ -20,7 +20,7 @@ func TestColumnsEscapeControlCharacters(t *testing.T) {
 	}
 }
 
-// TestColumnsCutLongCells lays out a long cell above many short ones. It is cut, and the other rows do not become as long.
+// TestColumnsCutLongCells prints a long cell above many short ones. The long cell is cut, and the other rows do not become as long.
 func TestColumnsCutLongCells(t *testing.T) {
 	t.Parallel()
 	rows := [][]string{{strings.Repeat("x", 100_000), strings.Repeat("word ", 20_000), strings.Repeat("y", 100_000)}}
@@ -36,7 +36,7 @@ func TestColumnsCutLongCells(t *testing.T) {
 	}
 }
 
-// A cell is part of one line, whatever a user writes in it.
+// TestColumnsKeepRowsOnOneLine checks that a cell stays on one line, whatever a user writes in it.
 func TestColumnsKeepRowsOnOneLine(t *testing.T) {
 	t.Parallel()
 	got := explain.Columns("", [][]string{{"QUEUE", "JOBS"}, {"a\nbind  other", "3\t4\r5\u20286"}})

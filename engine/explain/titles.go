@@ -6,19 +6,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Titles are what people call jobs: a PodGroup goes by the name of the Job, or of
-// the pod, that it was made for, because its own name holds a uid.
+// Titles contains the names of jobs that users know. A PodGroup has the title of the Job or pod for which it was created, because its own
+// name contains a UID.
 type Titles map[string]string
 
-// Of is what people call a job.
+// Of returns the title of a job.
 func (t Titles) Of(job string) string {
 	if title, ok := t[job]; ok {
 		return title
 	}
-	return strings.TrimPrefix(job, "~") // an orphan goes by its pod
+	return strings.TrimPrefix(job, "~") // the title of an orphan is its pod
 }
 
-// TitlesOf a cluster's jobs: of those that do not go by their own names. Two jobs that would go by one title keep their names.
+// TitlesOf returns the titles of a cluster's jobs that differ from their own names. Two jobs with the same title keep their names.
 func TitlesOf(c *model.Cluster) Titles {
 	out, users := Titles{}, map[string]int{}
 	for key, job := range c.Jobs {

@@ -11,66 +11,66 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The kind of an answer as an object in files, and its version.
+// Kind and version of an answer as an object in files.
 const (
 	Kind    = "ExtenderAnswer"
 	Version = "sim.celsius.dev/v1alpha1"
 )
 
-// Answer is what was said of one subject at one address.
+// Answer is the answer of one address about one subject.
 type Answer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// URL is the address that was asked.
 	URL string `json:"url"`
-	// As is the form of the question, which of Forms; "": it is an answer to each.
+	// As is the form of the question, one of Forms; "": it answers each form.
 	As string `json:"as,omitempty"`
-	// Of is what was asked about.
+	// Of is the subject of the question.
 	Of Subject `json:"of"`
-	// At is when it was asked; where nodes were asked about at several moments, the first of these.
+	// At is when the question was asked; if nodes were asked about at several times, the first of them.
 	At metav1.Time `json:"at,omitzero"`
-	// Error is why it could not be asked; "": it was.
+	// Error states why the question could not be asked; "": it was asked.
 	Error string `json:"error,omitempty"`
-	// Says is the word that was said of the subject as a whole; "" where it was asked about nodes.
+	// Says is the answer about the subject as a whole; "" if the question was about nodes.
 	Says string `json:"says,omitempty"`
-	// Nodes are what was said of nodes.
+	// Nodes are the answers about nodes.
 	Nodes []NodeAnswer `json:"nodes,omitempty"`
 }
 
-// NodeAnswer is what was said of a subject and a node.
+// NodeAnswer is the answer about a subject and a node.
 type NodeAnswer struct {
 	Name string `json:"name"`
-	// Version is that of the node's object as it was sent; "" where nobody says so.
+	// Version is the version of the node's object that was sent; "" if unknown.
 	Version string `json:"version,omitempty"`
-	// Error is why it could not be asked; "": it was.
+	// Error states why the question could not be asked; "": it was asked.
 	Error string `json:"error,omitempty"`
-	// Refused is why the node is refused; "": it is not.
+	// Refused states why the node is rejected; "": it is not.
 	Refused string  `json:"refused,omitempty"`
 	Score   float64 `json:"score,omitempty"`
 }
 
-// Subject is what is asked about.
+// Subject is the subject of a question.
 type Subject struct {
 	// Kind is Task, Job or Queue.
 	Kind string `json:"kind"`
 	// Job is namespace/name of a PodGroup, and Queue the name of a queue.
 	Job   string `json:"job,omitempty"`
 	Queue string `json:"queue,omitempty"`
-	// Role is that of the tasks. Without it, it is about all of the job.
+	// Role is the role of the tasks; "": all tasks of the job.
 	Role string `json:"role,omitempty"`
-	// Like tells tasks of one role apart that ask for something else; "": it is about all of the role.
+	// Like distinguishes tasks of one role with different requests; "": all tasks of the role.
 	Like string `json:"like,omitempty"`
 }
 
-// The kinds of subject.
+// Kinds of subjects.
 const (
 	Task  = "Task"
 	Job   = "Job"
 	Queue = "Queue"
 )
 
-// The words of which an answer is one: a vote, or yes or no; of a node it is allow or refuse, and failed where it could not be asked.
+// Possible values of an answer: a vote, or yes or no. For a node: allow or refuse, and failed if the question could not be asked.
 const (
 	Permit  = "permit"
 	Reject  = "reject"
@@ -82,7 +82,7 @@ const (
 	Refuse  = "refuse"
 )
 
-// String names a subject.
+// String returns the name of a subject.
 func (s Subject) String() string {
 	switch {
 	case s.Kind == Queue:
@@ -95,7 +95,7 @@ func (s Subject) String() string {
 	return "tasks " + s.Role + " of " + s.Job
 }
 
-// Wider are the subjects of which answers count for this one as well, itself first.
+// Wider returns the subjects whose answers also apply to this one, itself first.
 func (s Subject) Wider() []Subject {
 	out := []Subject{s}
 	if s.Like != "" {
@@ -109,17 +109,17 @@ func (s Subject) Wider() []Subject {
 	return out
 }
 
-// Mistake is something that is wrong in an answer.
+// Mistake is a mistake in an answer.
 type Mistake struct{ Field, Text string }
 
-// mistakes collects what is wrong.
+// mistakes collects mistakes.
 type mistakes []Mistake
 
 func (m *mistakes) add(field, format string, args ...any) {
 	*m = append(*m, Mistake{field, fmt.Sprintf(format, args...)})
 }
 
-// Mistakes are what is wrong with it.
+// Mistakes returns the mistakes of an answer.
 func (a *Answer) Mistakes() []Mistake {
 	var m mistakes
 	if a.URL == "" {
@@ -162,10 +162,10 @@ func (s *Subject) check(m *mistakes) {
 	}
 }
 
-// MostScore is beyond every score that can be meant: what is larger would drown all that it is added to.
+// MostScore is larger than every meaningful score. A larger score would make all other scores in a sum irrelevant.
 const MostScore = 1e15
 
-// Comparable says whether a score can be compared with others, and be added to them.
+// Comparable reports whether a score can be compared with others, and be added to them.
 func Comparable(score float64) bool { return math.Abs(score) <= MostScore }
 
 // CheckAddress returns what is wrong with the address of a question, or "" if it is correct. The text never contains a user name or a
@@ -182,7 +182,7 @@ func CheckAddress(address string) string {
 	return ""
 }
 
-// OneSlash is an address with single slashes in its path, as after a prefix that ends in one.
+// OneSlash returns an address with single slashes in its path. A prefix that ends in a slash can cause double slashes.
 func OneSlash(address string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -194,20 +194,20 @@ func OneSlash(address string) string {
 	return scheme + "://" + rest
 }
 
-// Ask is a question that a plan would have answered.
+// Ask is a question that a plan needs answered.
 type Ask struct {
 	URL string  `json:"url"`
-	As  string  `json:"as"` // which of Forms
+	As  string  `json:"as"` // one of Forms
 	Of  Subject `json:"of"`
-	// Task is one of those that are asked about, by its key; "": the subject is no tasks.
+	// Task is one of the subject's tasks, by its key; "": the subject is not a task.
 	Task string `json:"task,omitempty"`
-	// Nodes are those that are asked about, by name; of others what was said is kept, unless all are asked about.
+	// Nodes are the names of the nodes of the question. Earlier answers about other nodes are kept, unless All is true.
 	Nodes   []string      `json:"nodes,omitempty"`
 	All     bool          `json:"all,omitempty"`
 	Timeout time.Duration `json:"timeout"`
 }
 
-// The forms of questions, by the verbs of Volcano's extender.
+// Forms of questions, by the verbs of Volcano's extender.
 const (
 	Predicate      = "predicate"
 	Prioritize     = "prioritize"
@@ -216,12 +216,12 @@ const (
 	QueueOverused  = "queueOverused"
 )
 
-// Forms are the words of the forms, with what each is asked about, by the word of an attribute's owner.
+// Forms returns the forms, and the kind of subject of each, as the name of an attribute's owner.
 func Forms() map[string]string {
 	return map[string]string{Predicate: "task", Prioritize: "task", JobEnqueueable: "job", JobReady: "job", QueueOverused: "queue"}
 }
 
-// FormsAbout are the words of the forms of questions about owners of a word; "" of all.
+// FormsAbout returns the forms of questions about this kind of subject; "": all forms.
 func FormsAbout(on string) (out []string) {
 	for form, of := range Forms() {
 		if on == "" || on == of {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Answers are all that are known. The zero value has none.
+// Answers contains all known answers. The zero value is empty.
 type Answers struct {
 	serial   uint64
 	byName   map[string]*Known
-	byKey    map[key][]*Known   // in the order of their names: the first counts
-	versions map[Subject]uint64 // when something that is said of it changed last
+	byKey    map[key][]*Known   // in name order: the first one counts
+	versions map[Subject]uint64 // number of the last change of the subject's answers
 	count    map[Subject]int
 }
 
@@ -20,18 +20,18 @@ type key struct {
 	of      Subject
 }
 
-// Known is an answer that is known.
+// Known is a known answer.
 type Known struct {
 	*Answer
-	// Serial tells it from all others.
+	// Serial is unique among all answers.
 	Serial uint64
 	nodes  map[string]*NodeAnswer
 }
 
-// Node is what was said of a node; nil: nothing.
+// Node returns the answer about a node; nil: there is none.
 func (k *Known) Node(name string) *NodeAnswer { return k.nodes[name] }
 
-// Set puts an answer in the place of that of the same name, and lists the subjects of which something else is said now.
+// Set stores an answer instead of the one with the same name, and returns the subjects whose answers changed.
 func (s *Answers) Set(a *Answer) []Subject {
 	if s.byName == nil {
 		*s = Answers{byName: map[string]*Known{}, byKey: map[key][]*Known{}, versions: map[Subject]uint64{}, count: map[Subject]int{}}
@@ -54,7 +54,7 @@ func (s *Answers) Set(a *Answer) []Subject {
 	return append(touched, a.Of)
 }
 
-// Remove takes an answer out, and lists the subjects of which something else is said now.
+// Remove removes an answer, and returns the subjects whose answers changed.
 func (s *Answers) Remove(name string) []Subject {
 	old := s.byName[name]
 	if old == nil {
@@ -90,7 +90,7 @@ func (s *Answers) Find(url, as string, of Subject) *Known {
 	return nil
 }
 
-// VersionsOf tell the answers about a subject from those of other moments; 0: there are none.
+// VersionsOf returns numbers that change with the answers about a subject; 0: there are none.
 func (s *Answers) VersionsOf(of Subject) (out [3]uint64) {
 	if len(s.versions) > 0 {
 		for i, wider := range of.Wider() {
@@ -100,11 +100,11 @@ func (s *Answers) VersionsOf(of Subject) (out [3]uint64) {
 	return out
 }
 
-// same says that two answers say the same.
+// same reports whether two answers have the same content.
 func same(a, b *Answer) bool {
 	return a.URL == b.URL && a.As == b.As && a.Of == b.Of && a.At.Equal(&b.At) && a.Error == b.Error && a.Says == b.Says &&
 		reflect.DeepEqual(a.Nodes, b.Nodes)
 }
 
-// None says that nothing is known.
+// None reports whether there are no answers.
 func (s *Answers) None() bool { return len(s.byName) == 0 }

@@ -15,8 +15,8 @@ func said(name string, of Subject, says string) *Answer {
 	return &Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, URL: "u", Of: of, At: metav1.NewTime(time.Unix(1000, 0)), Says: says}
 }
 
-// An answer counts for its subject and for narrower ones, the narrowest first; of two about the same the first by name counts, in
-// whatever order they came.
+// TestFind checks that an answer counts for its subject and for narrower subjects, and that the narrowest answer wins. Of two answers about
+// the same subject, the first by name counts. The order of arrival does not matter.
 func TestFind(t *testing.T) {
 	job := Subject{Kind: Task, Job: "a/j"}
 	role, like := job, job
@@ -53,7 +53,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// leave removes answers, of which nothing is to be left.
+// leave removes answers. Nothing may remain after that.
 func leave(t *testing.T, s *Answers, list []*Answer) {
 	t.Helper()
 	for _, a := range list {
@@ -64,7 +64,7 @@ func leave(t *testing.T, s *Answers, list []*Answer) {
 	}
 }
 
-// One name is one answer, wherever it moves.
+// TestMoves checks that a name has one answer, even when the answer moves to another subject.
 func TestMoves(t *testing.T) {
 	var s Answers
 	a, b := Subject{Kind: Queue, Queue: "a"}, Subject{Kind: Queue, Queue: "b"}
@@ -113,7 +113,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// Two questions at one address have an answer each: a rating lets nobody in. What says nothing of its form is an answer to both.
+// TestForms checks that two questions at one address each have their own answer: a rating admits nobody. An answer without a form answers
+// both.
 func TestForms(t *testing.T) {
 	of := Subject{Kind: Task, Job: "a/j"}
 	var s Answers
@@ -132,7 +133,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// What is wrong with an address is said without what is secret in it.
+// TestAddresses checks the errors about addresses. They do not contain the secret parts of an address.
 func TestAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://x/y": "", "https://x:8443/a/b?c=d@e": "", "https://[::1]:1/x": "",

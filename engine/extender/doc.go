@@ -3,5 +3,5 @@
 //	policy + cluster --Decide--> Plan.Asks --live--> a service --> Answer --delta--> model.Cluster, for the next cycle
 //	files --sim--------------------------------------------------> Answer --delta--> model.Cluster
 //
-// It asks nobody: engine/live does, between cycles. Who is asked what is said by attributes of tables (policy.Asks).
+// The package sends no requests: engine/live does, between cycles. Attributes of tables state which questions to ask (policy.Asks).
 package extender

@@ -1,3 +1,3 @@
-// Package follow has what is kept beside objects be brought up to date with them: by a Log of what was touched, which each reader goes
-// through with a Cursor of its own, and by Slots, the small numbers of objects, by which what is known of each fits a slice.
+// Package follow keeps derived data up to date with its objects. A Log lists what was touched, and each reader follows it with its own
+// Cursor. Slots are the small numbers of objects, so that data about objects fits in a slice.
 package follow

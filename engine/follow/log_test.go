@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A reader is told of each entry once, and where it has not begun, or was left behind, of everything anew.
+// TestCursorFollows checks that a reader gets each entry once. A reader that has not begun, or that fell behind, is told to read everything
+// again.
 func TestCursorFollows(t *testing.T) {
 	t.Parallel()
 	var l Log[int]
@@ -62,7 +63,7 @@ func TestLog(t *testing.T) {
 	var l Log[int]
 	fill := func(n int) {
 		for range n {
-			l.Add(int(l.Next())) // so that an entry is its own cursor
+			l.Add(int(l.Next())) // each entry is its own cursor
 		}
 	}
 	since := func(cursor uint64, ok bool, length uint64) {
@@ -78,9 +79,9 @@ func TestLog(t *testing.T) {
 	since(0, true, 0)
 	fill(LogLimit)
 	since(10, true, LogLimit-10)
-	fill(1) // and the older half is cut
+	fill(1) // the log drops its older half
 	since(10, false, 0)
 	since(LogLimit/2, true, LogLimit/2+1)
 	since(LogLimit+1, true, 0)
-	since(LogLimit+2, false, 0) // a cursor that this log never gave
+	since(LogLimit+2, false, 0) // this log never gave out this cursor
 }

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// Slots numbers objects of a kind: each has a slot of its own while it is there. They are small numbers, from 0 on, as one that goes leaves
-// its slot to one that comes, so that what is known of each object fits a slice: see BySlot.
+// Slots assigns numbers to objects of a kind: each existing object has its own slot. Slots are small numbers, beginning with 0, because a
+// new object gets the slot of a deleted one. So data about each object fits in a slice: see BySlot.
 type Slots struct {
-	// Changed names the slots whose objects went, or are others than they were: what was made of these holds no more.
+	// Changed lists the slots whose objects were deleted or changed: data that was computed from them is no longer valid.
 	Changed Log[int32]
 
-	count int32   // how many were ever taken
+	count int32   // number of slots that were ever taken
 	free  []int32 // to be taken again
-	left  []int32 // by those that went since Settle
+	left  []int32 // left by objects that were deleted since Settle
 }
 
-// Take gives a slot to an object that comes.
+// Take returns a slot for a new object.
 func (s *Slots) Take() int32 {
 	if last := len(s.free) - 1; last >= 0 {
 		slot := s.free[last]
@@ -27,25 +27,26 @@ func (s *Slots) Take() int32 {
 	return s.count - 1
 }
 
-// Leave takes its slot from an object that goes.
+// Leave returns the slot of a deleted object.
 func (s *Slots) Leave(slot int32) {
 	s.left = append(s.left, slot)
 	s.Change(slot)
 }
 
-// Change says that the object in a slot is another.
+// Change records that the object in a slot changed.
 func (s *Slots) Change(slot int32) { s.Changed.AddOf(slot, int(s.count)) }
 
-// Settle lets slots be taken again that were left: later than that, so that who goes is heard of before who comes.
+// Settle allows slots that were left to be taken again. It runs later than Leave, so that readers learn of the deletion before the slot has
+// a new object.
 func (s *Slots) Settle() {
 	s.free = append(s.free, s.left...)
 	s.left = s.left[:0]
 }
 
-// Len is how many slots there are, taken and free.
+// Len returns the number of slots, taken and free.
 func (s *Slots) Len() int { return int(s.count) }
 
-// Check holds slots to being of one object each, and to being lost by none; used are those of the objects.
+// Check checks that each slot has one object or is free. used are the slots of the objects.
 func (s *Slots) Check(used []int32) error {
 	for i, slot := range slices.Sorted(slices.Values(slices.Concat(used, s.free, s.left))) {
 		if slot != int32(i) {
@@ -58,14 +59,14 @@ func (s *Slots) Check(used []int32) error {
 	return nil
 }
 
-// BySlot keeps something of each object of a kind. Its zero value keeps nothing.
+// BySlot stores a value for each object of a kind. The zero value is empty.
 type BySlot[T any] struct {
 	kept   []T
 	cursor Cursor[int32]
-	slots  int // as many as there were at the last Follow
+	slots  int // number of slots at the last Follow
 }
 
-// Get is what is kept in a slot; the zero value: nothing is.
+// Get returns the value of a slot; the zero value if there is none.
 func (b *BySlot[T]) Get(slot int32) (x T) {
 	if int(slot) < len(b.kept) {
 		return b.kept[slot]
@@ -73,20 +74,20 @@ func (b *BySlot[T]) Get(slot int32) (x T) {
 	return x
 }
 
-// Set keeps something in a slot.
+// Set stores a value in a slot.
 func (b *BySlot[T]) Set(slot int32, x T) {
-	b.Grow(max(int(slot)+1, b.slots)) // at once, as the others are set as well in general
+	b.Grow(max(int(slot)+1, b.slots)) // for all slots at once, because the others are usually set as well
 	b.kept[slot] = x
 }
 
-// Grow makes room for so many slots: what is set in them from then on moves nothing.
+// Grow allocates memory for n slots, so that later calls of Set move nothing.
 func (b *BySlot[T]) Grow(n int) {
 	if more := n - len(b.kept); more > 0 {
 		b.kept = append(b.kept, make([]T, more)...)
 	}
 }
 
-// Follow drops what is kept of objects that went or are others, as far as that was not done yet.
+// Follow drops the values of objects that were deleted or changed since the last call.
 func (b *BySlot[T]) Follow(s *Slots) {
 	b.slots = s.Len()
 	b.cursor.Follow(&s.Changed, func(slot int32) {

@@ -8,15 +8,16 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// However objects come, change and go: each has a slot of its own, there are no more slots than there were objects at once, those counted
-// that went since slots were last settled, and what is kept of an object is never what was kept of another, or before it changed.
+// TestSlots checks slots while objects come, change and go. Each object has its own slot. There are at most as many slots as there were
+// objects at one time. Objects that left since slots were last settled count too. The value kept for an object never belongs to another
+// object, or to its earlier version.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	type object struct{ slot, version int32 }
 	rapid.Check(t, func(t *rapid.T) {
 		var s Slots
 		var there []*object
-		var known BySlot[*object] // as they were
+		var known BySlot[*object] // as they were at that time
 		most, left := 0, 0
 		known.Follow(&s)
 		pick := func() int { return rapid.IntRange(0, len(there)-1).Draw(t, "which") }
@@ -70,7 +71,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// What is wrong with slots is told.
+// TestSlotsAreChecked checks that the check reports wrong slots.
 func TestSlotsAreChecked(t *testing.T) {
 	t.Parallel()
 	var s Slots

@@ -1,4 +1,4 @@
-// Package kept is the places that a cycle keeps for jobs that were let in a moment ago and whose pods are being made.
+// Package kept keeps resources for jobs that were just admitted and whose pods do not exist yet. The resources are kept during one cycle.
 package kept
 
 import (
@@ -10,26 +10,26 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Places is the places that a step keeps: who comes later in the step's order takes nothing that those before need. What a pod asks for
-// is known before it is there, where it may not go is not.
+// Places are the resources that a step keeps: a job that comes later in the step's order gets nothing that earlier jobs need. The request
+// of a pod is known before the pod exists, but not the nodes that reject it.
 type Places struct {
 	c           *model.Cluster
 	now         time.Time
-	allocatable func(*model.Task) bool // the gate of that name; nil: the step does not heed it
+	allocatable func(*model.Task) bool // the gate of that name; nil: the step does not have it
 	shapes      []shape
-	room        model.Resources              // what the nodes have idle, or will have, in sum, less what is kept
-	queues      map[*model.Queue]*model.Task // what is kept in a queue, as one task would ask for it
+	room        model.Resources              // the sum of what the nodes have or will have idle, minus what is kept
+	queues      map[*model.Queue]*model.Task // what is kept in a queue, as the request of a single task
 }
 
-// shape is pods that ask for the same, of jobs for which places are kept.
+// shape describes pods with equal requests, of jobs for which resources are kept.
 type shape struct {
-	of    *model.Job // the first of them
+	of    *model.Job // the first of these jobs
 	size  model.Resources
-	slots int64 // how many the nodes have room for
-	kept  int64 // how many places are kept
+	slots int64 // number of such pods that fit on the nodes
+	kept  int64 // number of such pods for which resources are kept
 }
 
-// alike is pods of one job that ask for the same.
+// alike is a number of pods of one job with equal requests.
 type alike struct {
 	size  model.Resources
 	count int64
@@ -70,14 +70,14 @@ func LacksLeftOut(c *model.Cluster, j *model.Job) bool {
 	return missing <= 0 || j.Valid()+missing < j.MinMember
 }
 
-// New keeps nothing yet.
+// New returns Places without any kept resources.
 func New(c *model.Cluster, now time.Time, allocatable func(*model.Task) bool) *Places {
 	k := &Places{c: c, now: now, allocatable: allocatable, queues: map[*model.Queue]*model.Task{}}
 	k.room = k.roomLeft()
 	return k
 }
 
-// Clone is the same places, to go back to.
+// Clone returns a copy, to which a caller can go back.
 func (k *Places) Clone() *Places {
 	if k == nil {
 		return nil
@@ -87,8 +87,8 @@ func (k *Places) Clone() *Places {
 	return &own
 }
 
-// Keep keeps places for a job that is awaited and just had its turn: for the least pods without which it cannot start, if there is room
-// for all of them, and for as many of the others as there is room for.
+// Keep keeps resources for a job that is awaited and just had its turn. It keeps them for the least pods without which the job cannot
+// start, if there are enough for all of these pods. It also keeps them for as many other pods as possible.
 func (k *Places) Keep(j *model.Job, least int64) {
 	must, others := divided(k.placeless(j, least > 0), least)
 	if least > 0 && !k.keep(j, must...) {
@@ -107,7 +107,7 @@ func (k *Places) Keep(j *model.Job, least int64) {
 	}
 }
 
-// placeless is the pods of a job that are still to be made, after those that are there and without a place, if they are asked for.
+// placeless returns the pods of a job that do not exist yet. If there is true, it also returns the pending pods, before the others.
 func (k *Places) placeless(j *model.Job, there bool) (out []alike) {
 	add := func(size model.Resources, count int64) {
 		i := slices.IndexFunc(out, func(p alike) bool { return p.size.Equal(size) })
@@ -127,7 +127,7 @@ func (k *Places) placeless(j *model.Job, there bool) (out []alike) {
 	return out
 }
 
-// divided is the first so many pods, none where there are fewer, and the others.
+// divided returns the first least pods, none if there are fewer, and the others.
 func divided(pods []alike, least int64) (must, others []alike) {
 	for _, p := range pods {
 		n := max(min(p.count, least), 0)
@@ -145,7 +145,7 @@ func divided(pods []alike, least int64) (must, others []alike) {
 	return must, others
 }
 
-// keep keeps places for pods of a job, where there are enough for all of them.
+// keep keeps resources for pods of a job, if there are enough for all of them.
 func (k *Places) keep(j *model.Job, pods ...alike) bool {
 	asks, ok := k.mayKeep(j, pods...)
 	if !ok {
@@ -165,8 +165,8 @@ func (k *Places) keep(j *model.Job, pods ...alike) bool {
 	return true
 }
 
-// mayKeep says whether there are places for some pods of a job beside those that are kept, and what its queue is asked for with them;
-// nil: its queue is not asked.
+// mayKeep reports whether there are enough resources for some pods of a job in addition to what is kept. asks is the total request to its
+// queue; nil: the queue is not evaluated.
 func (k *Places) mayKeep(j *model.Job, pods ...alike) (asks *model.Task, ok bool) {
 	var all model.Resources
 	for _, p := range pods {
@@ -188,7 +188,7 @@ func (k *Places) mayKeep(j *model.Job, pods ...alike) (asks *model.Task, ok bool
 	if k.allocatable(asks) {
 		return asks, true
 	}
-	return nil, j.AdmittedNow // what its queue deserves is from before it was let in
+	return nil, j.AdmittedNow // the deserved share of its queue was computed before the admission
 }
 
 func (k *Places) shapeOf(size model.Resources) *shape {
@@ -203,7 +203,7 @@ func (k *Places) shapeOf(size model.Resources) *shape {
 	return &k.shapes[i]
 }
 
-// roomLeft is what all nodes that take pods have idle or will have.
+// roomLeft returns what all nodes that accept pods have or will have idle.
 func (k *Places) roomLeft() (sum model.Resources) {
 	for _, row := range k.c.Nodes.ByOrder() {
 		for i := range k.c.Dims.Len() {
@@ -220,10 +220,10 @@ func (k *Places) takes(row int32) bool {
 	return n.Ready && !n.Unschedulable
 }
 
-// mostSlots on one node is as many as any node takes.
+// mostSlots is the maximum number of pods on one node.
 const mostSlots = 1 << 20
 
-// slots is how many pods of a size a node has room for beside a task that goes there.
+// slots returns how many pods of a size fit on a node in addition to the request beside.
 func (k *Places) slots(row int32, size, beside model.Resources) int64 {
 	if !k.takes(row) {
 		return 0

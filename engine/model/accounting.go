@@ -7,13 +7,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
-// spot is what a task's accounting depends on and a step may change: where it is, and as what.
+// spot contains the fields that a task's accounting depends on and that a step may change: the node, the status, and what the task holds
+// there.
 type spot struct {
 	status   Status
 	node     int32
 	nodeName string
 	gpus     []int
-	known    bool     // gpus was said or decided, and not guessed
+	known    bool     // the pod states gpus or a cycle decided them; they are not guessed
 	cards    []string // see Task
 	cpus     numa.Set
 	volumes  []VolumeBind
@@ -29,7 +30,7 @@ func (t *Task) setSpot(s spot) {
 	t.CPUs, t.Volumes, t.boundIn = s.cpus, s.volumes, s.boundIn
 }
 
-// move is the one door through which a known task goes from one spot to another, an undo included.
+// move changes the spot of a known task. No other function does; an undo uses it too.
 func (c *Cluster) move(t *Task, to spot) {
 	from := t.Node
 	c.account(t, -1)
@@ -38,7 +39,7 @@ func (c *Cluster) move(t *Task, to spot) {
 	c.touchTask(t, from)
 }
 
-// account adds (sign 1) or takes away (sign -1) everything that the task as it stands now counts for.
+// account adds (sign 1) or subtracts (sign -1) everything that the task counts for in its present spot.
 func (c *Cluster) account(t *Task, sign int64) {
 	c.countInJob(t, sign)
 	c.Storage.count(t, int(sign))
@@ -80,12 +81,12 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	}
 }
 
-// readyBestEffort says whether a task counts in PendingBestEffort: it waits, requests nothing, and is neither gated nor without a place.
+// readyBestEffort reports whether a task counts in PendingBestEffort: it waits, requests nothing, is not gated, and its Vain is false.
 func (t *Task) readyBestEffort() bool {
 	return t.Status == Pending && t.BestEffort && !t.Gated && !t.Vain
 }
 
-// countRequest counts what a task requests in its job and queue, f times, and what it holds if it holds that.
+// countRequest adds f times a task's request to its job and queue. If the task holds the resources, they also count as allocated.
 func (j *Job) countRequest(r Resources, f float64, holds bool) {
 	j.Request.addSum(&j.rests.request, r, f)
 	if holds {
@@ -137,14 +138,14 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 	}
 }
 
-// emptySum is a sum of nothing. Sums always have cpu and memory, and another dimension while it is not 0,
-// so that they depend on what is in them and not on what once was.
-func emptySum() Resources { return make(Resources, Memory+1, Pods+1) } // whatever joins it is a pod at least
+// emptySum returns a sum of nothing. Sums always contain cpu and memory. They contain another dimension only while it is not 0, so that a
+// sum depends only on its present members.
+func emptySum() Resources { return make(Resources, Memory+1, Pods+1) } // every member of a sum is at least a pod
 
-// rests is what the sums of a job or a queue lack of the exact ones.
+// rests contains the rounding errors of the sums of a job or a queue: the exact sum minus the stored sum.
 type rests struct{ allocated, occupied, request, gated Resources }
 
-// addSum adds sign times b to a sum, exactly.
+// addSum adds sign times b to a sum, exactly. rest stores the rounding error.
 func (r *Resources) addSum(rest *Resources, b Resources, sign float64) {
 	for i, v := range b {
 		if v != v {
@@ -157,7 +158,7 @@ func (r *Resources) addSum(rest *Resources, b Resources, sign float64) {
 	}
 }
 
-// touchTask says that a task changed, which was on row from before, and with it its nodes, its job and its queue.
+// touchTask records that a task changed, and with it its nodes, its job and its queue. from is the row where the task was before.
 func (c *Cluster) touchTask(t *Task, from int32) {
 	if from != NoNode {
 		c.touchNode(from)
@@ -169,14 +170,14 @@ func (c *Cluster) touchTask(t *Task, from int32) {
 	c.touchJob(t.Job)
 }
 
-// changed says that the content is another now.
+// changed records that the content changed.
 func (c *Cluster) changed() {
 	c.Clock++
 	c.content = c.Clock
 }
 
-// Content names what the cluster contains: while it is the same number, everything that a policy can read is as it was.
-// Clock goes on where steps are undone; Content then is again what it was before them.
+// Content identifies what the cluster contains: while the number is the same, everything that a policy can read is the same. When steps are
+// undone, Clock still increases, but Content returns to its number before the steps.
 func (c *Cluster) Content() uint64 { return c.content }
 
 func (c *Cluster) touchNode(row int32) {
@@ -243,7 +244,7 @@ func (c *Cluster) total() {
 	c.usable()
 }
 
-// addUsed adds what pods use on a node to a sum.
+// addUsed adds the resources that pods use on a node to a sum.
 func (c *Cluster) addUsed(sum, rest *Resources, row int32) {
 	of := c.usedOn(row)
 	for _, i := range c.Nodes.Columns() {
@@ -287,7 +288,7 @@ func (c *Cluster) usable() {
 // AcceptsPods reports whether a node accepts new pods: it is ready and not cordoned.
 func (n *Node) AcceptsPods() bool { return n.Ready && !n.Unschedulable }
 
-// Taken returns what pods use on all nodes, now; on those that accept no pods, up to what they offer.
+// Taken returns the resources that pods use on all nodes now. For a node that accepts no pods it counts at most what the node offers.
 func (c *Cluster) Taken() Resources {
 	if len(c.books.closed) == 0 {
 		return c.Used
@@ -299,7 +300,7 @@ func (c *Cluster) Taken() Resources {
 	return taken.Sub(c.books.beyond)
 }
 
-// setPhase is the door of a job's phase.
+// setPhase sets the phase of a job. No other function does.
 func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool, at time.Time) {
 	was := j.letIn()
 	j.countPhase(-1)
@@ -316,7 +317,7 @@ func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool, at time.Time)
 	c.touchJob(j)
 }
 
-// countPhase counts a job among those of its queue that are as far as it.
+// countPhase adds by to the count of the job's phase in its queue.
 func (j *Job) countPhase(by int64) {
 	if j.Queue == nil || j.Orphan {
 		return
@@ -328,8 +329,7 @@ func (j *Job) countPhase(by int64) {
 	}
 }
 
-// SetRoleFailed notes that a task of the role found no node in this turn, or takes that back.
-// A role that the job does not have is passed over.
+// SetRoleFailed records whether a task of the role found no node in this turn. It ignores a role that the job does not have.
 func (c *Cluster) SetRoleFailed(j *Job, role string, failed bool) {
 	i, ok := j.findRole(role)
 	if !ok || j.Roles[i].Failed == failed {
@@ -339,11 +339,11 @@ func (c *Cluster) SetRoleFailed(j *Job, role string, failed bool) {
 	j.Roles[i].Failed = failed
 	c.mark(j)
 	c.touchJob(j)
-	c.content = content // a note of one turn, which its end takes back
+	c.content = content // the mark is valid in one turn only, whose end removes it
 }
 
-// SetVain notes that no place was found for a task in its job's turn, or takes that back. One that asks for nothing
-// counts as ready while it waits, but not where it was just tried and found no node.
+// SetVain records whether no place was found for a task in the turn of its job. A task that requests nothing counts as ready while it
+// waits, unless it was just tried and found no node.
 func (c *Cluster) SetVain(t *Task, vain bool) {
 	if t.Vain == vain {
 		return
@@ -359,7 +359,7 @@ func (c *Cluster) SetVain(t *Task, vain bool) {
 	c.content = content
 }
 
-// mark has CloseCycle look at the job.
+// mark adds the job to the jobs that CloseCycle resets.
 func (c *Cluster) mark(j *Job) {
 	if !j.marked {
 		j.marked = true
@@ -367,8 +367,8 @@ func (c *Cluster) mark(j *Job) {
 	}
 }
 
-// CloseCycle takes back what only holds within a cycle: AdmittedNow and PlacedNow of jobs, Failed of roles.
-// It is called between cycles, with no transaction open.
+// CloseCycle resets what is valid only within a cycle: AdmittedNow and PlacedNow of jobs, Failed of roles. Call it between cycles, when no
+// transaction is open.
 func (c *Cluster) CloseCycle() {
 	for _, j := range c.books.marked {
 		changed := j.AdmittedNow || j.PlacedNow != 0

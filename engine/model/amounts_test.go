@@ -14,7 +14,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// edges are quantities at which counting has gone wrong, or may, in ascending order.
+// edges are quantities that are difficult to count, in ascending order.
 var edges = []string{
 	"0", "1n", "1m", "999m", "1", "1001m", "4", "9007199254740991m", "9007199254740992m", "9007199254740993m", "9007199254740991",
 	"9007199254740992", "9007199254740993",
@@ -68,7 +68,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// What is told to others is what was read, and never the far end of the numbers.
+// TestAmountsTold checks that an amount in output is the amount that was read, and never overflows.
 func TestAmountsTold(t *testing.T) {
 	d := NewDims()
 	for amount, want := range map[float64]string{
@@ -81,7 +81,7 @@ func TestAmountsTold(t *testing.T) {
 	}
 }
 
-// Sums of whole amounts of any size are exact: they are those of what is left, however it came and went.
+// TestSumsAreExact checks that sums of whole amounts of any size are exact: they depend only on the remaining amounts, in any order.
 func TestSumsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amount := rapid.OneOf(rapid.Int64Range(0, Most), rapid.SampledFrom([]int64{0, 1, 2, Most - 1, Most, Most / 2, Most/2 + 1}))
@@ -117,7 +117,8 @@ func whole(x float64) *big.Int {
 	return i
 }
 
-// Nothing that asks for more than a node has fits it, whatever the numbers; what asks for less than can be counted fits one that has more.
+// TestNothingTooLargeFits checks that a request for more than a node has does not fit, whatever the numbers. A request for less than the
+// largest amount fits a node that has more.
 func TestNothingTooLargeFits(t *testing.T) {
 	const dims = 4
 	names := [dims]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "ephemeral-storage", "example.com/x"}
@@ -138,7 +139,7 @@ func TestNothingTooLargeFits(t *testing.T) {
 	}
 }
 
-// A pod with quantities of any size, in whatever part of it, is read in no time.
+// TestWildQuantitiesCostNothing checks that a pod with quantities of any size, in any field, is read quickly.
 func TestWildQuantitiesCostNothing(t *testing.T) {
 	const wild = "1e10000000"
 	began := time.Now()

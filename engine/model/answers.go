@@ -2,7 +2,7 @@ package model
 
 import "github.com/celsius-scheduler/celsius/engine/extender"
 
-// setAnswer keeps what an extender said, whether what it is about is there or not.
+// setAnswer stores the answer of an extender, even if its subjects do not exist.
 func setAnswer(c *Cluster, a *extender.Answer, m *mistakes) {
 	for _, wrong := range a.Mistakes() {
 		m.add(wrong.Field, "%s", wrong.Text)
@@ -14,7 +14,7 @@ func setAnswer(c *Cluster, a *extender.Answer, m *mistakes) {
 	touchSubjects(c, c.Answers.Set(a))
 }
 
-// touchSubjects touches what answers are about as changes of their objects do.
+// touchSubjects marks the subjects of answers as changed, as a change of their objects would.
 func touchSubjects(c *Cluster, list []extender.Subject) {
 	for _, of := range list {
 		if q := c.Queues[of.Queue]; of.Kind == extender.Queue && q != nil {

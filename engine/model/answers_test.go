@@ -10,7 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
-// An answer touches what it is about, with the tasks of a job; it may come first; one with a mistake takes the older one away.
+// TestAnswers checks that an answer touches its subjects, and the tasks of a job. An answer may come before its subject. An answer with a
+// mistake removes the older answer.
 func TestAnswers(t *testing.T) {
 	c := NewCluster(Options{})
 	about := func(name string, subject extender.Subject, says string) Delta {

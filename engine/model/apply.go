@@ -23,10 +23,10 @@ import (
 
 // Options of a new cluster. The zero value is usable.
 type Options struct {
-	// Seed of the run. 0: nodes that tie are taken by name; else in an order that depends on the seed.
+	// Seed of the run. 0: nodes that tie are ordered by name; otherwise their order depends on the seed.
 	Seed int64
-	// SchedulerNames are the names in spec.schedulerName whose pods are ours. Empty: celsius and volcano.
-	// A pod that names no scheduler is the default scheduler's, unless "" is among them.
+	// SchedulerNames are the values of spec.schedulerName of the pods that are ours. Empty: celsius and volcano. A pod without a schedulerName
+	// belongs to the default scheduler, unless the list contains "".
 	SchedulerNames []string
 	// Workload is Cluster.Workload.
 	Workload []Shape
@@ -36,7 +36,7 @@ type Options struct {
 	Limits Limits
 }
 
-// NewCluster makes a cluster without any object.
+// NewCluster creates a cluster without any object.
 func NewCluster(o Options) *Cluster {
 	names := slices.Clone(o.SchedulerNames)
 	if len(names) == 0 {
@@ -79,7 +79,7 @@ func NewCluster(o Options) *Cluster {
 	c.Dims.perObject = c.Limits.Resources
 	c.Storage.Library = o.Volumes
 	for _, slots := range []*follow.Slots{&c.Slots.Tasks, &c.Slots.Jobs, &c.Slots.Queues} {
-		slots.Take() // that of objects which no cluster has
+		slots.Take() // slot 0, which no object of a cluster has
 	}
 	c.Nodes.Index = map[string]int32{}
 	c.Nodes.dims = c.Dims
@@ -87,22 +87,22 @@ func NewCluster(o Options) *Cluster {
 	return c
 }
 
-// bookkeeping is what a cluster keeps for itself.
+// bookkeeping contains the internal indexes of a cluster.
 type bookkeeping struct {
-	// Who waits for an object that is not there (yet).
+	// Tasks and jobs that wait for an object that does not exist (yet).
 	lost      waiting[*Task] // node name -> tasks with that node
 	groupless waiting[*Task] // PodGroup key -> tasks that name it
 	queueless waiting[*Job]  // queue name -> jobs of it
 
 	specs map[string]*jobSpec // of batch Jobs, by key
-	owned waiting[*Job]       // batch Job key -> jobs whose PodGroup it controls, whether it is there or not
+	owned waiting[*Job]       // batch Job key -> jobs whose PodGroup it controls, even if the Job does not exist
 
-	nominated map[*Task]bool // who has a nominated node
+	nominated map[*Task]bool // tasks that have a nominated node
 
-	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
-	marked []*Job         // jobs that CloseCycle has to look at
+	rank   map[string]int // rank of nodes, set by SetNodeOrder; nil: none
+	marked []*Job         // jobs that CloseCycle resets
 	jobs   slab.ByKey[*Job]
-	queues []*Queue // in name order; nil since a queue came or went
+	queues []*Queue // in name order; nil after a queue was added or removed
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
 	terms     termBooks
@@ -110,31 +110,31 @@ type bookkeeping struct {
 	// claimants are the tasks on nodes without proof that a scheduler or a kubelet placed them. unadmitted is the number of claimants, by
 	// row, that the kubelet would not admit now.
 	claimants  map[*Task]bool
-	claimRows  map[int32]bool // rows that changed since their claimants were judged
+	claimRows  map[int32]bool // rows that changed since their claimants were last judged
 	unadmitted map[int32]int32
-	broken     error     // the first promise that a caller broke
-	usedRest   Resources // what rounding lost of Used
-	elsewhere  Resources // what rounding lost of UsedElsewhere
-	beyond     Resources // what pods use on nodes that accept no pods, beyond what these nodes offer
+	broken     error     // the first broken promise of a caller
+	usedRest   Resources // rounding error of Used
+	elsewhere  Resources // rounding error of UsedElsewhere
+	beyond     Resources // resources that pods use on nodes that accept no pods, beyond what these nodes offer
 	open       Resources // the part of Usable on nodes that accept pods
-	openRest   Resources // what rounding lost of open
+	openRest   Resources // rounding error of open
 	closed     []int32   // rows of the nodes that accept no pods
 	trial      *Trial    // the open trial; nil: no trial is open
 
 	applied
 }
 
-// applied is what the end of an Apply has to see to.
+// applied records what Apply still has to update at its end.
 type applied struct {
 	applying       bool
-	untidy         []*Job  // whose lists of tasks have lost their order, or of which something else may be expected
-	guess          []int32 // rows on which a task with devices came, went or changed
-	nodesChanged   bool    // one came or went: their order is another
-	totalsChanged  bool    // what ready nodes offer is another
+	untidy         []*Job  // jobs whose list of tasks is not sorted, or whose expected pods may have changed
+	guess          []int32 // rows on which a task with devices arrived, left or changed
+	nodesChanged   bool    // a node was added or removed, so the order of nodes changes
+	totalsChanged  bool    // the offers of ready nodes changed
 	classesChanged bool
 }
 
-// waiting is a map of maps: what is waited for -> key of who waits -> who.
+// waiting maps the name of a missing object to the waiting tasks or jobs, by their keys.
 type waiting[T comparable] map[string]map[string]T
 
 func (w waiting[T]) put(what, key string, who T, waits bool) {
@@ -151,10 +151,10 @@ func (w waiting[T]) put(what, key string, who T, waits bool) {
 	w[what][key] = who
 }
 
-// list is everyone who waits for something, in key order.
+// list returns all that wait for an object, in key order.
 func (w waiting[T]) list(what string) []T { return byKey(w[what]) }
 
-// byKey lists the values of a map in the order of its keys.
+// byKey returns the values of a map in the order of its keys.
 func byKey[T any](m map[string]T) []T {
 	if len(m) == 0 {
 		return nil
@@ -173,14 +173,14 @@ func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed. When a job comes or goes, the next call
-// gives another.
+// JobsByKey lists all jobs in key order. The list belongs to the cluster, so the caller must not change it. After a job is added or
+// removed, the next call returns a new list.
 func (c *Cluster) JobsByKey() []*Job {
 	return c.books.jobs.List(c.Jobs)
 }
 
-// QueuesByName lists all queues in name order. The list is the cluster's own: it must not be changed. When a queue comes or
-// goes, the next call gives another.
+// QueuesByName lists all queues in name order. The list belongs to the cluster, so the caller must not change it. After a queue is added or
+// removed, the next call returns a new list.
 func (c *Cluster) QueuesByName() []*Queue {
 	if c.books.queues == nil {
 		c.books.queues = byKey(c.Queues)
@@ -195,12 +195,12 @@ func (c *Cluster) TasksByKey() []*Task { return byKey(c.Tasks) }
 type Op uint8
 
 const (
-	// Upsert says that the object is as given, whether it was known or not.
+	// Upsert states that the object is as given, whether it was known or not.
 	Upsert Op = iota
-	// Delete says that the object is gone. Only its name, and its UID where there is one, are read.
+	// Delete states that the object is gone. Apply reads only its name, and its UID if it has one.
 	Delete
-	// Forget is Upsert, and says that a binding or an eviction of the pod, which was assumed to succeed, has
-	// failed: the task is what the object says and nothing else.
+	// Forget is an Upsert after a binding or an eviction of the pod failed that was assumed to succeed. The task becomes exactly what the
+	// object states.
 	Forget
 )
 
@@ -209,19 +209,17 @@ type Delta struct {
 	Op Op
 	// Object is a *Node, *Pod, *Namespace, *ResourceQuota, *PersistentVolume or *PersistentVolumeClaim of core/v1, a *PriorityClass of
 	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *Numatopology of
-	// nodeinfo.volcano.sh/v1alpha1, a *StorageClass,
-	// *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
-	// storage.k8s.io/v1, an *extender.Answer, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
+	// nodeinfo.volcano.sh/v1alpha1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of storage.k8s.io/v1, an
+	// *extender.Answer, or a *PodGroup or *Queue of v1beta1. The cluster stores it, so the caller must not change it afterwards.
 	Object any
 }
 
-// Apply brings the cluster up to date. The errors are *ObjectErrors, one for each mistake in the
-// objects, in the order of the deltas; a mistake never stops the other objects.
+// Apply updates the cluster with the deltas. The errors are *ObjectErrors, one for each mistake in the objects, in the order of the deltas.
+// A mistake in one object does not stop the others.
 //
-// What comes out depends on the last delta of each object, not on the order in which different
-// objects come: a pod may come before its node or its PodGroup, a PodGroup before its
-// queue. Of our own decisions it keeps what the objects cannot show yet: a Binding task stays so until its
-// pod has a node, an evicted one is Releasing until its pod is gone, and devices that we chose stay chosen.
+// The result depends on the last delta of each object, but not on the order in which different objects come. A pod may come before its node
+// or its PodGroup, and a PodGroup before its queue. Apply keeps those of our own decisions that the objects cannot show yet. A Binding task
+// stays Binding until its pod has a node. An evicted task is Releasing until its pod is gone. Devices that we chose stay chosen.
 func (c *Cluster) Apply(deltas ...Delta) []error {
 	if len(deltas) == 0 {
 		return nil
@@ -241,7 +239,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	return errs
 }
 
-// noteUnread remembers the mistakes of an object that the scheduler could not read completely.
+// noteUnread records the mistakes of an object that the scheduler could not read completely.
 func noteUnread(c *Cluster, d Delta, m *mistakes) {
 	_, meta, ok := identify(d.Object)
 	if !ok || len(m.errs) == 0 && c.Past.Unread.Empty() {
@@ -254,7 +252,7 @@ func noteUnread(c *Cluster, d Delta, m *mistakes) {
 	c.Past.Unread.Note(unread.ID{Kind: m.kind, Name: m.called()}, unread.Object{UID: meta.GetUID(), Group: group}, d.Op == Delete, m.errs)
 }
 
-// Handle notes which object is handled from now on.
+// Handle records the object that the cluster handles from now on.
 func (c *Cluster) Handle(object any) {
 	c.Turn = object
 	if c.OnTurn != nil {
@@ -265,15 +263,15 @@ func (c *Cluster) Handle(object any) {
 // BrokenOff is the value of a panic of Breathe.
 type BrokenOff struct{}
 
-// Breathe is called in long loops, at points where the cluster is consistent. If Enough returns true it stops the work by a panic: a cycle
-// of a trial, which is then undone, or an explanation. What the work remembered until then may be incomplete.
+// Breathe is called in long loops, at points where the cluster is consistent. If Enough returns true, Breathe panics to stop the work: the
+// cycle of a trial, which is then undone, or an explanation. What the work remembered until then may be incomplete.
 func (c *Cluster) Breathe() {
 	if c.Enough != nil && c.Enough() {
 		panic(BrokenOff{}) //nolint:forbidigo // action.Whole recovers it
 	}
 }
 
-// applyAs makes changes, of objects, and sees to what follows from them once.
+// applyAs runs a change of objects, and then computes its consequences once.
 func applyAs(c *Cluster, change func()) {
 	c.books.applying = true
 	change()
@@ -342,7 +340,7 @@ func (c *Cluster) remove(object any, m *mistakes) {
 	case *corev1.Node:
 		c.removeNode(o.Name)
 	case *corev1.Pod:
-		// The deletion of a pod that another of the same name has replaced is old news.
+		// The delete event of a pod that was already replaced by a new pod of the same name is outdated.
 		c.books.terms.leave(c.groupOf(o), Key(o.Namespace, o.Name), nil)
 		c.books.peers.leave(o.Namespace, Key(o.Namespace, o.Name))
 		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil && sameUID(o, t.Object) {
@@ -373,10 +371,10 @@ func (c *Cluster) remove(object any, m *mistakes) {
 	}
 }
 
-// sameUID says that two versions of a pod may be of one: where a UID is not known, they are.
+// sameUID reports whether two versions may belong to the same pod. A missing UID matches every UID.
 func sameUID(a, b *corev1.Pod) bool { return a.UID == "" || b.UID == "" || a.UID == b.UID }
 
-// settle does once for a whole Apply what would be expensive for each delta.
+// settle does the work that would be expensive for each delta once per Apply.
 func (c *Cluster) settle() {
 	c.Nodes.grow()
 	c.judgeClaims()
@@ -411,9 +409,8 @@ func (c *Cluster) settle() {
 	}
 }
 
-// SetNodeOrder says how ties of nodes are broken: the lowest rank wins, and nodes that rank does not name
-// come after all others, by name. Without a call they go by name, or, where there is a Seed, by a hash of it
-// and the name.
+// SetNodeOrder sets how ties of nodes are broken. The lowest rank wins. Nodes that are not in rank come after all others, by name. Without
+// a call, nodes are ordered by name, or by a hash of the Seed and the name if there is a Seed.
 func (c *Cluster) SetNodeOrder(rank map[string]int) {
 	c.books.rank = maps.Clone(rank)
 	if rank == nil {
@@ -463,7 +460,7 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	c.touchNode(row)
 }
 
-// removeNode leaves its tasks as they are, but without a row: they are found again should the node return.
+// removeNode removes a node. Its tasks lose their row, but otherwise stay as they are. They get a row again if the node returns.
 func (c *Cluster) removeNode(name string) {
 	n := &c.Nodes
 	row, ok := n.Index[name]
@@ -510,7 +507,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	}
 	switch {
 	case len(m.errs) > 0 && !t.Status.onNode():
-		return // what we cannot read we do not place
+		return // do not place a pod that cannot be read
 	case old == nil:
 		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
@@ -526,7 +523,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	c.Nominate(t, t.NominatedNode)
 }
 
-// taskKeyOf is a key as text: that of the task that is known, if there is one.
+// taskKeyOf returns a key as a string. It reuses the string of the known task, if there is one.
 func taskKeyOf(key []byte, old *Task) string {
 	if old != nil {
 		return old.Key
@@ -534,7 +531,7 @@ func taskKeyOf(key []byte, old *Task) string {
 	return string(key)
 }
 
-// seat finds the row of the node that the task's object names.
+// seat sets the row of the task: that of the node that its object names.
 func (c *Cluster) seat(t *Task) {
 	t.Node = NoNode
 	if row, ok := c.Nodes.Index[t.NodeName]; ok && t.Status.onNode() {
@@ -543,7 +540,7 @@ func (c *Cluster) seat(t *Task) {
 	c.list(t)
 }
 
-// assume keeps what we decided for the older version of a task and what its pod cannot show yet.
+// assume copies our decisions for the older version of a task that its pod cannot show yet.
 func (t *Task) assume(d *Dims, old *Task) {
 	bound := t.Status == Bound || t.Status == Running || t.Status == Unknown
 	going := old.Status == Releasing && old.Object.DeletionTimestamp == nil
@@ -551,7 +548,7 @@ func (t *Task) assume(d *Dims, old *Task) {
 	case (old.Status == Binding || going && old.NodeName != "") && t.Status == Pending:
 		t.Status, t.NodeName = old.Status, old.NodeName
 		t.keep(d, old)
-		t.recorded = false // its pod may be bound otherwise
+		t.recorded = false // the new pod may be bound differently
 		t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
 	case going && bound && t.NodeName == old.NodeName:
 		t.Status = Releasing
@@ -559,14 +556,14 @@ func (t *Task) assume(d *Dims, old *Task) {
 	t.keepVolumes(old)
 }
 
-// keepVolumes keeps what was promised to a task that is where it was: its claims may show it later than its pod.
+// keepVolumes keeps the volumes promised to a task that is still on the same node. Its claims may show the promise later than its pod.
 func (t *Task) keepVolumes(old *Task) {
 	if t.Status.onNode() && t.NodeName == old.NodeName {
 		t.Volumes = old.Volumes
 	}
 }
 
-// replaceTask writes a newer version of a task over the older one, which stays the same pointer.
+// replaceTask overwrites a task with its newer version. The pointer stays the same.
 func (c *Cluster) replaceTask(t, next *Task) {
 	from, job := t.Node, t.Job
 	c.account(t, -1)
@@ -583,7 +580,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	if stays {
 		t.Job = job
 		if t.share(job.role(t.Role)); t.role != role {
-			c.untidy(job) // it lacks another pod now
+			c.untidy(job) // the job lacks another pod now
 		}
 	}
 	c.seat(t)

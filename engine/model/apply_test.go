@@ -52,7 +52,7 @@ func TestForeignAndOrphanPods(t *testing.T) {
 		t.Errorf("the node uses %g, the queue has %d jobs; want 2000, 1", used, jobs)
 	}
 
-	// A PodGroup that comes takes its pods in, and leaves them when it goes.
+	// A new PodGroup gets its pods, and releases them when it is deleted.
 	apply(t, c, upserts(group("gone", "q"))...)
 	if job := c.Tasks["a/lost"].Job; job.Key != "a/gone" || c.Jobs["~a/lost"] != nil {
 		t.Errorf("lost is in job %s", job.Key)
@@ -177,8 +177,8 @@ func TestFits(t *testing.T) {
 		{map[string]float64{"memory": 10}, true, true, ""},
 		{map[string]float64{"memory": 10.1}, true, true, ""},
 		{map[string]float64{"memory": 10.2}, false, false, "memory"},
-		{map[string]float64{"cpu": 0}, false, false, "cpu"}, // idle is -2000, in future -1000
-		{map[string]float64{"pods": 1000}, false, true, ""}, // two are there, one is going
+		{map[string]float64{"cpu": 0}, false, false, "cpu"}, // idle is -2000, future idle -1000
+		{map[string]float64{"pods": 1000}, false, true, ""}, // two pods are on the node, one of them is releasing
 		{map[string]float64{"example.com/new": 1}, false, false, "example.com/new"},
 		{map[string]float64{"example.com/b": 2000, "example.com/a": 2000}, false, false, "example.com/a"},
 		{nil, true, true, ""},
@@ -466,7 +466,7 @@ func TestAssumedBindingsAndEvictions(t *testing.T) {
 	}
 }
 
-// A pod that is evicted while its binding is under way keeps its place, though it does not show either.
+// TestEvictionOfWhatIsBeingBound checks that a pod that is evicted during its binding keeps its node, though its object shows neither.
 func TestEvictionOfWhatIsBeingBound(t *testing.T) {
 	c := cluster(t, node("n", "cpu=4 pods=9"), pod("p", "cpu=1"))
 	p, x := c.Tasks["a/p"], c.Begin()

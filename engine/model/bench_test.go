@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// usual adds what pods of a cluster have beside their request: an image, labels, and the tolerations that admission gives to each.
+// usual adds what typical pods have in addition to their request: an image, labels, and the default tolerations of admission.
 func usual(p *corev1.Pod) {
 	p.Labels = map[string]string{"app.kubernetes.io/name": "trainer", "volcano.sh/job-name": "trainer", "volcano.sh/queue-name": "q"}
 	p.Annotations[RoleAnnotation] = "worker"
@@ -21,7 +21,7 @@ func usual(p *corev1.Pod) {
 	}
 }
 
-// bigWorld is 5000 nodes, 500 jobs of 20 pods each, and every second pod runs.
+// bigWorld returns 5000 nodes and 500 jobs of 20 pods each. Every second pod runs.
 func bigWorld() []Delta {
 	objects := []any{queue("q")}
 	for i := range 500 {
@@ -52,8 +52,12 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(deltas)), "ns/object")
 }
 
-// BenchmarkUpdate applies one event to that cluster: a running pod's, which says nothing new; a pod that is bound, and is pending
-// again; one that is deleted and comes again; and a node's.
+// BenchmarkUpdate applies one event to that cluster:
+//
+//   - an update of a running pod without a change
+//   - a pod that is bound, and is pending again
+//   - a pod that is deleted and created again
+//   - an update of a node
 func BenchmarkUpdate(b *testing.B) {
 	c := NewCluster(Options{})
 	c.Apply(bigWorld()...)
@@ -81,7 +85,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkTxn allocates a task and takes it back.
+// BenchmarkTxn allocates a task and undoes it.
 func BenchmarkTxn(b *testing.B) {
 	c := NewCluster(Options{})
 	c.Apply(bigWorld()...)

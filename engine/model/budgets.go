@@ -10,30 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Budget is what a PodDisruptionBudget says.
+// Budget contains the fields of a PodDisruptionBudget.
 type Budget struct {
 	Name      string
 	Namespace string
-	// Allowed is how many more of its pods may go, as its status has it: 0 before that was written of the budget as it is now.
+	// Allowed is how many more of its pods may be evicted, from its status. It is 0 until the status is of the current generation.
 	Allowed int64
 
 	selector labels.Selector
-	leaving  map[string]metav1.Time // pods that its status counts as gone already
+	leaving  map[string]metav1.Time // pods that its status already counts as gone
 }
 
 // Budgets are the PodDisruptionBudgets.
 type Budgets struct {
 	Of      map[string][]*Budget // by namespace, in name order
-	Version uint64               // is bumped by every change of one
+	Version uint64               // the version changes with every budget
 }
 
-// Holds says whether a task is one of those that a budget is about, and is not counted as gone by its status yet.
+// Holds reports whether a budget applies to a task, and the budget's status does not count the task as gone yet.
 func (b *Budget) Holds(t *Task) bool {
 	_, leaves := b.leaving[t.Name]
 	return !leaves && b.Namespace == t.Namespace && b.selector.Matches(labels.Set(t.Labels))
 }
 
-// readBudget is what a PodDisruptionBudget object says. A selector that cannot be read selects every pod, so that none goes that may not.
+// readBudget reads a PodDisruptionBudget object. A selector that cannot be read selects every pod, so that no protected pod is evicted.
 func readBudget(o *policyv1.PodDisruptionBudget, m *mistakes) *Budget {
 	b := &Budget{Name: o.Name, Namespace: o.Namespace, leaving: o.Status.DisruptedPods}
 	if o.Status.ObservedGeneration >= o.Generation {
@@ -73,7 +73,7 @@ func (x *Budgets) remove(namespace, name string) {
 	x.Version++
 }
 
-// check: each namespace's list is in name order, without doubles, and none is empty.
+// check checks that the list of each namespace is in name order, has no duplicates, and is not empty.
 func (x *Budgets) check() error {
 	for _, namespace := range sortedKeys(x.Of) {
 		list := x.Of[namespace]

@@ -10,12 +10,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
-// plainCards is a node n of two cards of 8 GiB, as Volcano's plugin of GPU memory and number tells of them.
+// plainCards returns a node n with two cards of 8 GiB, as Volcano's device plugin for GPU memory and number describes them.
 func plainCards(edits ...func(*corev1.Node)) *corev1.Node {
 	return node("n", "cpu=64 pods=100 volcano.sh/gpu-memory=16384 volcano.sh/gpu-number=2", edits...)
 }
 
-// sharedCards is a node n of cards that can be shared by four pods each, with these UUIDs.
+// sharedCards returns a node n with cards of these UUIDs. Four pods can share each card.
 func sharedCards(uuids ...string) *corev1.Node {
 	return node("n", "cpu=64 pods=100 volcano.sh/vgpu-number=8 volcano.sh/vgpu-memory=16384 volcano.sh/vgpu-cores=200", func(n *corev1.Node) {
 		text := ""
@@ -109,7 +109,7 @@ func TestCardsThatAreBroken(t *testing.T) {
 	}
 }
 
-// A card keeps its tasks when the node lists its cards in another order, or without one of them.
+// TestCardsAreKnownByUUID checks that a card keeps its tasks when the node lists its cards in another order, or without one of them.
 func TestCardsAreKnownByUUID(t *testing.T) {
 	c := cluster(t, sharedCards("x", "y", "z"), pod("p", "volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory=1024"))
 	x, p := c.Begin(), c.Tasks["a/p"]
@@ -128,7 +128,7 @@ func TestCardsAreKnownByUUID(t *testing.T) {
 	}
 }
 
-// What was promised or released counts for what will be, and undoing it restores what was.
+// TestCardsLater checks that promises and releases count for the future state of cards, and that undoing them restores the state.
 func TestCardsLater(t *testing.T) {
 	c := cluster(t, sharedCards("x"), pod("going", "volcano.sh/vgpu-memory=8000 volcano.sh/vgpu-cores=50", on("n"), deleting),
 		pod("next", "volcano.sh/vgpu-memory=5000 volcano.sh/vgpu-cores=100"))
@@ -180,7 +180,7 @@ func TestCardMistakes(t *testing.T) {
 	}
 }
 
-// What a binding writes is what Volcano's device plugins look for.
+// TestWhatABindingWrites checks that a binding writes what Volcano's device plugins read.
 func TestWhatABindingWrites(t *testing.T) {
 	now := time.Unix(1700000000, 5)
 	c := cluster(t, sharedCards("x", "y"),
@@ -209,7 +209,7 @@ func TestWhatABindingWrites(t *testing.T) {
 	}
 }
 
-// The record of a binding holds what the pod asked for, in its words.
+// TestCardsAreRecorded checks that the record of a binding contains the pod's request, in the form of the pod.
 func TestCardsAreRecorded(t *testing.T) {
 	c := cluster(t, sharedCards("x", "y"), pod("p", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=50 volcano.sh/vgpu-cores=25"))
 	x, p := c.Begin(), c.Tasks["a/p"]

@@ -10,9 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
-// Check recomputes from its tasks and objects everything that the cluster keeps, and returns the first promise that
-// does not hold; nil if all do. It is for tests, which call it after every step: it costs as much as building the
-// cluster anew.
+// Check recomputes everything that the cluster stores, from its tasks and objects. It returns the first difference, or nil. It is for
+// tests, which call it after every step. It costs as much as building the cluster from scratch.
 func (c *Cluster) Check() error {
 	if c.books.broken != nil {
 		return c.books.broken
@@ -30,7 +29,7 @@ func (c *Cluster) Check() error {
 	return nil
 }
 
-// sums are amounts by dimension, added up one by one: exact is what was added, and what that lacks.
+// sums contains amounts by dimension, added one by one: the exact sum is amounts plus rest.
 type sums struct{ amounts, rest Resources }
 
 func (s *sums) add(lists ...Resources) {
@@ -43,7 +42,7 @@ func (s *sums) add(lists ...Resources) {
 	}
 }
 
-// check compares with a kept sum: cpu and memory are there, another dimension while it is not 0.
+// check compares with a stored sum. The stored sum must contain cpu and memory, and another dimension only if it is not 0.
 func (s *sums) check(d *Dims, what string, kept, rest Resources) error {
 	for i := range max(d.Len(), len(kept)) {
 		if s.amounts.Get(i) != kept.Get(i) || s.rest.Get(i) != rest.Get(i) {
@@ -77,7 +76,8 @@ func (c *Cluster) checkTasks() error {
 	return nil
 }
 
-// checkMember: a task is in the job of its group, if that is there and the task's own.
+// checkMember checks the job of a task. It must be the job of the task's PodGroup, if the PodGroup exists and the task may join it.
+// Otherwise it must be a job of the task's own.
 func (c *Cluster) checkMember(t *Task) error {
 	switch group := c.Jobs[t.group]; {
 	case t.Job.Orphan != (t.group == "" || group == nil || !t.mayJoin(group)), !t.Job.Orphan && t.Job != group:
@@ -107,7 +107,7 @@ func (c *Cluster) checkSpot(t *Task) error {
 	return nil
 }
 
-// checkColumns: every column is as long as the others.
+// checkColumns checks that all columns have the same length.
 func (c *Cluster) checkColumns() error {
 	n := &c.Nodes
 	for _, columns := range [][][]float64{n.Allocatable, n.Used, n.Releasing, n.Pipelined} {
@@ -134,7 +134,8 @@ func (c *Cluster) checkColumns() error {
 	return nil
 }
 
-// checkOwn: what nodes offer or tasks on them ask for has columns of its own, is counted, and shared columns hold nothing.
+// checkOwn checks each dimension that nodes offer or tasks on them request. It must have its own columns and be counted. It also checks
+// that shared columns are empty.
 func (c *Cluster) checkOwn() error {
 	n := &c.Nodes
 	held := make([]int32, len(n.Allocatable))
@@ -164,7 +165,7 @@ func (c *Cluster) checkOwn() error {
 	return nil
 }
 
-// checkRows: rows and names agree, and a free row holds nothing.
+// checkRows checks that rows and names agree, and that a free row is empty.
 func (c *Cluster) checkRows() error {
 	n, used := &c.Nodes, 0
 	for row, node := range n.Rows {
@@ -185,7 +186,7 @@ func (c *Cluster) checkRows() error {
 	return nil
 }
 
-// onRow is what the tasks on a row sum up to.
+// onRow contains the sums over the tasks on a row.
 type onRow struct {
 	used, releasing, pipelined sums
 	count                      int32
@@ -361,7 +362,7 @@ func checkRoles(want, kept []*Role) error {
 
 func (c *Cluster) checkQueues() error {
 	for _, j := range byKey(c.Jobs) {
-		if j.Queue != c.Queues[j.QueueName] { // there is no queue ""
+		if j.Queue != c.Queues[j.QueueName] { // no queue has the name ""
 			return fmt.Errorf("job %s: is not in queue %q", j.Key, j.QueueName)
 		}
 		if j.Queue != nil && j.Queue.Jobs[j.Key] != j {
@@ -444,7 +445,7 @@ func (c *Cluster) checkTotals() error {
 		elsewhere.check(c.Dims, "cluster: used elsewhere", c.UsedElsewhere, c.books.elsewhere))
 }
 
-// checkWaiting: who waits for an object that is not there is listed, and nobody else.
+// checkWaiting checks that the lists contain exactly the tasks and jobs that wait for a missing object.
 func (c *Cluster) checkWaiting() error {
 	lost, groupless, queueless := waiting[*Task]{}, waiting[*Task]{}, waiting[*Job]{}
 	for _, t := range c.TasksByKey() {
@@ -476,7 +477,7 @@ func (w waiting[T]) check(kind string, kept waiting[T]) error {
 	return nil
 }
 
-// checkOrder: the ranks are 0, 1, 2… over the rows in use, and the logs are within their limits.
+// checkOrder checks that the ranks are 0, 1, 2… over the rows in use, and that the logs are within their limits.
 func (c *Cluster) checkOrder() error {
 	n := &c.Nodes
 	if len(n.byOrder) != len(n.Index) {
@@ -498,7 +499,7 @@ func (c *Cluster) checkOrder() error {
 	return nil
 }
 
-// checkSlots: every object has a slot, or a row, of its own, and the others are free.
+// checkSlots checks that every object has a slot or a row of its own, and that all other slots are free.
 func checkSlots(c *Cluster) error {
 	return errors.Join(c.Slots.Tasks.Check(slotsOf(c.Tasks, func(t *Task) int32 { return t.Slot })),
 		c.Slots.Jobs.Check(slotsOf(c.Jobs, func(j *Job) int32 { return j.Slot })),

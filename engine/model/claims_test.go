@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A pod that names a node without proof always counts on its node. It counts in its queue and in the cluster only while the kubelet of that
-// node would admit it.
+// TestUnadmittedPods checks that a pod that names a node without proof always counts on its node. It counts in its queue and in the cluster
+// only while the kubelet of that node would admit it.
 func TestUnadmittedPods(t *testing.T) {
 	const ready, full, lost, gone = "worker-a100-0", "worker-a100-1", "worker-a100-2", "worker-a100-3"
 	claims := func(node string, second int) []func(*corev1.Pod) {
@@ -71,7 +71,7 @@ func TestUnadmittedPods(t *testing.T) {
 	}
 }
 
-// The model checks claimants in the order of their creation, and checks them again when their node changes.
+// TestClaimsFollowTheNode checks that the model judges claimants in the order of their creation, and again after a change of their node.
 func TestClaimsFollowTheNode(t *testing.T) {
 	claim := func(name string, second int) *corev1.Pod {
 		return pod(name, "cpu=24 memory=96Gi", created(second), func(p *corev1.Pod) { p.Spec.NodeName = "worker-0" })
@@ -105,7 +105,8 @@ func TestClaimsFollowTheNode(t *testing.T) {
 	counts(24, "the kubelet had started one")
 }
 
-// A pod that this process bound counts at once, even if its status does not show the binding yet, and even if its node changes.
+// TestOwnBindingsNeedNoProof checks that a pod that this process bound counts at once. This is so even if its status does not show the
+// binding yet, and even if its node changes.
 func TestOwnBindingsNeedNoProof(t *testing.T) {
 	const offers = "cpu=64 memory=256Gi pods=110"
 	waits := pod("train-0", "cpu=64 memory=256Gi")
@@ -125,7 +126,7 @@ func TestOwnBindingsNeedNoProof(t *testing.T) {
 	}
 }
 
-// Extended resources that a node does not list count neither as used nor as allocated, until the node lists them.
+// TestResourcesThatTheNodeDoesNotList checks that extended resources count neither as used nor as allocated until the node lists them.
 func TestResourcesThatTheNodeDoesNotList(t *testing.T) {
 	const gpu = "nvidia.com/gpu"
 	p := pod("miner", "cpu=1m nvidia.com/gpu=1000 hugepages-2Mi=4Mi", on("worker-cpu-0"))

@@ -2,22 +2,21 @@ package model
 
 import "slices"
 
-// columnBook says which dimensions have columns of their own in the table of nodes: cpu, memory and pods, and what a node offers
-// or a task on a node asks for. Anyone can name a resource in a pod; until a node is concerned, a name costs the table nothing
-// that grows with the nodes.
+// columnBook lists the dimensions that have columns of their own in the table of nodes. These are cpu, memory, pods, and what a node offers
+// or a task on a node requests. Any user can name a resource in a pod. Until a node offers or holds it, the name costs no memory per node.
 type columnBook struct {
 	own  []int   // dimensions with columns of their own, ascending
 	owns []bool  // by dimension
-	held []int32 // by dimension: the nodes that offer it, and the tasks on nodes that ask for it
-	// The columns of all others: nothing, in each row.
+	held []int32 // by dimension: number of nodes that offer it, plus tasks on nodes that request it
+	// The columns of all other dimensions: empty in each row.
 	absent, zero []float64
-	loose        bool // something that was held is so no more
+	loose        bool // a dimension that was held is no longer held
 }
 
-// Columns are the dimensions in which some node may have, use or promise anything, ascending. It is shared: read only.
+// Columns returns the dimensions that some node may offer, use or promise, ascending. The slice is shared: do not change it.
 func (n *Nodes) Columns() []int { return n.columns.own }
 
-// grow makes room for dimensions interned meanwhile.
+// grow adds columns for the dimensions that were added since the last call.
 func (n *Nodes) grow() {
 	if len(n.Allocatable) == n.dims.Len() {
 		return
@@ -44,13 +43,13 @@ func (n *Nodes) open(dim int) {
 	n.columns.own = slices.Insert(n.columns.own, at, dim)
 }
 
-// share has a dimension read as nothing.
+// share gives a dimension the shared empty columns.
 func (n *Nodes) share(dim int) {
 	b := &n.columns
 	n.Allocatable[dim], n.Used[dim], n.Releasing[dim], n.Pipelined[dim] = b.absent, b.zero, b.zero, b.zero
 }
 
-// hold counts what is held of a dimension.
+// hold adds by to the number of nodes and tasks that hold a dimension.
 func (n *Nodes) hold(dim int, by int32) {
 	b := &n.columns
 	b.held[dim] += by
@@ -62,7 +61,7 @@ func (n *Nodes) hold(dim int, by int32) {
 	}
 }
 
-// holdRequest counts a task that is on a node, or is not any more.
+// holdRequest counts a task that was added to a node (by 1) or removed from it (by -1).
 func (n *Nodes) holdRequest(r Resources, by int32) {
 	for dim := Pods + 1; dim < len(r); dim++ {
 		if r.Has(dim) {
@@ -71,7 +70,8 @@ func (n *Nodes) holdRequest(r Resources, by int32) {
 	}
 }
 
-// letGo takes the columns from the dimensions that nothing holds. Not while steps can be undone: they may come back.
+// letGo removes the columns of dimensions that nothing holds. Do not call it while steps can be undone, because an undo may need the
+// columns.
 func (n *Nodes) letGo() {
 	b := &n.columns
 	if !b.loose {
@@ -88,7 +88,7 @@ func (n *Nodes) letGo() {
 	})
 }
 
-// columnKind is which of the sums of a node's tasks a column has.
+// columnKind selects one of the sums over a node's tasks.
 type columnKind uint8
 
 const (
@@ -97,7 +97,7 @@ const (
 	pipelined
 )
 
-// spotOf is one amount of one node.
+// spotOf identifies one amount of one node.
 type spotOf struct {
 	kind columnKind
 	dim  int
@@ -115,7 +115,7 @@ func (n *Nodes) columnsOf(k columnKind) [][]float64 {
 	return n.Used
 }
 
-// rest is what a sum of a node's tasks lacks of the exact one: 0 but where it is too large for any node.
+// rest returns the rounding error of a sum over a node's tasks. It is 0 unless the sum is too large for any node.
 func (n *Nodes) rest(k columnKind, dim int, row int32) float64 { return n.rests[spotOf{k, dim, row}] }
 
 // addColumn adds sign times r to the sums of a row.
@@ -184,7 +184,7 @@ func (n *Nodes) setAllocatable(row int32, r Resources) {
 	}
 }
 
-// offers says whether what the node offers to pods is r.
+// offers reports whether the node offers exactly r to pods.
 func (n *Nodes) offers(row int32, r Resources) bool {
 	n.grow()
 	for dim := range r {

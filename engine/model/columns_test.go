@@ -54,7 +54,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Names that pods invent cost nothing that grows with the nodes.
+// TestInventedNamesHaveNoColumns checks that resource names that only pods use cost no memory per node.
 func TestInventedNamesHaveNoColumns(t *testing.T) {
 	const nodes, names, each = 2000, 10_000, 100
 	c := NewCluster(Options{Limits: Limits{Resources: names}})
@@ -81,14 +81,14 @@ func TestInventedNamesHaveNoColumns(t *testing.T) {
 	if got := len(c.Nodes.Columns()); got != Pods+1 {
 		t.Errorf("%d dimensions have columns of their own", got)
 	}
-	// What stays is the name itself, and the amounts of the last pods' templates, which have a place for each name.
+	// The names themselves remain, and the amounts of the last pods' templates, which have an entry for each name.
 	if most := int64(names) * 2048; grown > most {
 		t.Errorf("%d names took %d bytes, want %d at most", names, grown, most)
 	}
 	runtime.KeepAlive(c)
 }
 
-// A dimension has columns of its own while a node offers it, or a task on a node asks for it.
+// TestColumnsComeAndGo checks that a dimension has columns of its own while a node offers it, or a task on a node requests it.
 func TestColumnsComeAndGo(t *testing.T) {
 	c := NewCluster(Options{})
 	const foo = "example.kubernetes.io/foo"
@@ -133,7 +133,7 @@ func TestColumnsComeAndGo(t *testing.T) {
 	x.Pipeline(c.Tasks["a/p"], row, nil)
 	own(true, "it is promised")
 	x.Rollback(0)
-	own(true, "the promise is undone") // a cycle takes back what it tries, and tries again
+	own(true, "the promise is undone") // a cycle undoes what it tries, and tries again
 	mustApply(t, c, Delta{Object: columnsNode(3)})
 	own(false, "the cycle is over")
 }

@@ -9,12 +9,12 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// What a pod asks of devices by annotations counts in its request, and DeviceRequests returns the same amounts.
+// TestAnnotationsCountAsRequests checks that devices requested by annotations count in the pod's request, and in DeviceRequests equally.
 func TestAnnotationsCountAsRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name, requests string
 		annotations    []string
-		devices, bytes float64 // beyond what the containers request
+		devices, bytes float64 // in addition to the requests of the containers
 	}{
 		{"nothing", "cpu=1", nil, 0, 0},
 		{"whole devices", "cpu=1", []string{GPUCountAnnotation, "4"}, 4, 0},
@@ -47,7 +47,8 @@ func TestAnnotationsCountAsRequests(t *testing.T) {
 	}
 }
 
-// Pods of one template share what their containers request, and not the devices of their annotations.
+// TestATemplateHasNoDevices checks that pods of one template share the requests of their containers, but not the devices of their
+// annotations.
 func TestATemplateHasNoDevices(t *testing.T) {
 	c := cluster(t, queue("q"), group("g", "q"), pod("half", "cpu=1", annotated(GPUMilliAnnotation, "500")), pod("none", "cpu=1"),
 		pod("whole", "cpu=1", annotated(GPUCountAnnotation, "1")))
@@ -62,8 +63,8 @@ func TestATemplateHasNoDevices(t *testing.T) {
 	}
 }
 
-// The devices of a bound pod count in its queue and on its node as they were decided, whatever its annotations say later; for the next
-// scheduler by the record, and without one as whole devices.
+// TestBoundDevicesCountInTheQueue checks that the devices of a bound pod count in its queue and on its node as they were decided. Later
+// annotations do not change that. The next scheduler reads the devices from the record. Without a record they count as whole devices.
 func TestBoundDevicesCountInTheQueue(t *testing.T) {
 	counts := func(c *Cluster, want float64, when string) {
 		t.Helper()
@@ -99,8 +100,8 @@ func TestBoundDevicesCountInTheQueue(t *testing.T) {
 	counts(last, 1000, "without a record")
 }
 
-// Devices that a node offers only by its annotation, or by Volcano's registration, are in its allocatable. They are not for pods whose
-// containers request them.
+// TestNodesOfferUnlistedDevices checks that devices that a node states only by annotation, or by Volcano's registration, are in its
+// allocatable. Pods whose containers request devices cannot use them.
 func TestNodesOfferUnlistedDevices(t *testing.T) {
 	shares := node("shares-0", "cpu=8 pods=110", func(n *corev1.Node) {
 		n.Annotations[NodeGPUsAnnotation], n.Annotations[GPUMemoryAnnotation] = "2", "16Gi"
@@ -136,7 +137,7 @@ func TestNodesOfferUnlistedDevices(t *testing.T) {
 	}
 }
 
-// A pod that names its node gets no device there that no device plugin or binding gives it, and blocks none.
+// TestNobodyGaveTheseDevices checks that a pod that names its node holds no device there unless a device plugin or a binding gave it.
 func TestNobodyGaveTheseDevices(t *testing.T) {
 	other := func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }
 	many := pod("p", "", on("n"), annotated(GPUCountAnnotation, "1000"))
@@ -170,7 +171,7 @@ func TestNobodyGaveTheseDevices(t *testing.T) {
 	}
 }
 
-// A node that begins to list its devices gives them to pods whose containers request them.
+// TestADevicePluginIsInstalled checks that a node that begins to list its devices gives them to pods whose containers request them.
 func TestADevicePluginIsInstalled(t *testing.T) {
 	p := pod("p", "nvidia.com/gpu=1", on("n"))
 	c := cluster(t, node("n", "cpu=8 pods=110", func(n *corev1.Node) { n.Annotations[NodeGPUsAnnotation] = "4" }), p)
@@ -188,7 +189,7 @@ func TestADevicePluginIsInstalled(t *testing.T) {
 	}
 }
 
-// The memory of devices is asked by annotation: no kubelet and no device plugin grants it to containers.
+// TestDeviceMemoryIsNoRequest checks that containers cannot request device memory, because no kubelet and no device plugin grants it.
 func TestDeviceMemoryIsNoRequest(t *testing.T) {
 	c := NewCluster(Options{})
 	errs := c.Apply(upserts(pod("p", "celsius.dev/gpu-memory=1Gi"))...)
@@ -197,7 +198,7 @@ func TestDeviceMemoryIsNoRequest(t *testing.T) {
 	}
 }
 
-// The pods that a Job is to have count with the devices of its templates.
+// TestExpectedDevices checks that the expected pods of a Job count with the devices of its templates.
 func TestExpectedDevices(t *testing.T) {
 	job := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "a"}}
 	task := batchv1alpha1.TaskSpec{Name: "worker", Replicas: 3}

@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// ObjectError is one mistake in one object. What cannot be read is left out: a pod
-// without a node, a PodGroup, a Queue, a PriorityClass as a whole; of a node, and of a pod on a node,
-// only the field, because what is used there stays used.
+// ObjectError is one mistake in one object. The cluster leaves out what it cannot read. It leaves out a pod without a node, a PodGroup, a
+// Queue or a PriorityClass as a whole. For a node, and for a pod on a node, it leaves out only the field, because the resources stay used.
 type ObjectError struct {
-	// Object is what was given to Apply.
+	// Object is the object that was given to Apply.
 	Object any
 	Kind   string
-	// Name is namespace/name, or name where the kind has no namespaces.
+	// Name is namespace/name, or only the name if the kind has no namespaces.
 	Name string
-	// Field is a path: metadata.annotations[celsius.dev/gpu-milli]. It is "" where the object as a whole is wrong.
+	// Field is a path: metadata.annotations[celsius.dev/gpu-milli]. It is "" if the object as a whole is wrong.
 	Field string
-	// Text says what is wrong and what is right.
+	// Text states the mistake and the correct form.
 	Text string
 }
 
-// Error is "Pod ns/name: field: text".
+// Error returns "Pod ns/name: field: text".
 func (e *ObjectError) Error() string { return fmt.Sprintf("%s %s: %s", e.Kind, e.Name, e.Problem()) }
 
-// Problem is "field: text".
+// Problem returns "field: text".
 func (e *ObjectError) Problem() string {
 	if e.Field == "" {
 		return e.Text
@@ -38,11 +37,11 @@ type mistakes struct {
 	kind            string
 	namespace, name string
 	namespaced      bool
-	under           string // the path that fields are under, with a point
+	under           string // the prefix of field paths, with a point at its end
 	errs            []error
 }
 
-// called is how the object is called in errors.
+// called returns the name of the object in errors.
 func (m *mistakes) called() string {
 	if m.namespaced {
 		return Key(m.namespace, m.name)
@@ -56,7 +55,7 @@ func (m *mistakes) add(field, format string, args ...any) {
 	})
 }
 
-// checkName refuses an object that is not named as the API server has its kind named.
+// checkName reports an object without a name, or with a character in its name that the API server would not accept.
 func (m *mistakes) checkName() {
 	if m.namespaced && m.namespace == "" {
 		m.add("metadata.namespace", "is missing")
@@ -70,10 +69,10 @@ func (m *mistakes) checkName() {
 	}
 }
 
-// annotation is the path of an annotation.
+// annotation returns the path of an annotation.
 func annotation(key string) string { return "metadata.annotations[" + key + "]" }
 
-// notNegative refuses amounts below 0.
+// notNegative reports amounts below 0.
 func (m *mistakes) notNegative(d *Dims, field string, r Resources) {
 	if !slices.ContainsFunc(r, func(v float64) bool { return v < 0 }) {
 		return

@@ -13,27 +13,27 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// jobSpec is what a batch Job says of the pods that it is to have.
+// jobSpec contains the fields of a batch Job from which its expected pods follow.
 type jobSpec struct {
 	uid   types.UID
 	phase batchv1alpha1.JobPhase
 	roles []wantedRole
 }
 
-// wantedRole is the pods that a Job is to have of one role.
+// wantedRole contains the pods that a Job should have in one role.
 type wantedRole struct {
 	Wanted
 	replicas int64
 }
 
-// Wanted describes a pod that a job is to have and that does not exist yet.
+// Wanted describes a pod that a job should have and that does not exist yet.
 type Wanted struct {
-	Role    string // "" where the job does not state roles
+	Role    string // "" if the job does not state roles
 	Request Resources
-	Spec    *corev1.PodSpec // of its template or of the pod; nil where it is not known
+	Spec    *corev1.PodSpec // spec of its template or of the pod; nil if it is not known
 }
 
-// MakesPods says whether the controller of a Job in this phase makes the pods that it lacks, now or when others are gone.
+// MakesPods reports whether the controller creates missing pods of a Job in this phase, now or after other pods are gone.
 func MakesPods(phase batchv1alpha1.JobPhase) bool {
 	return phase == "" || phase == batchv1alpha1.Pending || phase == batchv1alpha1.Running || phase == batchv1alpha1.Restarting
 }
@@ -43,7 +43,7 @@ func IsSuspended(phase batchv1alpha1.JobPhase) bool {
 	return phase == batchv1alpha1.Aborting || phase == batchv1alpha1.Aborted
 }
 
-// readJobSpec is what a Job is to have; nothing where its controller makes no pods any more.
+// readJobSpec reads the pods that a Job should have: none if its controller no longer creates pods.
 func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 	s := &jobSpec{uid: o.UID, phase: o.Status.State.Phase}
 	if !MakesPods(o.Status.State.Phase) {
@@ -67,7 +67,7 @@ func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 	return s
 }
 
-// ownerJob is the key of the batch Job that controls a PodGroup, and its UID; "" for none.
+// ownerJob returns the key of the batch Job that controls a PodGroup, and the UID of that Job; "" for none.
 func ownerJob(o *v1beta1.PodGroup) (key string, uid types.UID) {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil || owner.Kind != "Job" || owner.APIVersion != batchv1alpha1.GroupVersion.String() {
@@ -76,8 +76,8 @@ func ownerJob(o *v1beta1.PodGroup) (key string, uid types.UID) {
 	return Key(o.Namespace, owner.Name), owner.UID
 }
 
-// nameOf is by what name people know a job: a PodGroup that was made for a Job, or for a pod or its controller, is named after
-// that and a UID, which tells people nothing.
+// nameOf returns the name that users know. A PodGroup that was created for a Job, a pod or a controller has the owner's name and a UID as
+// its name. The UID tells users nothing, so nameOf returns the name of the owner.
 func nameOf(o *v1beta1.PodGroup) string {
 	owner := metav1.GetControllerOfNoCopy(o)
 	if owner == nil {
@@ -111,20 +111,20 @@ func (c *Cluster) upsertJobSpec(o *batchv1alpha1.Job, m *mistakes) {
 func (c *Cluster) removeJobSpec(o *batchv1alpha1.Job) {
 	key := Key(o.Namespace, o.Name)
 	if s := c.books.specs[key]; s == nil || o.UID != "" && s.uid != "" && o.UID != s.uid {
-		return // the deletion of one that another of the same name has replaced is old news
+		return // the delete event of a Job that was already replaced by a Job of the same name is outdated
 	}
 	delete(c.books.specs, key)
 	c.reckonOwned(key)
 }
 
-// reckonOwned has the jobs of a batch Job looked at when the Apply ends.
+// reckonOwned updates the expected pods of the jobs of a batch Job at the end of the Apply.
 func (c *Cluster) reckonOwned(key string) {
 	for _, j := range c.books.owned.list(key) {
 		c.untidy(j)
 	}
 }
 
-// reckon brings what is expected of a job up to date.
+// reckon computes again what is expected of a job.
 func (c *Cluster) reckon(j *Job) {
 	if c.Jobs[j.Key] != j {
 		return
@@ -143,11 +143,11 @@ func (c *Cluster) reckon(j *Job) {
 	c.touchJob(j)
 }
 
-// letIn says whether a job was let into its queue, so that its pods may come.
+// letIn reports whether a job was admitted to its queue, so that its pods may be created.
 func (j *Job) letIn() bool { return j.Phase != PhasePending }
 
-// Missing goes through the pods that a job is to have and that are not there yet: what each asks for, and how many are alike. A batch Job
-// tells by role; of another PodGroup they are known by its minResources, as equal pods, until it has run.
+// Missing iterates over the pods that a job should have and that do not exist yet: the request of each, and the number of equal pods. A
+// batch Job states them by role. For another PodGroup they are computed from its minResources, as equal pods, until it has run.
 func (c *Cluster) Missing(j *Job) iter.Seq2[Wanted, int64] {
 	return func(yield func(Wanted, int64) bool) {
 		if j.Orphan {
@@ -173,7 +173,7 @@ func (c *Cluster) Missing(j *Job) iter.Seq2[Wanted, int64] {
 	}
 }
 
-// missing goes through the roles of which a job does not have all pods.
+// missing iterates over the roles that lack pods.
 func (s *jobSpec) missing(j *Job, yield func(Wanted, int64) bool) {
 	for _, r := range s.roles {
 		missing := r.replicas
@@ -186,11 +186,11 @@ func (s *jobSpec) missing(j *Job, yield func(Wanted, int64) bool) {
 	}
 }
 
-// mostExpected is as much as is expected of one job in a dimension: more than any cluster has, and little enough that sums with it
-// are exact, so that nothing is left of it when it is taken away.
+// mostExpected is the maximum that is expected of one job in a dimension. It is more than any cluster has. It is small enough that sums are
+// exact, so nothing remains of it after it is subtracted.
 const mostExpected = 1 << 50
 
-// expectedOf is what all pods together ask for that a job is to have and that are not there yet.
+// expectedOf returns the sum of the requests of all pods that a job should have and that do not exist yet.
 func (c *Cluster) expectedOf(j *Job) Resources {
 	var sum Resources
 	for each, count := range c.Missing(j) {

@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// batchJob is the Job train in namespace a, its tasks as ROLE, replicas, requests.
+// batchJob returns the Job train in namespace a. tasks contains role, replicas and requests of each task.
 func batchJob(phase batchv1alpha1.JobPhase, tasks ...any) *batchv1alpha1.Job {
 	j := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "a", UID: "u1"}}
 	j.Status.State.Phase = phase
@@ -27,7 +27,7 @@ func batchJob(phase batchv1alpha1.JobPhase, tasks ...any) *batchv1alpha1.Job {
 	return j
 }
 
-// ofJob has a PodGroup made for the Job of the UID.
+// ofJob makes the Job with the UID the owner of a PodGroup.
 func ofJob(uid string) func(*v1beta1.PodGroup) {
 	return func(g *v1beta1.PodGroup) {
 		g.Name = "train-" + uid
@@ -39,12 +39,12 @@ func ofJob(uid string) func(*v1beta1.PodGroup) {
 	}
 }
 
-// member is a pod of the Job, as its controller makes it.
+// memberOf returns a pod of the Job, as its controller creates it.
 func memberOf(role string, index int, requests string) *corev1.Pod {
 	return pod(fmt.Sprintf("train-%s-%d", role, index), requests, annotated(GroupAnnotation, "train-u1", RoleAnnotation, role))
 }
 
-// A role that asks for what nobody can give is named by its path, and the others are expected nevertheless.
+// TestExpectedOfAWrongRole checks that a role with an impossible request is reported by its path, and that the other roles still count.
 func TestExpectedOfAWrongRole(t *testing.T) {
 	c := cluster(t, queue("q"), group("g", "q", ofJob("u1")))
 	errs := c.Apply(upserts(batchJob("", "ps", 1, "cpu=-1", "worker", 3, "cpu=2", "late", 1, "memory=-1"))...)
@@ -64,7 +64,7 @@ func TestExpectedOfAWrongRole(t *testing.T) {
 	}
 }
 
-// TestExpected follows what a job asks for from before its pods exist until it has ended.
+// TestExpected follows the request of a job from before its pods exist until the job has ended.
 func TestExpected(t *testing.T) {
 	job := func(phase batchv1alpha1.JobPhase) *batchv1alpha1.Job {
 		return batchJob(phase, "ps", 1, "cpu=1", "worker", 3, "cpu=2")
@@ -121,7 +121,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestExpectedOfPodGroup: who makes a PodGroup without a Job says in minResources what its pods will ask for.
+// TestExpectedOfPodGroup checks a PodGroup without a Job: its minResources state the requests of its expected pods.
 func TestExpectedOfPodGroup(t *testing.T) {
 	some := func(phase v1beta1.PodGroupPhase) *v1beta1.PodGroup {
 		return group("g", "q", func(g *v1beta1.PodGroup) {
@@ -149,8 +149,8 @@ func TestExpectedOfPodGroup(t *testing.T) {
 	}
 }
 
-// TestExpectedInAnyOrder: whatever comes and goes in whatever order, what is expected is what one would count anew (Check), and a
-// step that is undone leaves nothing behind.
+// TestExpectedInAnyOrder checks that the expected amounts are correct (Check) in any order of events, and that an undone step changes
+// nothing.
 func TestExpectedInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewCluster(Options{})
@@ -197,7 +197,7 @@ func failOn(t *rapid.T, err error) {
 	}
 }
 
-// A pod that changes its role is missing in the one that it leaves, and not in the one that it comes to.
+// TestExpectedWhereAPodChangesItsRole checks that a pod that changes its role is missing in its old role, and not in its new role.
 func TestExpectedWhereAPodChangesItsRole(t *testing.T) {
 	c := cluster(t, queue("q"), batchJob("", "ps", 1, "cpu=4", "worker", 1, "cpu=2"), group("g", "q", ofJob("u1")),
 		memberOf("worker", 0, "cpu=2"))

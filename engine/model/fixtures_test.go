@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// list reads "cpu=1 memory=2Gi".
+// list parses "cpu=1 memory=2Gi".
 func list(text string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for part := range strings.FieldsSeq(text) {
@@ -38,7 +38,7 @@ func sidecar(requests string) corev1.Container {
 	return ctr
 }
 
-// pod is one of ours, in namespace a and group g, Pending.
+// pod returns a Pending pod of ours, in namespace a and group g.
 func pod(name, requests string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -106,7 +106,7 @@ func upserts(objects ...any) []Delta {
 	return deltas
 }
 
-// cluster holds the objects, all of which are right.
+// cluster returns a cluster with the objects, which must have no mistakes.
 func cluster(t *testing.T, objects ...any) *Cluster {
 	t.Helper()
 	c := NewCluster(Options{})
@@ -114,7 +114,7 @@ func cluster(t *testing.T, objects ...any) *Cluster {
 	return c
 }
 
-// apply expects no error and every promise kept.
+// apply applies deltas, and expects no error and no broken promise.
 func apply(t *testing.T, c *Cluster, deltas ...Delta) {
 	t.Helper()
 	for _, err := range c.Apply(deltas...) {
@@ -130,7 +130,7 @@ func check(t *testing.T, c *Cluster) {
 	}
 }
 
-// words writes resources with their dimensions by name, so that it does not depend on the order of interning.
+// words formats resources with the names of their dimensions, so that it does not depend on the order in which names were added.
 func words(d *Dims, r Resources) string {
 	var out []string
 	for _, i := range d.Sorted() {
@@ -141,7 +141,7 @@ func words(d *Dims, r Resources) string {
 	return strings.Join(out, " ")
 }
 
-// dump writes down all that a reader may see of a cluster, but for versions, logs and the numbers of rows.
+// dump writes everything that a reader may see of a cluster, except versions, logs and row numbers.
 func dump(c *Cluster) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -172,7 +172,7 @@ func dump(c *Cluster) string {
 			words(d, j.Allocated), words(d, j.Request), words(d, j.GatedRequest))
 		for _, r := range j.Roles {
 			shown := *r
-			shown.template = nil // of which of its tasks it is says nothing
+			shown.template = nil // it depends on which task was read last
 			say("  role %+v", shown)
 		}
 		for _, t := range j.Tasks {

@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
-// maxNodeGPUs bounds what an annotation may claim, so that a typing error does not fill the memory.
+// maxNodeGPUs limits the number in an annotation, so that a typing error does not use all memory.
 const maxNodeGPUs = 1024
 
 // GPU is one device of a node.
@@ -26,10 +26,10 @@ type GPU struct {
 	Model      string
 	Capacity   int64 // thousandths of a device: 1000
 	Free       int64 // thousandths
-	Memory     int64 // bytes, 0 where unknown
+	Memory     int64 // bytes; 0 if unknown
 	MemoryFree int64
 	TaskCount  int
-	// UUID and Mode are "" where the node does not tell. Sharers is how many tasks may share it; 0: nobody says.
+	// UUID and Mode are "" if the node does not state them. Sharers is how many tasks may share the device; 0: not stated.
 	UUID, Mode string
 	Sharers    int
 	Unhealthy  bool
@@ -37,20 +37,20 @@ type GPU struct {
 	Unlisted bool
 }
 
-// Devices is what a task wants of devices, or has.
+// Devices describes the devices that a task requests or holds.
 type Devices struct {
-	// GPUKind is how it asks: a word of engine/cards, or "" for whole devices of GPUResource and for our annotations.
+	// GPUKind is the form of the request: a constant of engine/cards, or "" for whole devices of GPUResource and for our annotations.
 	GPUKind    string
 	GPUCount   int64
 	GPUMilli   int64 // thousandths of each device
 	GPUMemory  int64 // bytes of each device
-	GPUPercent int64 // of the memory of each device, in place of GPUMemory; 0: none
+	GPUPercent int64 // percentage of the memory of each device, instead of GPUMemory; 0: none
 	GPUTag     string
 	GPUModels  []string
 }
 
-// offerDevices adds to what a node offers the devices that its object does not list, and the memory of its devices. A pod that asks for
-// devices by annotations counts in these resources, so that the limits of queues apply to it. Broken devices are not offered.
+// offerDevices adds the devices that the node's object does not list, and the memory of its devices, to what the node offers. A pod that
+// requests devices by annotations counts in these resources, so that limits of queues apply to it. Broken devices are not offered.
 func (n *Node) offerDevices(d *Dims, allocatable Resources) Resources {
 	if n.gpuCount == 0 {
 		return allocatable
@@ -76,7 +76,7 @@ func (n *Node) offerDevices(d *Dims, allocatable Resources) Resources {
 	return allocatable
 }
 
-// readNodeGPUs fills in how many devices a node has, and what it tells of each.
+// readNodeGPUs reads how many devices a node has, and the description of each.
 func (n *Node) readNodeGPUs(d *Dims, o *corev1.Node, allocatable Resources, m *mistakes) {
 	var err error
 	if n.cards, err = cards.Of(o); err != nil {
@@ -95,28 +95,28 @@ func (n *Node) readNodeGPUs(d *Dims, o *corev1.Node, allocatable Resources, m *m
 	n.gpuCount = int(count)
 }
 
-// addCard adds a mistake of engine/cards, in the field that a key stands for.
+// addCard adds a mistake of engine/cards. field returns the field of a key.
 func (m *mistakes) addCard(err error, field func(key string) string) {
 	if x, ok := errors.AsType[*cards.Mistake](err); ok {
 		m.add(field(x.Key), "%s", x.Text)
 	}
 }
 
-// setContainers sets what the containers of a task request. The request of the task is the same until it asks for devices by annotations.
+// setContainers sets what the containers of a task request. The request of the task is the same unless it requests devices by annotations.
 func (t *Task) setContainers(d *Dims, r Resources) {
 	t.containers, t.Request = r, r
 	dim, ok := d.Find(GPUResource)
 	t.RequestsGPUs = ok && r.Get(dim) > 0
 }
 
-// countDevices sets what a task requests: what its containers request, and the devices that it wants by annotations, as parts of whole
-// devices. A share of the memory alone counts as memory.
+// countDevices sets the request of a task: the requests of its containers, and the devices that its annotations request, as parts of whole
+// devices. A request for only a part of the memory counts as memory.
 func (t *Task) countDevices(d *Dims) {
 	t.Request = t.containers
 	if t.GPUCount == 0 || t.GPUKind != "" || t.RequestsGPUs {
 		return
 	}
-	t.Request = t.containers.Clone() // the template's
+	t.Request = t.containers.Clone() // do not change the template's
 	if t.GPUMilli > 0 {
 		dim := d.Intern(GPUResource)
 		t.Request.Set(dim, float64(t.GPUCount)*float64(t.GPUMilli)*d.Unit(dim)/WholeGPU)
@@ -126,7 +126,7 @@ func (t *Task) countDevices(d *Dims) {
 	}
 }
 
-// asksForDevices reports whether one of our annotations asks for devices.
+// asksForDevices reports whether one of our annotations requests devices.
 func asksForDevices(annotations map[string]string) bool {
 	for _, key := range [...]string{GPUCountAnnotation, GPUMilliAnnotation, GPUMemoryAnnotation} {
 		if _, ok := annotations[key]; ok {
@@ -136,9 +136,9 @@ func asksForDevices(annotations map[string]string) bool {
 	return false
 }
 
-// DeviceRequests returns what a pod counts for because its annotations ask for devices, in addition to what its containers request; nil if
-// they do not. The scheduler counts the same amounts. It ignores the annotations of a foreign pod, which another scheduler places. It does
-// not read a pod with mistakes in them.
+// DeviceRequests returns the devices that a pod's annotations request, in addition to the requests of its containers; nil if they request
+// none. The scheduler counts the same amounts. It ignores the annotations of a foreign pod, which another scheduler places. It also ignores
+// a pod with mistakes in them.
 func DeviceRequests(o *corev1.Pod, foreign bool) corev1.ResourceList {
 	if foreign || !asksForDevices(o.Annotations) && o.Annotations[RecordAnnotation] == "" {
 		return nil
@@ -160,7 +160,7 @@ func DeviceRequests(o *corev1.Pod, foreign bool) corev1.ResourceList {
 	return out
 }
 
-// NodeOffers returns what a node offers to pods: its allocatable resources, and the devices that these do not list.
+// NodeOffers returns what a node offers to pods: its allocatable resources, and the devices that they do not list.
 func NodeOffers(o *corev1.Node) corev1.ResourceList {
 	d, n, out := NewDims(), &Node{}, o.Status.Allocatable
 	if len(out) == 0 {
@@ -186,8 +186,8 @@ func NodeOffers(o *corev1.Node) corev1.ResourceList {
 	return out
 }
 
-// readTaskGPUs fills in which devices a task wants, from its requests and its pod's annotations, and
-// which it holds. Where something is wrong it wants none.
+// readTaskGPUs reads which devices a task requests, from its requests and its pod's annotations, and which it holds. If one of them has a
+// mistake, the task requests no devices.
 func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	errs := len(m.errs)
 	wish := gpuWish(d, t, m)
@@ -207,7 +207,7 @@ func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	t.GPUs, t.knownGPUs = held, held != nil
 }
 
-// wantGPUs says which devices a task wants, or has: so many, and so much of each.
+// wantGPUs sets the devices that a task requests or has: how many, and how much of each.
 func (t *Task) wantGPUs(d *Dims, wish Devices) {
 	wish.GPUModels, wish.GPUTag = t.GPUModels, ""
 	switch {
@@ -220,14 +220,13 @@ func (t *Task) wantGPUs(d *Dims, wish Devices) {
 	t.countDevices(d)
 }
 
-// share is what annotations say of devices. Each of count and milli has whether it was said.
+// share contains the annotations about devices. hasCount and hasMilli report whether count and milli were stated.
 type share struct {
 	count, milli, memory int64
 	hasCount, hasMilli   bool
 }
 
-// readShare reads the annotations that ask for devices. Those of another scheduler's pod do not count, because no scheduler gave the pod a
-// device.
+// readShare reads the annotations that request devices. It ignores those of a foreign pod, because no scheduler gave that pod a device.
 func readShare(t *Task, m *mistakes) (s share) {
 	if !t.Foreign && asksForDevices(t.Annotations) {
 		s.count, s.hasCount = readInt(t.Annotations, GPUCountAnnotation, intRange{0, maxNodeGPUs}, m)
@@ -238,12 +237,12 @@ func readShare(t *Task, m *mistakes) (s share) {
 		s.count = 1
 	}
 	if !s.hasMilli && s.memory == 0 {
-		s.milli = WholeGPU // else a share of the memory alone
+		s.milli = WholeGPU // otherwise the task requests only a part of the memory
 	}
 	return s
 }
 
-// gpuWish is how many devices the task wants, and of each how many thousandths and how many bytes.
+// gpuWish returns how many devices the task requests, and how many thousandths and bytes of each.
 func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
 	s := readShare(t, m)
 	whole := int64(0)
@@ -266,7 +265,7 @@ func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
 	return Devices{GPUCount: s.count, GPUMilli: s.milli, GPUMemory: s.memory}
 }
 
-// cardWish is what of that a task asks for in Volcano's words; others says that it asks for devices in others as well.
+// cardWish returns what a task requests in Volcano's form. others states that the task also requests devices in another form.
 func cardWish(t *Task, others bool, m *mistakes) Devices {
 	ask, err := cards.Asked(t.Object)
 	if err != nil {
@@ -291,7 +290,7 @@ func readModels(annotations map[string]string) []string {
 	return slices.Compact(models)
 }
 
-// readDevices reads which devices a task with a node holds, in ascending order; nil where nobody wrote it.
+// readDevices reads which devices a task with a node holds, in ascending order; nil if no annotation states them.
 func readDevices(t *Task, wish *Devices, m *mistakes) []int {
 	key := GPUsAnnotation
 	text, ok := t.Annotations[key]
@@ -347,7 +346,7 @@ func readQuantity(annotations map[string]string, key string, m *mistakes) int64 
 	return Bytes(q)
 }
 
-// newGPUs makes the devices of a node, all free.
+// newGPUs returns the devices of a node, all free.
 func newGPUs(n *Node) []GPU {
 	if n.gpuCount == 0 {
 		return nil
@@ -366,26 +365,26 @@ func newGPUs(n *Node) []GPU {
 	return gpus
 }
 
-// hold counts what a task takes of a device, sign 1 to hold and -1 to let go.
+// hold counts the part of a device that a task uses: sign 1 to hold it, -1 to release it.
 func (g *GPU) hold(t *Task, sign int64) {
 	g.Free -= sign * t.GPUMilli
 	g.MemoryFree -= sign * t.DeviceMemory(g)
 	g.TaskCount += int(sign)
 }
 
-// Takes says whether a device has room for a task.
+// Takes reports whether a device has enough free resources for a task. A device of unknown memory has none for a task that requests memory.
 func (g *GPU) Takes(t *Task) bool { return g.MemoryFree >= t.GPUMemory && g.spares(t) }
 
 // barred reports whether no device plugin gives the device to a task whose containers request GPUResource.
 func (g *GPU) barred(t *Task) bool { return g.Unlisted && t.RequestsGPUs }
 
-// spares is as Takes, but whose memory is not known has enough.
+// spares does what Takes does, but a device of unknown memory has enough memory.
 func (g *GPU) spares(t *Task) bool {
 	return !g.barred(t) && g.Free >= t.GPUMilli && g.MemoryFree >= t.DeviceMemory(g) && (g.Sharers == 0 || g.TaskCount < g.Sharers)
 }
 
-// holdGPUs counts what a task holds of its devices, sign 1 to hold and -1 to let go. Devices that the node lacks
-// are passed over: a pod may say that it holds them, and the node may have lost them.
+// holdGPUs counts the devices that a task holds: sign 1 to hold them, -1 to release them. It ignores devices that the node does not have: a
+// pod may claim to hold them, or the node may have lost them.
 func holdGPUs(gpus []GPU, t *Task, sign int64) {
 	for _, i := range t.GPUs {
 		if i >= 0 && i < len(gpus) && !gpus[i].barred(t) {
@@ -394,7 +393,7 @@ func holdGPUs(gpus []GPU, t *Task, sign int64) {
 	}
 }
 
-// GPUsLater appends the devices of a node as they are when all that is being released is gone and what is promised is taken.
+// GPUsLater appends the devices of a node as they will be after all releasing tasks are gone and all promised tasks are placed.
 func GPUsLater(n *Nodes, row int32, to []GPU) []GPU {
 	to = append(to, n.GPUs[row]...)
 	if !n.Moves(row) {
@@ -412,8 +411,8 @@ func GPUsLater(n *Nodes, row int32, to []GPU) []GPU {
 	return to
 }
 
-// DeviceMemory is what a task takes of a device's memory: what it asked for, else all where it takes the
-// whole device; 0 where the memory is unknown. A percentage is rounded down, as what is asked for is counted.
+// DeviceMemory returns how much of a device's memory a task uses: what it requests, or all if it uses the whole device; 0 if the memory is
+// unknown. A percentage is rounded down, as requests are.
 func (t *Task) DeviceMemory(g *GPU) int64 {
 	switch {
 	case t.GPUPercent > 0:
@@ -424,7 +423,7 @@ func (t *Task) DeviceMemory(g *GPU) int64 {
 	return t.GPUMemory
 }
 
-// BindAnnotations is what a binding writes to a pod of the devices and the CPUs that it gives it, for who runs the pod.
+// BindAnnotations returns what a binding writes to a pod about its devices and CPUs, for the program that runs the pod.
 func BindAnnotations(n *Nodes, t *Task, b *Bind, now time.Time) map[string]string {
 	row, ok := n.Index[b.Node]
 	if !ok {
@@ -461,16 +460,16 @@ func deviceAnnotations(gpus []GPU, t *Task, b *Bind, now time.Time) map[string]s
 	return out
 }
 
-// ForgetDevices takes away what a binding wrote of devices and CPUs.
+// ForgetDevices removes what a binding wrote about devices and CPUs.
 func ForgetDevices(annotations map[string]string) {
 	delete(annotations, GPUsAnnotation)
 	delete(annotations, v1beta1.TopologyDecisionAnnotation)
 	cards.Forget(annotations)
 }
 
-// guessGPUs finds devices for the tasks on a row that hold some, though nobody wrote down their numbers: those that the task has by UUID
-// are where the node lists them; then, in order of their creation, each gets the lowest devices that are free enough, as a kubelet would
-// give them. It depends on nothing but who is there now, so the order in which objects arrive does not matter.
+// guessGPUs finds devices for the tasks on a row whose device numbers are not stated. A task that has UUIDs gets the devices that the node
+// lists under them. Then each other task, in order of creation, gets the lowest devices that are free enough, as a kubelet would do. The
+// result depends only on the present tasks, not on the order in which objects arrive.
 func (c *Cluster) guessGPUs(row int32) {
 	var named, unknown []*Task
 	free := newGPUs(c.Nodes.Rows[row])
@@ -505,7 +504,7 @@ func (c *Cluster) guessGPUs(row int32) {
 	}
 }
 
-// hasGPUs has a task hold devices.
+// hasGPUs sets the devices that a task holds.
 func hasGPUs(c *Cluster, t *Task, devices []int) {
 	if !slices.Equal(devices, t.GPUs) {
 		to := t.spot()
@@ -514,7 +513,7 @@ func hasGPUs(c *Cluster, t *Task, devices []int) {
 	}
 }
 
-// numbersOf are the devices that a task has by UUID, in ascending order, each once.
+// numbersOf returns the numbers of the devices that a task has by UUID, in ascending order, without duplicates.
 func numbersOf(gpus []GPU, t *Task) (devices []int) {
 	for i := range gpus {
 		if int64(len(devices)) < t.GPUCount && slices.Contains(t.cards, gpus[i].UUID) {
@@ -524,7 +523,7 @@ func numbersOf(gpus []GPU, t *Task) (devices []int) {
 	return devices
 }
 
-// uuidsOf are the UUIDs of some devices; nil where one of them has none.
+// uuidsOf returns the UUIDs of some devices; nil if one of them has none.
 func uuidsOf(gpus []GPU, devices []int) (uuids []string) {
 	for _, i := range devices {
 		if i < 0 || i >= len(gpus) || gpus[i].UUID == "" {

@@ -96,7 +96,7 @@ func gpuNode(name string) *corev1.Node {
 	})
 }
 
-// frees is the free thousandths of each device of node n.
+// frees returns the free thousandths of each device of node n.
 func frees(c *Cluster) []int64 {
 	var out []int64
 	for _, g := range c.Nodes.GPUs[c.Nodes.Index["n"]] {
@@ -229,7 +229,7 @@ func TestDeviceMemory(t *testing.T) {
 	for _, g := range c.Nodes.GPUs[c.Nodes.Index["n"]] {
 		got = append(got, g.MemoryFree>>30)
 	}
-	// alone does not fit beside half; whole takes device 2 with all of its memory.
+	// alone does not fit next to half; whole takes device 2 with all of its memory.
 	if diff := cmp.Diff([]int64{50, 20, 0, 80}, got); diff != "" {
 		t.Errorf("memory free in Gi (-want +got):\n%s", diff)
 	}
@@ -240,7 +240,7 @@ func TestDevicesThatWeChoseStayChosen(t *testing.T) {
 	x, p, row := c.Begin(), c.Tasks["a/p"], c.Nodes.Index["n"]
 	chosen := []int{3}
 	x.Allocate(p, row, chosen)
-	chosen[0] = 1 // the caller's slice is its own
+	chosen[0] = 1 // the cluster does not keep the caller's slice
 	x.Bind(p)
 	x.Commit()
 	check(t, c)

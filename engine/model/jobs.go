@@ -8,10 +8,10 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// orphanPrefix opens the key of a job that stands for one pod.
+// orphanPrefix is the prefix of the key of a job that contains a single pod.
 const orphanPrefix = "~"
 
-// joinJob puts a task, which counts for nothing yet, into its PodGroup's job, or into one of its own.
+// joinJob adds a task to the job of its PodGroup, or to a job of its own. The task must not be accounted yet.
 func (c *Cluster) joinJob(t *Task) {
 	j := c.Jobs[t.group]
 	if t.group == "" || j == nil || !t.mayJoin(j) {
@@ -32,13 +32,13 @@ func (c *Cluster) joinJob(t *Task) {
 	c.untidy(j)
 }
 
-// putJob has the cluster have a job.
+// putJob adds a job to the cluster.
 func putJob(c *Cluster, j *Job) {
 	c.Jobs[j.Key] = j
 	c.books.jobs.Changed(j.Key)
 }
 
-// dropJob takes that back.
+// dropJob removes a job from the cluster.
 func dropJob(c *Cluster, j *Job) {
 	delete(c.Jobs, j.Key)
 	delete(c.Past.Stuck, j.Key)
@@ -46,7 +46,7 @@ func dropJob(c *Cluster, j *Job) {
 	c.books.jobs.Changed(j.Key)
 }
 
-// readOrphan fills in a job that stands for one pod.
+// readOrphan sets the fields of a job that contains a single pod.
 func (c *Cluster) readOrphan(j *Job, t *Task) {
 	j.Name, j.Title, j.Namespace, j.CreatedAt = t.Name, j.Key, t.Namespace, t.CreatedAt
 	j.Labels, j.Annotations = t.Labels, t.Annotations
@@ -56,8 +56,7 @@ func (c *Cluster) readOrphan(j *Job, t *Task) {
 	j.Priority = c.ClassValue(j.PriorityClassName)
 }
 
-// leaveJob takes a task, which counts for nothing any more, out of its job. The list of
-// the job's tasks is tidied later.
+// leaveJob removes a task from its job. The task must no longer be accounted. The list of the job's tasks is cleaned up later.
 func (c *Cluster) leaveJob(t *Task) {
 	j := t.Job
 	if j.Orphan {
@@ -71,7 +70,7 @@ func (c *Cluster) leaveJob(t *Task) {
 	c.untidy(j)
 }
 
-// rejoin moves a task to the job that is now the right one.
+// rejoin moves a task to the job to which it now belongs.
 func (c *Cluster) rejoin(t *Task) {
 	was := t.Job
 	c.account(t, -1)
@@ -90,7 +89,7 @@ func (c *Cluster) untidy(j *Job) {
 	}
 }
 
-// tidy drops the tasks that have left, and those listed twice, and puts the list in order.
+// tidy removes the tasks that have left and the duplicates, and sorts the list.
 func (j *Job) tidy() {
 	j.untidy = false
 	j.Tasks = slices.DeleteFunc(j.Tasks, func(t *Task) bool { return t.gone || t.Job != j })
@@ -105,7 +104,7 @@ func (j *Job) findRole(name string) (int, bool) {
 	return slices.BinarySearchFunc(j.Roles, name, func(r *Role, name string) int { return strings.Compare(r.Name, name) })
 }
 
-// role is the job's role of that name, new if need be.
+// role returns the job's role with that name, and creates it if necessary.
 func (j *Job) role(name string) *Role {
 	i, ok := j.findRole(name)
 	if !ok {
@@ -175,7 +174,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	c.touchJob(j)
 }
 
-// takeOver writes what a newer version of the PodGroup says over what an older one said.
+// takeOver overwrites the fields of the PodGroup with those of its newer version.
 func (j *Job) takeOver(next *Job) {
 	j.QueueName, j.PriorityClassName, j.Priority = next.QueueName, next.PriorityClassName, next.Priority
 	j.CreatedAt, j.Labels, j.Annotations = next.CreatedAt, next.Labels, next.Annotations
@@ -187,7 +186,7 @@ func (j *Job) takeOver(next *Job) {
 	j.Phase, j.Object = next.Phase, next.Object
 }
 
-// removeGroup leaves the group's tasks in jobs of their own.
+// removeGroup removes a PodGroup. Each of its tasks gets a job of its own.
 func (c *Cluster) removeGroup(key string) {
 	j := c.Jobs[key]
 	if j == nil {
@@ -206,7 +205,7 @@ func (c *Cluster) removeGroup(key string) {
 	touchJobs(c, c.Past.Rivals.Left(key))
 }
 
-// enterQueue counts a job in its queue, or has it wait for it. Of an orphan only what it holds counts.
+// enterQueue counts a job in its queue, or lets it wait for the queue to be created. For an orphan, only the resources that it holds count.
 func (c *Cluster) enterQueue(j *Job) {
 	if j.QueueName == "" {
 		return
@@ -228,7 +227,7 @@ func (j *Job) Seated() bool {
 	return !j.Orphan && j.Queue != nil && j.QueueName != v1beta1.RootQueue
 }
 
-// JobCount is how many PodGroups stand in a queue.
+// JobCount returns the number of PodGroups in a queue.
 func (q *Queue) JobCount() int64 {
 	var n int64
 	for _, count := range q.Phases {
@@ -237,7 +236,8 @@ func (q *Queue) JobCount() int64 {
 	return n
 }
 
-// addJob adds what a job has and asks for to its queue's sums, or takes it away: of what is expected of it nothing until it was let in.
+// addJob adds the amounts of a job to the sums of its queue (sign 1), or subtracts them (sign -1). Expected counts only for an admitted
+// job.
 func (q *Queue) addJob(j *Job, sign float64) {
 	for _, of := range []Resources{j.Allocated, j.rests.allocated} {
 		q.Allocated.addSum(&q.rests.allocated, of, sign)
@@ -296,7 +296,7 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 	}
 }
 
-// logTasks has the tasks of a job looked at whose queue has changed.
+// logTasks logs the tasks of a job as changed after its queue changed.
 func (c *Cluster) logTasks(j *Job) {
 	for _, t := range j.Tasks {
 		c.TaskLog.AddOf(t, len(c.Tasks))
@@ -322,8 +322,8 @@ func (c *Cluster) removeQueue(name string) {
 	c.touchQueue(q)
 }
 
-// ClassValue is the value of a PriorityClass, else of the default class, else 0. Of several default
-// classes the lowest counts, as in Kubernetes.
+// ClassValue returns the value of a PriorityClass; if the class does not exist, that of the default class; if there is none, 0. If several
+// classes are the default, the lowest value counts, as in Kubernetes.
 func (c *Cluster) ClassValue(name string) int64 {
 	if p := c.PriorityClasses[name]; p != nil {
 		return p.Value
@@ -344,7 +344,7 @@ func (c *Cluster) defaultClass() *PriorityClass {
 	return lowest
 }
 
-// readClasses brings what jobs and tasks take from PriorityClasses up to date.
+// readClasses updates the fields of jobs and tasks that depend on PriorityClasses.
 func (c *Cluster) readClasses() {
 	for _, j := range c.JobsByKey() {
 		changed := false
@@ -354,7 +354,7 @@ func (c *Cluster) readClasses() {
 		}
 		for _, t := range j.Tasks {
 			if t.gone || t.Job != j {
-				continue // the job is not tidied yet
+				continue // the list of the job may still contain tasks that left
 			}
 			if v := c.preemptionPolicy(t.Object); v != t.PreemptionPolicy {
 				t.PreemptionPolicy, changed = v, true

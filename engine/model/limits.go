@@ -93,7 +93,7 @@ func (l Limits) metadata(o metav1.Object, m *mistakes) {
 	}
 }
 
-// limited is a pod without the parts that exceed a limit, and reports these parts. It is the pod itself where no part does.
+// limited returns a pod without the parts that exceed a limit, and reports these parts. If no part does, it returns the pod itself.
 func (l Limits) limited(o *corev1.Pod, m *mistakes) *corev1.Pod {
 	l.metadata(o, m)
 	terms, tolerations, expressions, ports := termCount(o), len(o.Spec.Tolerations), expressionCount(&o.Spec), hostPortCount(&o.Spec)
@@ -214,7 +214,7 @@ func withoutPorts(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// withoutTerms is a pod without terms of pod affinity and topology spread.
+// withoutTerms returns a copy of a pod without terms of pod affinity and topology spread.
 func withoutTerms(o *corev1.Pod) *corev1.Pod {
 	with := *o
 	with.Spec.TopologySpreadConstraints = nil
@@ -229,7 +229,7 @@ type termBooks struct {
 	of map[string]*termBook
 	// shrunk are groups that lost terms and have pods that were left out.
 	shrunk map[string]bool
-	// held says that a trial goes on: pods that were left out stay so until it ends.
+	// held is true while a trial is open: pods that were left out stay left out until it ends.
 	held bool
 }
 
@@ -252,7 +252,7 @@ func (x *termBooks) book(group string) *termBook {
 	return b
 }
 
-// with is how many different terms a group has with those of one more pod, which takes the place of an older version of it.
+// with returns the number of different terms of a group after one more pod joins it. The pod replaces old, its older version, if any.
 func (x *termBooks) with(group string, terms *PodTerms, old *Task) int {
 	b := x.of[group]
 	if b == nil {
@@ -319,7 +319,7 @@ func (x *termBooks) tidy(group string) {
 	}
 }
 
-// leave notes that a pod was left out, or that it no longer is where o is nil.
+// leave records that a pod was left out, or removes that record if o is nil.
 func (x *termBooks) leave(group, pod string, o *corev1.Pod) {
 	if group == "" {
 		return
@@ -371,7 +371,7 @@ func (c *Cluster) retryLeftOut() {
 			continue
 		}
 		for _, key := range sortedKeys(b.left) {
-			c.upsertPod(b.left[key], false, &mistakes{}) // a pod that is still too much was reported when it was left out
+			c.upsertPod(b.left[key], false, &mistakes{}) // a pod that still exceeds the limit was reported when it was left out
 		}
 	}
 	if !books.held {

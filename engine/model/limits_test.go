@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// spreads gives a pod so many constraints of topology spread, which differ from those of pods with another number.
+// spreads gives a pod count constraints of topology spread. They differ from those of pods with another number.
 func spreads(count, number int) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for i := range count {
@@ -109,7 +109,7 @@ func TestLimitOfAllResourceNames(t *testing.T) {
 	}
 }
 
-// TestLimits has a pod above each limit: where it waits it is left out with a reason, where it runs it counts on its node and in its queue.
+// TestLimits contains a pod above each limit. A waiting pod is left out with a reason. A running pod counts on its node and in its queue.
 func TestLimits(t *testing.T) { //nolint:gocyclo // a table, and each pod once where it waits and once where it runs
 	affinity := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
@@ -130,7 +130,7 @@ func TestLimits(t *testing.T) { //nolint:gocyclo // a table, and each pod once w
 		}
 	}
 	for _, test := range []struct {
-		name, want string // "" is within the limits
+		name, want string // "" means within the limits
 		edit       func(*corev1.Pod)
 	}{
 		{"spread", "spec: has 65 terms of pod affinity, pod anti-affinity and topology spread; the limit is 64", spreads(65, 0)},

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// deletedWith returns an option that has the owner of a pod delete it with a grace period.
+// deletedWith returns an edit: the owner of the pod deleted it with a grace period.
 func deletedWith(grace time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		seconds := int64(grace / time.Second)
@@ -16,8 +16,8 @@ func deletedWith(grace time.Duration) func(*corev1.Pod) {
 	}
 }
 
-// A pod that its owner deleted with a long grace period is in use on its node until it is gone: nothing is promised its resources, and it
-// is no victim. A pod that was evicted is being released, whatever its grace period.
+// TestLongGracePeriods checks that a pod that its owner deleted with a long grace period stays in use on its node until it is gone. Its
+// resources are promised to no task, and it is no victim. An evicted pod is being released, whatever its grace period.
 func TestLongGracePeriods(t *testing.T) {
 	notAnyMore := func(p *corev1.Pod) { marked(p); p.Status.Conditions[0].Status = corev1.ConditionFalse }
 	byAPI := func(p *corev1.Pod) { marked(p); p.Status.Conditions[0].Reason = "EvictionByEvictionAPI" }
@@ -55,7 +55,8 @@ func TestLongGracePeriods(t *testing.T) {
 	}
 }
 
-// A pod that a cycle evicted stays Releasing when its deletion shows: the scheduler marks it before the eviction.
+// TestEvictedPodsStayReleasing checks that an evicted pod stays Releasing when its deletion shows: the scheduler marks it before the
+// eviction.
 func TestEvictedPodsStayReleasing(t *testing.T) {
 	c := cluster(t, node("n1", "cpu=4 pods=9"), pod("train-0", "cpu=1", on("n1")))
 	x := c.Begin()
@@ -69,7 +70,7 @@ func TestEvictedPodsStayReleasing(t *testing.T) {
 	}
 }
 
-// marked has the condition of a pod that a scheduler evicts.
+// marked adds the condition of a pod that a scheduler evicts.
 func marked(p *corev1.Pod) {
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,

@@ -7,13 +7,13 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// Measure is what was measured of a node's load.
+// Measure is the measured load of a node.
 type Measure struct {
 	At  time.Time
 	Use [Memory + 1]float64 // by dimension: CPU and Memory
 }
 
-// readMeasure is what a NodeMetrics object says; nil: nothing that is of use.
+// readMeasure reads a NodeMetrics object; nil: it contains no usable value.
 func readMeasure(d *Dims, o *metricsv1beta1.NodeMetrics, m *mistakes) *Measure {
 	x := &Measure{At: o.Timestamp.Time}
 	for dim := range x.Use {
@@ -35,7 +35,7 @@ func readMeasure(d *Dims, o *metricsv1beta1.NodeMetrics, m *mistakes) *Measure {
 	return x
 }
 
-// setMeasure keeps what was measured of a node, whether the node is there or not; nil: nothing is known any more.
+// setMeasure stores the measured load of a node, even if the node does not exist; nil removes it.
 func (c *Cluster) setMeasure(node string, x *Measure) {
 	was := c.Measures[node]
 	if x == nil {

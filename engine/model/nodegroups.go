@@ -9,12 +9,12 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// NodeGroups is a queue's spec.affinity: groups of nodes, each list in the order in which it is written.
+// NodeGroups contains a queue's spec.affinity: groups of nodes, each list in the order of the object.
 type NodeGroups struct {
 	Required, Preferred, AntiRequired, AntiPreferred []string
 }
 
-// readNodeGroups is nil where a queue says nothing of groups.
+// readNodeGroups returns nil if a queue has no affinity.
 func readNodeGroups(a *v1beta1.Affinity) *NodeGroups {
 	if a == nil {
 		return nil
@@ -30,8 +30,8 @@ func readNodeGroups(a *v1beta1.Affinity) *NodeGroups {
 	return g
 }
 
-// readNodeGroupLimits reads a queue's limits by node group, {"group": {"cpu": "3"}}, from its annotation. A mistake in it is
-// not one of the object, which would take the queue away, but is told by whoever reads the limits.
+// readNodeGroupLimits reads a queue's limits by node group, {"group": {"cpu": "3"}}, from its annotation. A mistake in it does not make the
+// Queue object invalid, because the queue would then be left out. The readers of the limits report the mistake.
 func readNodeGroupLimits(d *Dims, annotations map[string]string) (map[string]Resources, error) {
 	text := annotations[NodeGroupLimitsAnnotation]
 	if text == "" {
@@ -48,7 +48,7 @@ func readNodeGroupLimits(d *Dims, annotations map[string]string) (map[string]Res
 	return limits, nil
 }
 
-// parentOf gives the queue above q, which is root where q names none; nil for root itself and where there is no such queue.
+// parentOf returns the parent of q. It is root if q names none; nil for root itself, and if the parent does not exist.
 func (c *Cluster) parentOf(q *Queue) *Queue {
 	switch {
 	case q.Name == v1beta1.RootQueue:
@@ -59,8 +59,8 @@ func (c *Cluster) parentOf(q *Queue) *Queue {
 	return c.Queues[q.Parent]
 }
 
-// NodeGroupsInherited are those of the queue, else of its nearest ancestor that has some; nil if none has. Queues that are in a
-// circle have those of the first that is met.
+// NodeGroupsInherited returns the node groups of the queue, or of its nearest ancestor that has some; nil if none has. Queues whose parents
+// form a circle have those of the first queue that has some.
 func (c *Cluster) NodeGroupsInherited(q *Queue) *NodeGroups {
 	for range len(c.Queues) + 1 {
 		if q == nil || q.NodeGroups != nil {

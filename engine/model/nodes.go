@@ -12,10 +12,10 @@ import (
 // noRank is the Order of a row that is not in use.
 const noRank = math.MaxInt32
 
-// ByOrder lists the rows in use by Order, which is the order in which a tie is broken. It is shared: read only.
+// ByOrder lists the rows in use by Order, which breaks ties. The slice is shared: do not change it.
 func (n *Nodes) ByOrder() []int32 { return n.byOrder }
 
-// Idle is allocatable - used in a dimension, in inner units; below 0 where more is used than there is.
+// Idle returns allocatable - used in a dimension, in inner units. It is below 0 if pods use more than the node offers.
 func (n *Nodes) Idle(dim int, row int32) float64 {
 	if dim >= len(n.Allocatable) {
 		return 0
@@ -23,7 +23,7 @@ func (n *Nodes) Idle(dim int, row int32) float64 {
 	return present(n.Allocatable[dim][row]) - n.Used[dim][row]
 }
 
-// FutureIdle is idle + releasing - pipelined in a dimension, in inner units.
+// FutureIdle returns idle + releasing - pipelined in a dimension, in inner units.
 func (n *Nodes) FutureIdle(dim int, row int32) float64 {
 	if dim >= len(n.Allocatable) {
 		return 0
@@ -31,7 +31,7 @@ func (n *Nodes) FutureIdle(dim int, row int32) float64 {
 	return present(n.Allocatable[dim][row]) - n.Used[dim][row] + n.Releasing[dim][row] - n.Pipelined[dim][row]
 }
 
-// FitsIdle says whether r fits what the node has idle now: every dimension of r, to within Slack.
+// FitsIdle reports whether r fits the idle resources of the node now: every dimension of r, with a tolerance of Slack.
 func (n *Nodes) FitsIdle(r Resources, row int32) bool {
 	for i, want := range r {
 		if want == want && want > n.Idle(i, row)+Slack {
@@ -41,13 +41,12 @@ func (n *Nodes) FitsIdle(r Resources, row int32) bool {
 	return true
 }
 
-// Moves says whether a task on the node is on its way out, or one is promised what is being released there. Where neither is
-// so, what will be idle is what is idle now.
+// Moves reports whether the node has a releasing or a pipelined task. Otherwise its future idle equals its idle.
 func (n *Nodes) Moves(row int32) bool {
-	return n.Releasing[Pods][row] != 0 || n.Pipelined[Pods][row] != 0 // every task is a pod at least
+	return n.Releasing[Pods][row] != 0 || n.Pipelined[Pods][row] != 0 // every task uses at least one pod slot
 }
 
-// FitsFuture says whether r fits what the node will have idle when what is being released is gone.
+// FitsFuture reports whether r fits the resources that the node will have idle after the releasing tasks are gone.
 func (n *Nodes) FitsFuture(r Resources, row int32) bool {
 	for i, want := range r {
 		if want == want && want > n.FutureIdle(i, row)+Slack {
@@ -57,7 +56,7 @@ func (n *Nodes) FitsFuture(r Resources, row int32) bool {
 	return true
 }
 
-// Dims is every dimension in the order in which people are shown them. It is shared: read only.
+// Dims returns every dimension in the order in which output shows them. The slice is shared: do not change it.
 func (n *Nodes) Dims() []int {
 	if len(n.sorted) != n.dims.Len() {
 		n.sorted = n.dims.Sorted()
@@ -65,39 +64,39 @@ func (n *Nodes) Dims() []int {
 	return n.sorted
 }
 
-// AllocatableOf is what the node offers to pods, with the dimensions that its object lists.
+// AllocatableOf returns what the node offers to pods, in the dimensions that its object lists.
 func (n *Nodes) AllocatableOf(row int32) Resources {
 	return n.collect(func(i int) (float64, bool) { v := n.Allocatable[i][row]; return v, v == v })
 }
 
-// CapacityOf is what the node has, with the dimensions that its object lists.
+// CapacityOf returns the capacity of the node, in the dimensions that its object lists.
 func (n *Nodes) CapacityOf(row int32) Resources { return n.Rows[row].capacity.Clone() }
 
-// Capacity is what the node has in a dimension, in inner units; 0 if absent.
+// Capacity returns the capacity of the node in a dimension, in inner units; 0 if absent.
 func (n *Nodes) Capacity(dim int, row int32) float64 { return n.Rows[row].capacity.Get(dim) }
 
-// UsedOf is what the tasks on the node use, releasing ones included. Like the other sums it
-// has the dimensions of allocatable, and those others in which it is not 0.
+// UsedOf returns what the tasks on the node use; releasing tasks are included. Like the other sums, it has the dimensions of allocatable,
+// and each other dimension in which it is not 0.
 func (n *Nodes) UsedOf(row int32) Resources {
 	return n.sum(row, func(i int) float64 { return n.Used[i][row] })
 }
 
-// ReleasingOf is the part of UsedOf that is on its way out.
+// ReleasingOf returns the part of UsedOf that releasing tasks use.
 func (n *Nodes) ReleasingOf(row int32) Resources {
 	return n.sum(row, func(i int) float64 { return n.Releasing[i][row] })
 }
 
-// PipelinedOf is what is promised to tasks that wait for what is being released.
+// PipelinedOf returns what is promised to tasks that wait for releasing tasks to end.
 func (n *Nodes) PipelinedOf(row int32) Resources {
 	return n.sum(row, func(i int) float64 { return n.Pipelined[i][row] })
 }
 
-// IdleOf is AllocatableOf - UsedOf.
+// IdleOf returns AllocatableOf - UsedOf.
 func (n *Nodes) IdleOf(row int32) Resources {
 	return n.sum(row, func(i int) float64 { return n.Idle(i, row) })
 }
 
-// FutureIdleOf is IdleOf + ReleasingOf - PipelinedOf.
+// FutureIdleOf returns IdleOf + ReleasingOf - PipelinedOf.
 func (n *Nodes) FutureIdleOf(row int32) Resources {
 	return n.sum(row, func(i int) float64 { return n.FutureIdle(i, row) })
 }
@@ -121,7 +120,7 @@ func (n *Nodes) collect(of func(i int) (float64, bool)) Resources {
 	return out
 }
 
-// present is an amount of a column, 0 where it is absent.
+// present returns an amount of a column, or 0 if it is absent.
 func present(v float64) float64 {
 	if v != v {
 		return 0
@@ -129,7 +128,7 @@ func present(v float64) float64 {
 	return v
 }
 
-// take gives a row to a new node: one that is free, or one more. Its columns hold nothing.
+// take gives a new node a free row, or adds one. The columns of the row are empty.
 func (n *Nodes) take(node *Node) int32 {
 	row := n.Slots.Take()
 	if int(row) == len(n.Rows) {
@@ -155,8 +154,8 @@ func (n *Nodes) addRow() {
 	n.Version = append(n.Version, 0)
 }
 
-// release frees a row whose tasks are gone already. Its versions go on counting, so that
-// no reader takes the next node in the row for this one.
+// release frees a row that has no tasks any more. The versions of the row keep increasing, so that no reader mistakes the next node in the
+// row for this one.
 func (n *Nodes) release(row int32) {
 	n.setAllocatable(row, nil)
 	delete(n.Index, n.Rows[row].Name)
@@ -174,10 +173,11 @@ func (n *Nodes) attach(t *Task) {
 	n.Tasks[t.Node] = slices.Insert(list, i, t)
 }
 
-// fewTasks is for how many tasks a node has room at first.
+// fewTasks is the initial capacity of a node's list of tasks.
 const fewTasks = 4
 
-// moreRoom is a node's list with room for more. Room for a few lies beside that of other nodes, so it is left empty.
+// moreRoom returns a node's list with a larger capacity. The initial lists share one chunk with those of other nodes, so it clears the old
+// one.
 func (n *Nodes) moreRoom(list []*Task) []*Task {
 	if cap(list) == 0 {
 		return n.few.Slice(fewTasks)[:0]
@@ -196,8 +196,7 @@ func (n *Nodes) detach(t *Task) {
 
 func taskKey(t *Task, key string) int { return strings.Compare(t.Key, key) }
 
-// order ranks the rows: by rank where a rank was given, else by a hash where there is a
-// seed, else by name.
+// order computes the ranks of the rows: by the given rank, otherwise by a hash if there is a seed, otherwise by name.
 func (n *Nodes) order(rank map[string]int, seed int64) {
 	type place struct {
 		row  int32
@@ -231,14 +230,14 @@ func (n *Nodes) order(rank map[string]int, seed int64) {
 	}
 }
 
-// seededRank is the same on every machine and in every process.
+// seededRank returns the same number on every machine and in every process.
 func seededRank(seed int64, name string) uint64 {
 	h := fnv.New64a()
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(seed))
 	h.Write(b[:])
 	h.Write([]byte(name))
-	// FNV's high bits move little for names that differ in the last character only: mix once more.
+	// The high bits of FNV change little for names that differ only in the last character, so mix the bits once more.
 	x := h.Sum64()
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

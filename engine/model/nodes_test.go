@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// order is the names of the nodes in the order of ties.
+// order returns the names of the nodes in the order of ties.
 func order(c *Cluster) string {
 	var names []string
 	for _, row := range c.Nodes.ByOrder() {
@@ -61,7 +61,7 @@ func TestSeededNodeOrder(t *testing.T) {
 		}
 		seen[first] = true
 	}
-	// 50 draws of 24 orders leave 12 unseen with a chance below 1 in 10^5.
+	// After 50 draws of 24 orders, the probability that 12 were not drawn is below 1 in 10^5.
 	if len(seen) < 12 {
 		t.Errorf("50 seeds gave %d orders only", len(seen))
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Nominate notes on which node a task has room that others left or leave for it, so that the cycles that follow keep it for the task; ""
-// takes that back. Only a task of ours that waits has such a node.
+// Nominate records the node on which victims free resources for a task, so that later cycles keep the resources for it; "" removes the
+// record. Only a waiting task of ours has such a node.
 func (c *Cluster) Nominate(t *Task, node string) {
 	if t.Foreign || !t.Waits() {
 		node = ""
@@ -24,7 +24,7 @@ func (c *Cluster) Nominate(t *Task, node string) {
 	c.changed()
 }
 
-// Nominated are the tasks with a nominated node, in key order.
+// Nominated returns the tasks with a nominated node, in key order.
 func (c *Cluster) Nominated() []*Task {
 	if len(c.books.nominated) == 0 {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
-// Pinned is what a task wants of CPUs of its own, or has.
+// Pinned describes the exclusive CPUs that a task requests or has.
 type Pinned struct {
-	Pins []int    // how many its containers want, each that wants some
-	CPUs numa.Set // that were chosen for it
+	Pins []int    // number of exclusive CPUs of each container that requests some
+	CPUs numa.Set // CPUs that were chosen for it
 }
 
-// readPins fills in what the task wants: only pods of the class Guaranteed get CPUs of their own.
+// readPins reads the request for exclusive CPUs. Only pods of the QoS class Guaranteed get exclusive CPUs.
 func (t *Task) readPins() {
 	o := t.Object
 	if pins := numa.Wishes(&o.Spec); pins != nil && qos.GetPodQOS(o) == corev1.PodQOSGuaranteed {
@@ -23,7 +23,7 @@ func (t *Task) readPins() {
 	}
 }
 
-// readNuma is what a Numatopology says. What is wrong in it counts as empty.
+// readNuma reads a Numatopology. Parts with a mistake count as empty.
 func readNuma(o *nodeinfov1alpha1.Numatopology, m *mistakes) *numa.Node {
 	n, wrong := numa.Read(o)
 	for _, x := range wrong {
@@ -32,7 +32,7 @@ func readNuma(o *nodeinfov1alpha1.Numatopology, m *mistakes) *numa.Node {
 	return n
 }
 
-// setNuma keeps what a Numatopology says of a node, whether the node is there or not; nil: nothing is known any more.
+// setNuma stores the Numatopology of a node, even if the node does not exist; nil removes it.
 func setNuma(c *Cluster, node string, x *numa.Node) {
 	was := c.Numas[node]
 	if x == nil {
@@ -49,7 +49,7 @@ func setNuma(c *Cluster, node string, x *numa.Node) {
 	c.touchNode(row)
 }
 
-// forgetTold forgets what an object told of a node.
+// forgetTold removes what an object stated about a node.
 func forgetTold(c *Cluster, object any) {
 	switch o := object.(type) {
 	case *metricsv1beta1.NodeMetrics:
@@ -59,8 +59,8 @@ func forgetTold(c *Cluster, object any) {
 	}
 }
 
-// FreeCPUs are the CPUs of a node that no task on it has for itself: those on their way out have theirs still, and those that are
-// promised what others leave have them already.
+// FreeCPUs returns the CPUs of a node that no task on it has exclusively. Releasing tasks still have theirs. Tasks that are promised the
+// resources of others already have theirs.
 func FreeCPUs(n *Nodes, row int32) numa.Set {
 	node := n.Rows[row].Numa
 	if !node.Pins() {
@@ -75,7 +75,7 @@ func FreeCPUs(n *Nodes, row int32) numa.Set {
 	})
 }
 
-// CPUsFor is what a task that is not on a node would have of its CPUs.
+// CPUsFor returns the CPUs that a task would get on a node that it is not on.
 func CPUsFor(n *Nodes, t *Task, row int32) numa.Choice {
 	if node := n.Rows[row].Numa; len(t.Pins) > 0 && node.Pins() {
 		return node.Choose(FreeCPUs(n, row), t.Pins)
@@ -83,7 +83,7 @@ func CPUsFor(n *Nodes, t *Task, row int32) numa.Choice {
 	return numa.Choice{Admitted: true}
 }
 
-// decision is what a binding writes of the CPUs that it gives a pod; "" where it gives none.
+// decision returns the annotation of a binding that gives a pod these CPUs; "" if it gives none.
 func decision(n *Nodes, row int32, cpus string) string {
 	node := n.Rows[row].Numa
 	set, err := numa.Parse(cpus)

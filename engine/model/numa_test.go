@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// pinning is the Numatopology of a node with two NUMA nodes of four CPUs each.
+// pinning returns the Numatopology of a node with two NUMA nodes of four CPUs each.
 func pinning(free string) *nodeinfov1alpha1.Numatopology {
 	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
@@ -25,7 +25,8 @@ func pinning(free string) *nodeinfov1alpha1.Numatopology {
 	return o
 }
 
-// CPUs come and go with placements, are in the record and the annotations of a binding, and whoever leads next reads them there.
+// TestCPUsOfTasks checks that CPUs follow placements, and that the record and the annotations of a binding contain them for the next
+// leader.
 func TestCPUsOfTasks(t *testing.T) {
 	guaranteed := func(name string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", UID: "u"}, Spec: corev1.PodSpec{SchedulerName: "volcano"}}

@@ -18,18 +18,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
-// Key is how objects with a namespace are named here: namespace/name.
+// Key returns the form in which objects with a namespace are named here: namespace/name.
 func Key(namespace, name string) string { return namespace + "/" + name }
 
-// appendKey appends what Key gives, for a look-up that keeps no text.
+// appendKey appends what Key returns. It is for look-ups that do not store the string.
 func appendKey(b []byte, namespace, name string) []byte {
 	return append(append(append(b, namespace...), '/'), name...)
 }
 
-// Identify returns the kind and the metadata of an object; false for nil, and for a kind that the model does not have.
+// Identify returns the kind and the metadata of an object; false for nil, and for a kind that the model does not know.
 func Identify(object any) (kind string, meta metav1.Object, ok bool) { return identify(object) }
 
-// identify is the kind and the metadata of an object, or false for a kind that we know nothing of, and for nil.
+// identify returns the kind and the metadata of an object; false for nil, and for a kind that the model does not know.
 func identify(object any) (kind string, meta metav1.Object, ok bool) {
 	kind = kindOf(object)
 	if kind == "" || reflect.ValueOf(object).IsNil() {
@@ -39,7 +39,7 @@ func identify(object any) (kind string, meta metav1.Object, ok bool) {
 	return kind, meta, ok
 }
 
-// kindOf is the kind of an object, or "".
+// kindOf returns the kind of an object, or "".
 func kindOf(object any) string {
 	switch object.(type) {
 	case *corev1.Node:
@@ -70,7 +70,7 @@ func kindOf(object any) string {
 	return storageKind(object)
 }
 
-// namespaced says whether objects of a kind have namespaces.
+// namespaced reports whether objects of a kind have namespaces.
 func namespaced(kind string) bool {
 	switch kind {
 	case "Pod", "PodGroup", "Job", "ResourceQuota", "PodDisruptionBudget", VolumeClaim, StorageCapacity:
@@ -79,7 +79,7 @@ func namespaced(kind string) bool {
 	return false
 }
 
-// readNode is what a Node object says, and what it offers. What is wrong in it is left out.
+// readNode reads a Node object, and returns what it offers. It leaves out fields with a mistake.
 func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
 	n := &Node{
 		Name:          o.Name,
@@ -102,7 +102,7 @@ func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
 	}
 	offered := o.Status.Allocatable
 	if len(offered) == 0 {
-		offered = o.Status.Capacity // as the API defaults it
+		offered = o.Status.Capacity // the default of the API
 	}
 	allocatable := d.Offers(offered)
 	n.capacity = d.Offers(o.Status.Capacity)
@@ -111,7 +111,7 @@ func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
 	return n, n.offerDevices(d, allocatable)
 }
 
-// nodeReady is true where the Ready condition is True, and where nobody wrote one.
+// nodeReady reports whether the Ready condition is True, or missing.
 func nodeReady(o *corev1.Node) bool {
 	for _, c := range o.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -121,7 +121,7 @@ func nodeReady(o *corev1.Node) bool {
 	return true
 }
 
-// normalImage adds the tag that an image's name leaves out.
+// normalImage adds the default tag to an image name without a tag.
 func normalImage(name string) string {
 	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
 		return name + ":latest"
@@ -129,7 +129,7 @@ func normalImage(name string) string {
 	return name
 }
 
-// readQueue is what a Queue object says.
+// readQueue reads a Queue object.
 func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 	q := &Queue{
 		Name:            o.Name,
@@ -159,7 +159,7 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 		q.UID = q.Name
 	}
 	if q.Weight == 0 {
-		q.Weight = 1 // as the API defaults it
+		q.Weight = 1 // the default of the API
 	}
 	if q.State == "" {
 		q.State = QueueOpen
@@ -175,7 +175,7 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 	return q
 }
 
-// Unheeded is what a PodGroup asks for that no decision heeds yet, each with its field.
+// Unheeded lists the fields of a PodGroup that no decision uses yet.
 func Unheeded(o *v1beta1.PodGroup) (says []string) {
 	if o.Spec.NetworkTopology != nil {
 		says = append(says, "spec.networkTopology: how close pods are in the network is not looked at")
@@ -186,7 +186,7 @@ func Unheeded(o *v1beta1.PodGroup) (says []string) {
 	return says
 }
 
-// readGroup writes what a PodGroup object says into a job.
+// readGroup reads a PodGroup object into a new job.
 func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	j := &Job{
 		Key:               Key(o.Namespace, o.Name),
@@ -208,7 +208,7 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	}
 	j.owner, j.ownerUID = ownerJob(o)
 	if j.QueueName == "" {
-		j.QueueName = "default" // as the API defaults it
+		j.QueueName = "default" // the default of the API
 	}
 	j.Preemptable = readPreemptable(o.Annotations, o.Labels, false)
 	j.PreemptableForGang = readPreemptable(o.Annotations, o.Labels, true)
@@ -240,7 +240,7 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	return j
 }
 
-// readPriorityClass is what a PriorityClass object says.
+// readPriorityClass reads a PriorityClass object.
 func readPriorityClass(o *schedulingv1.PriorityClass) *PriorityClass {
 	p := &PriorityClass{Name: o.Name, Value: int64(o.Value), Default: o.GlobalDefault}
 	if o.PreemptionPolicy != nil {
@@ -249,7 +249,7 @@ func readPriorityClass(o *schedulingv1.PriorityClass) *PriorityClass {
 	return p
 }
 
-// readPreemptable reads the annotation, else the label. A value that is no boolean reads false, as Volcano has it.
+// readPreemptable reads the annotation, otherwise the label. A value that is not a boolean counts as false, as in Volcano.
 func readPreemptable(annotations, labels map[string]string, unset bool) bool {
 	text, ok := annotations[PreemptableKey]
 	if !ok {
@@ -262,7 +262,7 @@ func readPreemptable(annotations, labels map[string]string, unset bool) bool {
 	return err == nil && v
 }
 
-// usable leaves out the quota keys that Volcano's Job controller writes beside the resources: no node has them.
+// usable leaves out the quota keys that Volcano's Job controller writes in addition to the resources, because no node has them.
 func usable(list corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, q := range list {

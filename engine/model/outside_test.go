@@ -26,7 +26,7 @@ func load(node, usage string, second int64) *metricsv1beta1.NodeMetrics {
 	}
 }
 
-// outside writes the budgets, and what was measured, as it is kept by name and as the nodes have it.
+// outside writes the budgets and the measured load, as they are stored by name and as the nodes have them.
 func outside(c *Cluster) string {
 	var b strings.Builder
 	for _, namespace := range sortedKeys(c.Budgets.Of) {
@@ -53,7 +53,7 @@ func anyLoad(t *rapid.T) any {
 	return load(draw(t, "node", "n1", "n2", "n3"), draw(t, "usage", "cpu=1 memory=1", "cpu=2 memory=1", "cpu=1"), draw(t, "at", int64(1), 2))
 }
 
-// Budgets are in order by namespace and name; those that are gone leave nothing behind.
+// TestBudgets checks that budgets are in order by namespace and name, and that deleted budgets leave nothing behind.
 func TestBudgets(t *testing.T) {
 	c := cluster(t, disruptionBudget("a", "y", 1), disruptionBudget("b", "x", 2), disruptionBudget("a", "x", 0))
 	check(t, c)
@@ -78,8 +78,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// What was measured is the node's, whichever comes first; only what is new touches the node, and what makes no sense is as if nothing was
-// measured.
+// TestMeasures checks that the measured load belongs to its node, whichever comes first. Only a new value touches the node. A value that
+// makes no sense counts as not measured.
 func TestMeasures(t *testing.T) {
 	c := cluster(t, load("n", "cpu=1 memory=2", 5), node("n", "cpu=4"), load("gone", "cpu=1 memory=1", 5))
 	check(t, c)

@@ -32,7 +32,7 @@ type peerBook struct {
 	labels map[Label]int
 	pairs  int
 	left   map[string]leftPod
-	again  []string // pods of left that are to be tried again
+	again  []string // pods of left that will be tried again
 }
 
 // triedAtOnce limits the pods of a namespace that are tried again at one change of the cluster. Any number of pods can be left out.
@@ -64,7 +64,7 @@ func (x *peerBooks) book(namespace string) *peerBook {
 // bookTerms counts a task's terms, in its PodGroup and in its namespace.
 func (c *Cluster) bookTerms(t *Task) {
 	c.books.terms.add(t)
-	if t.compared { // as the older version of it, which had the same labels and terms
+	if t.compared { // the older version is counted; it had the same labels and terms
 		return
 	}
 	if t.Status != Succeeded && t.Status != Failed {
@@ -95,7 +95,7 @@ func (c *Cluster) unbookTerms(t, next *Task) {
 	c.books.peers.tidy(t.Namespace)
 }
 
-// comparedLike says that a counted task and a version of it have the same terms and labels, and count both.
+// comparedLike reports whether a counted task and a version of it have the same terms and labels, and both count.
 func (t *Task) comparedLike(next *Task) bool {
 	if !t.compared || next.Status == Succeeded || next.Status == Failed || (t.PodTerms == nil) != (next.PodTerms == nil) {
 		return false
@@ -249,7 +249,7 @@ func (t *Task) dropTerms() {
 	t.Template = &without
 }
 
-// leave forgets that a pod was left out.
+// leave removes the record that a pod was left out.
 func (x *peerBooks) leave(namespace, pod string) {
 	if b := x.of[namespace]; b != nil {
 		delete(b.left, pod)

@@ -47,7 +47,7 @@ func TestLimitOfANamespacesTerms(t *testing.T) { //nolint:gocyclo // a table, an
 	for _, test := range []struct {
 		name string
 		edit func(job string) func(*corev1.Pod)
-		want int // pods that are taken in
+		want int // number of pods that are read
 	}{
 		{"own pods", func(job string) func(*corev1.Pod) { return avoids(job, ownPods(job), false) }, jobs},
 		{"pods of other jobs", func(job string) func(*corev1.Pod) { return avoids(job, otherJobs(job), false) }, limit},

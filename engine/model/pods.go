@@ -17,8 +17,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
-// readPod is what a Pod object says, with the status and the node that the object gives it; old is the task as it was
-// known, or nil. What is wrong in it is left out.
+// readPod reads a Pod object, with the status and the node that the object states. old is the known task, or nil. readPod leaves out fields
+// with a mistake.
 func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Task {
 	t := &Task{
 		Key:           key,
@@ -48,7 +48,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 		t.group = c.groupOf(o)
 	}
 	t.Priority = podPriority(o, m)
-	if len(t.RevocableZone) > validation.LabelValueMaxLength { // no node's label names it, and its record would be as long
+	if len(t.RevocableZone) > validation.LabelValueMaxLength { // no node label can match it, and its record would be as long
 		m.add(annotation(RevocableZoneAnnotation), "has %d characters; the name of a zone has %d at most", len(t.RevocableZone),
 			validation.LabelValueMaxLength)
 		t.RevocableZone = ""
@@ -65,7 +65,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	readTaskGPUs(c.Dims, t, m)
 	t.readPins()
 	t.readDecided(c.Dims, old, m)
-	// Devices are not among the requests where a share was asked in Volcano's words.
+	// If the pod requests a share of a device in Volcano's form, the device is not part of the requests.
 	t.BestEffort = t.Request.IsEmpty() && t.GPUCount == 0
 	if template == nil {
 		template = readTemplate(o, m)
@@ -77,7 +77,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	return t
 }
 
-// podStatus is the status that a pod's object alone gives its task.
+// podStatus returns the status of a task that follows from its pod's object alone.
 func podStatus(o *corev1.Pod) Status {
 	switch o.Status.Phase {
 	case corev1.PodSucceeded:
@@ -104,8 +104,8 @@ func podStatus(o *corev1.Pod) Status {
 // longGrace is the grace period above which nothing waits for the resources of a pod that its owner deleted.
 const longGrace = 5 * time.Minute
 
-// lingers reports whether a pod was deleted, but not by an eviction, with a grace period above longGrace. Nothing is promised its
-// resources, because a tenant could then keep other pods, and the idle nodes that their gangs hold, waiting for as long as it likes.
+// lingers reports whether a pod was deleted, but not by an eviction, with a grace period above longGrace. Its resources are promised to
+// nobody. Otherwise a tenant could make other pods wait as long as it likes, together with the idle nodes that their gangs hold.
 func lingers(o *corev1.Pod) bool {
 	if o.DeletionTimestamp == nil || o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds <= int64(longGrace/time.Second) {
 		return false
@@ -115,12 +115,12 @@ func lingers(o *corev1.Pod) bool {
 	})
 }
 
-// namedGroup is the name of the PodGroup that a pod names, "" if it names none.
+// namedGroup returns the name of the PodGroup that a pod names, "" if it names none.
 func namedGroup(o *corev1.Pod) string {
 	return cmp.Or(o.Annotations[GroupAnnotation], o.Annotations[VolcanoGroupAnnotation])
 }
 
-// groupOf is the key of the PodGroup that a pod names, "" if it names none.
+// groupOf returns the key of the PodGroup that a pod names, "" if it names none.
 func (c *Cluster) groupOf(o *corev1.Pod) string {
 	name := namedGroup(o)
 	if name == "" {
@@ -129,12 +129,12 @@ func (c *Cluster) groupOf(o *corev1.Pod) string {
 	var buffer [128]byte
 	key := appendKey(buffer[:0], o.Namespace, name)
 	if j := c.Jobs[string(key)]; j != nil {
-		return j.Key // one copy in memory for all its tasks
+		return j.Key // all its tasks share one string
 	}
 	return string(key)
 }
 
-// podIndex is the pod's number: as annotated, else what follows the last hyphen of its name; -1 for none.
+// podIndex returns the pod's index: the annotation, otherwise the number after the last hyphen of its name; -1 if there is none.
 func podIndex(o *corev1.Pod) int64 {
 	if text, ok := o.Annotations[IndexAnnotation]; ok {
 		if i, err := strconv.ParseUint(text, 10, 62); err == nil {
@@ -166,7 +166,7 @@ func podPriority(o *corev1.Pod, m *mistakes) int64 {
 	return v
 }
 
-// preemptionPolicy is the pod's, else its class's, else the API's default.
+// preemptionPolicy returns the pod's policy, otherwise that of its class, otherwise the default of the API.
 func (c *Cluster) preemptionPolicy(o *corev1.Pod) string {
 	if o.Spec.PreemptionPolicy != nil {
 		return string(*o.Spec.PreemptionPolicy)
@@ -188,8 +188,8 @@ func readTimes(t *Task, o *corev1.Pod) {
 	}
 }
 
-// readRequests sets what the task requests, as Kubernetes' own helper computes it for the kubelet and for kube-scheduler.
-// The result always has cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
+// readRequests sets what the task requests, computed as for the kubelet and kube-scheduler by the helper of Kubernetes. The result always
+// contains cpu, memory and pods. So a pod without a cpu request does not fit on a node where cpu is over-used.
 func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(tame(o))
 	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil &&
@@ -207,7 +207,7 @@ func podAmounts(d *Dims, list corev1.ResourceList, m *mistakes) Resources {
 		r = append(r, Absent())
 	}
 	if dim, ok := d.Find(GPUMemoryResource); ok && r.Has(dim) {
-		r[dim] = Absent() // the memory of devices is asked by annotation: no kubelet grants it
+		r[dim] = Absent() // an annotation requests device memory: no kubelet grants this resource
 		m.add("spec.containers[].resources.requests["+GPUMemoryResource+"]", "is no resource; ask by the annotation of that name")
 	}
 	r[CPU], r[Memory], r[Pods] = r.Get(CPU), r.Get(Memory), d.Unit(Pods)
@@ -218,8 +218,8 @@ func isSidecar(ctr *corev1.Container) bool {
 	return ctr.RestartPolicy != nil && *ctr.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// withDefaultRequests is the pod with each request that is missing set to its limit, as the API
-// server does it: files were not through one.
+// withDefaultRequests returns the pod with each missing request set to its limit. The API server does the same, but pods from files did not
+// pass through one.
 func withDefaultRequests(o *corev1.Pod) *corev1.Pod {
 	lacks := func(r *corev1.ResourceRequirements) bool {
 		for name := range r.Limits {
@@ -241,7 +241,7 @@ func withDefaultRequests(o *corev1.Pod) *corev1.Pod {
 		}
 	}
 	if o.Spec.Resources != nil {
-		// For the pod as a whole, what its containers request comes before its limit.
+		// For the pod as a whole, the sum of its containers' requests takes precedence over its limit.
 		defaultRequests(o.Spec.Resources, podresource.AggregateContainerRequests(o, podresource.PodResourcesOptions{}))
 	}
 	return o
@@ -260,7 +260,7 @@ func defaultRequests(r *corev1.ResourceRequirements, known corev1.ResourceList) 
 	}
 }
 
-// readTemplate is what a pod has in common with others.
+// readTemplate reads the fields that a pod has in common with others.
 func readTemplate(o *corev1.Pod, m *mistakes) *Template {
 	t := &Template{pod: o, PriorityClassName: o.Spec.PriorityClassName, Tolerations: o.Spec.Tolerations}
 	var required *corev1.NodeSelector
@@ -300,7 +300,7 @@ func readTemplate(o *corev1.Pod, m *mistakes) *Template {
 	return t
 }
 
-// labelsOfTerms lists the labels of nodes that a selector and required terms read, by name, and says whether they read fields.
+// labelsOfTerms lists the node labels that a selector and required terms read, by name, and reports whether they read fields.
 func labelsOfTerms(selector map[string]string, required *corev1.NodeSelector) (labels []string, fields bool) {
 	for key := range selector {
 		labels = append(labels, key)
@@ -318,16 +318,16 @@ func labelsOfTerms(selector map[string]string, required *corev1.NodeSelector) (l
 	return slices.Compact(labels), fields
 }
 
-// text is a canonical text of API types: JSON, with the keys of its maps in order.
+// text returns a canonical text of API types: JSON, with the keys of its maps in order.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Sprintf("%+v", v) // no API type fails to marshal; the text would still tell terms apart
+		return fmt.Sprintf("%+v", v) // no API type fails to marshal; this text would still distinguish terms
 	}
 	return string(b)
 }
 
-// readContainers fills in host ports and images.
+// readContainers reads host ports and images.
 func (t *Template) readContainers(o *corev1.Pod) {
 	for i := range o.Spec.InitContainers {
 		ctr := &o.Spec.InitContainers[i]
@@ -378,13 +378,13 @@ func (t *Template) addHostPorts(ctr *corev1.Container) {
 	}
 }
 
-// String is "TCP/0.0.0.0/80".
+// String returns the form "TCP/0.0.0.0/80".
 func (p HostPort) String() string {
 	return p.Protocol + "/" + p.IP + "/" + strconv.Itoa(int(p.Port))
 }
 
-// ForeignPods returns the waiting pods that name a job as their group, and another scheduler: the first such scheduler by the pods' keys.
-// The job does not count them.
+// ForeignPods returns the waiting pods that name a job as their group but belong to another scheduler. If they name several schedulers, it
+// returns the pods of the first pod's scheduler, in key order. The job does not count them.
 func ForeignPods(c *Cluster, j *Job) []*Task {
 	if j.Orphan {
 		return nil

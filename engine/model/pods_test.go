@@ -145,7 +145,7 @@ func TestStatusOfPod(t *testing.T) {
 			deleting(p)
 		}
 		c := cluster(t, p, node("n", "cpu=4 pods=10"))
-		nominated := "" // of one that does not wait, it does not say where it is to go
+		nominated := "" // a task that does not wait has no nominated node
 		if tt.want == Pending {
 			nominated = "n"
 		}
@@ -156,7 +156,7 @@ func TestStatusOfPod(t *testing.T) {
 	}
 }
 
-// What each status counts for (docs/volcano.md, Amounts).
+// TestAccountingByStatus checks in which sums each status counts (docs/volcano.md, Amounts).
 func TestAccountingByStatus(t *testing.T) {
 	type sums struct{ Used, Releasing, Pipelined, Idle, Future, Allocated, Request float64 }
 	tests := []struct {

@@ -12,30 +12,29 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// PodTerms is what a pod asks of the pods near it, parsed: inter-pod affinity and anti-affinity, and topology
-// spread. The keys that a term takes from the pod's own labels (matchLabelKeys, mismatchLabelKeys) are part of its
-// selector already.
+// PodTerms contains the parsed terms of a pod about other pods: inter-pod affinity, anti-affinity and topology spread. The selector of a
+// term already contains the keys that the term takes from the pod's own labels (matchLabelKeys, mismatchLabelKeys).
 type PodTerms struct {
-	// Key is a canonical text: pods with equal keys ask the same.
+	// Key is a canonical text: pods with equal keys have equal terms.
 	Key string
 
 	RequiredAffinity, RequiredAntiAffinity   []PodTerm
 	PreferredAffinity, PreferredAntiAffinity []PodTerm
 
-	// Spread has the constraints of both modes, in the order of the pod's object.
+	// Spread contains the constraints of both modes, in the order of the pod's object.
 	Spread []SpreadTerm
 
 	each     []string       // the text of each term: parts of Key
-	compared []comparedTerm // the terms, each once
+	compared []comparedTerm // the different terms
 }
 
-// comparedTerm is a term by its text, with the selector of the pods that it is compared with.
+// comparedTerm is a term: its text, and the selector of the pods with which it is compared.
 type comparedTerm struct {
 	text string
 	who  *PodSelector
 }
 
-// HasAffinity says whether there is a term of inter-pod affinity or anti-affinity.
+// HasAffinity reports whether there is a term of inter-pod affinity or anti-affinity.
 func (p *PodTerms) HasAffinity() bool {
 	return len(p.RequiredAffinity)+len(p.RequiredAntiAffinity)+len(p.PreferredAffinity)+len(p.PreferredAntiAffinity) > 0
 }
@@ -44,46 +43,45 @@ func (p *PodTerms) HasAffinity() bool {
 type PodTerm struct {
 	Who         PodSelector
 	TopologyKey string
-	Weight      int64 // of a preferred term; 0 of a required one
+	Weight      int64 // of a preferred term; 0 for a required term
 }
 
 // SpreadTerm is one constraint of topology spread.
 type SpreadTerm struct {
 	Who         PodSelector
 	TopologyKey string
-	// Required is DoNotSchedule; else ScheduleAnyway.
+	// Required is true for DoNotSchedule, false for ScheduleAnyway.
 	Required   bool
 	MaxSkew    int64
-	MinDomains int64 // 1 where the constraint does not say
-	// HonorAffinity and HonorTaints say whether nodes that the pod's node affinity, or a taint, excludes
-	// are left out of the count.
+	MinDomains int64 // 1 if the constraint does not state it
+	// HonorAffinity and HonorTaints state whether the count leaves out nodes that the pod's node affinity, or a taint, excludes.
 	HonorAffinity, HonorTaints bool
 }
 
-// PodSelector says which pods a term speaks of.
+// PodSelector selects the pods to which a term applies.
 type PodSelector struct {
 	// Key is a canonical text: selectors with equal keys select the same pods.
 	Key string
-	// Namespaces are the names that the term lists, or the pod's own where it says nothing of namespaces.
+	// Namespaces are the names that the term lists, or the pod's own namespace if the term states none.
 	Namespaces []string
-	// ByLabels selects further namespaces by their labels; nil where the term does not.
+	// ByLabels selects more namespaces by their labels; nil if the term has no such selector.
 	ByLabels labels.Selector
-	// Labels selects pods by theirs; nil selects none.
+	// Labels selects pods by their labels; nil selects no pod.
 	Labels labels.Selector
 }
 
-// HasNamespace says whether pods of a namespace with those labels are spoken of.
+// HasNamespace reports whether a term applies to pods of a namespace with those labels.
 func (p *PodSelector) HasNamespace(name string, its map[string]string) bool {
 	return slices.Contains(p.Namespaces, name) || p.ByLabels != nil && p.ByLabels.Matches(labels.Set(its))
 }
 
-// HasLabels says whether pods with those labels are spoken of.
+// HasLabels reports whether a term applies to pods with those labels.
 func (p *PodSelector) HasLabels(pod map[string]string) bool {
 	return p.Labels != nil && p.Labels.Matches(labels.Set(pod))
 }
 
-// NamespaceLabels are the labels of a namespace. One without an object has the one label that the API server gives
-// to each: its name.
+// NamespaceLabels returns the labels of a namespace. A namespace without an object has only the label that the API server sets on each: its
+// name.
 func (c *Cluster) NamespaceLabels(name string) map[string]string {
 	named := map[string]string{corev1.LabelMetadataName: name}
 	n := c.Namespaces[name]
@@ -97,7 +95,7 @@ func (c *Cluster) NamespaceLabels(name string) map[string]string {
 	return named
 }
 
-// readPodTerms parses what a pod asks of the pods near it; nil if nothing.
+// readPodTerms parses the terms of a pod about other pods; nil if it has none.
 func readPodTerms(o *corev1.Pod, m *mistakes) *PodTerms {
 	r := &termReader{pod: o, mistakes: m}
 	p := &PodTerms{}
@@ -191,7 +189,7 @@ func (r *termReader) spread(out []SpreadTerm, field string, t *corev1.TopologySp
 	return append(out, term)
 }
 
-// selector is nil where the object has none, which selects nothing.
+// selector returns nil if the object has no selector; nil selects no pod.
 func (r *termReader) selector(field string, s *metav1.LabelSelector) labels.Selector {
 	if s == nil {
 		return nil
@@ -204,8 +202,8 @@ func (r *termReader) selector(field string, s *metav1.LabelSelector) labels.Sele
 	return out
 }
 
-// own adds what a selector takes from the pod's own labels, as the API server does when a pod is created (KEP-3633,
-// KEP-3243). Where that was done the same requirement stands twice, which selects the same pods.
+// own adds the labels that a selector takes from the pod's own labels, as the API server does when a pod is created (KEP-3633, KEP-3243).
+// If the API server did it already, the requirement is listed twice, which selects the same pods.
 func (r *termReader) own(field string, s labels.Selector, keys []string, how selection.Operator) labels.Selector {
 	if s == nil {
 		return nil
@@ -225,7 +223,7 @@ func (r *termReader) own(field string, s labels.Selector, keys []string, how sel
 	return s
 }
 
-// key tells nil, which selects nothing, from the empty selector, which selects everything: both are written "".
+// key distinguishes nil, which selects no pod, from the empty selector, which selects every pod. The text of both is "".
 func (p *PodSelector) key() string {
 	text := func(s labels.Selector) string {
 		if s == nil {
@@ -238,7 +236,7 @@ func (p *PodSelector) key() string {
 
 // termsOnce returns the different terms.
 func (p *PodTerms) termsOnce() (out []comparedTerm) {
-	var all []*PodSelector // of the terms, in the order of each
+	var all []*PodSelector // the selectors of the terms, in the order of each
 	for _, terms := range [][]PodTerm{p.RequiredAffinity, p.RequiredAntiAffinity, p.PreferredAffinity, p.PreferredAntiAffinity} {
 		for i := range terms {
 			all = append(all, &terms[i].Who)
@@ -257,7 +255,7 @@ func (p *PodTerms) termsOnce() (out []comparedTerm) {
 	return out
 }
 
-// key is a canonical text of all terms, and its parts: one text a term.
+// key returns a canonical text of all terms, and its parts: one text per term.
 func (p *PodTerms) key() (all string, each []string) {
 	var b strings.Builder
 	var ends []int

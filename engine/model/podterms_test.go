@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// about is a term over zones that speaks of pods with the label app=x.
+// about returns a term over zones that applies to pods with the label app=x.
 func about(edits ...func(*corev1.PodAffinityTerm)) corev1.PodAffinityTerm {
 	t := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}}
 	for _, edit := range edits {
@@ -93,7 +93,7 @@ func TestWhoATermSpeaksOf(t *testing.T) {
 	}
 }
 
-// Pods whose terms differ in anything that matters have different keys.
+// TestKeysOfTerms checks that pods whose terms differ in a relevant way have different keys.
 func TestKeysOfTerms(t *testing.T) {
 	terms := map[string]func(*corev1.Pod){
 		"none": func(*corev1.Pod) {},
@@ -158,7 +158,7 @@ func TestKeysOfTerms(t *testing.T) {
 	}
 }
 
-// What is wrong in a term is told at its field.
+// TestMistakesInTerms checks that a mistake in a term is reported at its field.
 func TestMistakesInTerms(t *testing.T) {
 	bad := func(p *corev1.PodAffinityTerm) {
 		p.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}

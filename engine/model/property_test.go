@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
-// The random world: few names, so that objects meet, come back, and miss each other.
+// The random world has few names, so that objects meet, return, and miss each other.
 
 func draw[T any](t *rapid.T, label string, values ...T) T {
 	return rapid.SampledFrom(values).Draw(t, label)
@@ -84,7 +84,7 @@ func anyPod(t *rapid.T) any {
 	return p
 }
 
-// recordAny gives some of the pods that have a node a record. A pod on a node has always the same: nobody can change it.
+// recordAny gives some of the pods that have a node a record. A pod on a node always has the same record, because no user can change it.
 func recordAny(p *corev1.Pod) {
 	n := crc32.ChecksumIEEE([]byte(p.Name + string(p.UID) + p.Spec.NodeName))
 	pick := func(values ...string) string {
@@ -99,7 +99,7 @@ func recordAny(p *corev1.Pod) {
 	p.Annotations[RecordAnnotation] = r.String()
 }
 
-// podEdits are ways in which the template of a pod, or what it requests, may differ from another's.
+// podEdits returns edits in which the template of a pod, or its request, may differ from that of another pod.
 func podEdits() []func(*corev1.Pod) {
 	term := corev1.PodAffinityTerm{
 		TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
@@ -156,12 +156,12 @@ func podEdits() []func(*corev1.Pod) {
 	}
 }
 
-// fataler is a test, a random one or a plain one.
+// fataler is a rapid test or a plain test.
 type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkTemplates compares what tasks share with what their own pods say.
+// checkTemplates compares what tasks share with what their own pods state.
 func checkTemplates(t fataler, c *Cluster) {
 	for _, task := range c.TasksByKey() {
 		alone := &Task{Template: readTemplate(task.Object, &mistakes{})}
@@ -180,7 +180,7 @@ func checkTemplates(t fataler, c *Cluster) {
 	}
 }
 
-// templateText is all that is read of a template: of parsed terms the texts that stand for them.
+// templateText returns a text of everything that is read of a template; for parsed terms, their keys.
 func templateText(t *Task) string {
 	terms := ""
 	if t.PodTerms != nil {
@@ -232,8 +232,8 @@ func objectKey(object any) string {
 	return kind + " " + Key(meta.GetNamespace(), meta.GetName())
 }
 
-// However the objects came, changed and went: the cluster is as if those that are left had come at once,
-// in any order.
+// TestStateIsAFunctionOfTheObjects checks that the history of objects has no effect: the cluster is as if the present objects had come at
+// once, in any order.
 func TestStateIsAFunctionOfTheObjects(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := draw(t, "seed", int64(0), 7)
@@ -243,7 +243,7 @@ func TestStateIsAFunctionOfTheObjects(t *testing.T) {
 			deltas := rapid.SliceOfN(rapid.Custom(anyDelta), 1, 12).Draw(t, "deltas")
 			for _, d := range deltas {
 				if p, ok := d.Object.(*corev1.Pod); ok && d.Op == Delete {
-					p.UID = "" // else the deletion of an older pod is passed over
+					p.UID = "" // otherwise the deletion of an older pod is ignored
 				}
 				newest[objectKey(d.Object)] = d
 			}
@@ -272,7 +272,7 @@ func TestStateIsAFunctionOfTheObjects(t *testing.T) {
 	})
 }
 
-// saved is a savepoint, and what the cluster looked like.
+// saved is a savepoint, and a dump of the cluster at that time.
 type saved struct {
 	content uint64
 	at      Savepoint
@@ -284,8 +284,8 @@ type machine struct {
 	c     *Cluster
 	x     *Txn
 	saves []saved
-	known struct{ tasks, jobs, queues, nodes follow.BySlot[string] } // what objects say
-	most  struct{ tasks, jobs, queues, nodes int }                   // how many there were at once
+	known struct{ tasks, jobs, queues, nodes follow.BySlot[string] } // texts of the objects
+	most  struct{ tasks, jobs, queues, nodes int }                   // the largest number that existed at once
 }
 
 func (m *machine) Check(t *rapid.T) {
@@ -315,11 +315,11 @@ func (m *machine) Check(t *rapid.T) {
 	}
 }
 
-// addedInAStep is how many objects of a kind may come in a step, those counted that are gone at its end: each delta may leave every task in
-// a job of its own.
+// addedInAStep is how many objects of a kind a step may add, including those that are gone at its end: each delta may put every task into a
+// job of its own.
 const addedInAStep = 6 * 7
 
-// dense holds that there are no more slots than there were objects at once, and came in one step.
+// dense checks that there are no more slots than objects that existed at once, plus those that came in one step.
 func dense(t *rapid.T, what string, s *follow.Slots, there int, most *int) {
 	*most = max(*most, there)
 	if s.Len() > *most+addedInAStep {
@@ -327,7 +327,7 @@ func dense(t *rapid.T, what string, s *follow.Slots, there int, most *int) {
 	}
 }
 
-// know keeps what an object says, unless it is kept already, and still so.
+// know stores the text of an object. It fails if the slot contains another text, which no log entry announced.
 func know(t *rapid.T, known *follow.BySlot[string], slot int32, text string) {
 	if was := known.Get(slot); was != "" && was != text {
 		t.Fatalf("in slot %d is %s, and nobody was told: %s was", slot, text, was)
@@ -335,7 +335,7 @@ func know(t *rapid.T, known *follow.BySlot[string], slot int32, text string) {
 	known.Set(slot, text)
 }
 
-// pick draws a task or job of those for which ok holds; the zero value if there is none.
+// pick draws one of the tasks or jobs for which ok returns true; the zero value if there is none.
 func pick[T any](t *rapid.T, from []T, ok func(T) bool) T {
 	var fit []T
 	for _, v := range from {
@@ -381,7 +381,7 @@ func (m *machine) Place(t *rapid.T) {
 	m.x.Pipeline(task, row, gpus)
 }
 
-// reserve promises a volume, or that one is provisioned, where that is not promised otherwise.
+// reserve promises a volume or its provisioning, unless another promise exists.
 func (m *machine) reserve(t *rapid.T, task *Task) {
 	for _, claim := range task.Claims {
 		v := VolumeBind{Claim: claim, Volume: draw(t, "volume", "", "v1", "v2")}
@@ -454,7 +454,7 @@ func (m *machine) CloseCycle(t *rapid.T) {
 }
 
 func (m *machine) SetNodeOrder(t *rapid.T) {
-	m.Commit(t) // so that no look holds the old order
+	m.Commit(t) // so that no saved dump contains the old order
 	m.c.SetNodeOrder(draw(t, "rank", nil, map[string]int{"n2": 0, "n1": 1}))
 }
 

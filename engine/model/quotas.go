@@ -10,8 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Quota is what a ResourceQuota's status says. Its amounts have the names as they are written there: requests.cpu, pods,
-// count/jobs.batch.
+// Quota contains the status of a ResourceQuota. Its amounts have the names of the object: requests.cpu, pods, count/jobs.batch.
 type Quota struct {
 	Name      string
 	Namespace string
@@ -20,7 +19,7 @@ type Quota struct {
 	Object    *corev1.ResourceQuota
 }
 
-// readQuota is what a ResourceQuota object says. Until its status is written it limits nothing, as for the API server.
+// readQuota reads a ResourceQuota object. Until its status is written it limits nothing, as in the API server.
 func readQuota(d *Dims, o *corev1.ResourceQuota, m *mistakes) *Quota {
 	q := &Quota{Name: o.Name, Namespace: o.Namespace, Hard: d.Offers(o.Status.Hard), Used: d.Resources(o.Status.Used), Object: o}
 	m.notNegative(d, "status.hard", q.Hard)
@@ -30,7 +29,7 @@ func readQuota(d *Dims, o *corev1.ResourceQuota, m *mistakes) *Quota {
 
 func quotaName(q *Quota, name string) int { return strings.Compare(q.Name, name) }
 
-// upsertQuota files a quota under its namespace, in name order.
+// upsertQuota stores a quota in the list of its namespace, in name order.
 func (c *Cluster) upsertQuota(o *corev1.ResourceQuota, m *mistakes) {
 	q := readQuota(c.Dims, o, m)
 	if len(m.errs) > 0 {
@@ -58,9 +57,8 @@ func (c *Cluster) removeQuota(namespace, name string) {
 	}
 }
 
-// QuotaRequest is a PodGroup's minResources by the names that ResourceQuotas use, as they are written: beside cpu there may be
-// requests.cpu and limits.cpu. A name that nothing in the cluster has, no quota either, is left out. It costs as much
-// as reading the list.
+// QuotaRequest returns a PodGroup's minResources by the names that ResourceQuotas use. In addition to cpu there may be requests.cpu and
+// limits.cpu. It leaves out a name that nothing in the cluster has, not even a quota. It costs as much as reading the list.
 func (c *Cluster) QuotaRequest(j *Job) Resources {
 	group, ok := j.Object.(*v1beta1.PodGroup)
 	if !ok || group.Spec.MinResources == nil {
@@ -75,7 +73,7 @@ func (c *Cluster) QuotaRequest(j *Job) Resources {
 	return out
 }
 
-// checkQuotas: each namespace's list is in name order, without doubles, and none is empty.
+// checkQuotas checks that the list of each namespace is in name order, has no duplicates, and is not empty.
 func (c *Cluster) checkQuotas() error {
 	for _, namespace := range sortedKeys(c.Quotas) {
 		list := c.Quotas[namespace]

@@ -19,7 +19,7 @@ func quota(namespace, name, hard, used string) *corev1.ResourceQuota {
 	}
 }
 
-// quotasOf writes the quotas of each namespace in the order in which they are kept.
+// quotasOf writes the quotas of each namespace in their stored order.
 func quotasOf(c *Cluster) string {
 	var b strings.Builder
 	for _, namespace := range sortedKeys(c.Quotas) {
@@ -54,7 +54,7 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// What quotas are asked for has their names; a name that nobody knows is left out, and costs no column.
+// TestQuotaRequest checks that a request to quotas uses their names. An unknown name is left out, and costs no column.
 func TestQuotaRequest(t *testing.T) {
 	c := cluster(t, quota("a", "x", "requests.cpu=4 count/pods=9", ""), group("none", "q"), group("g", "q", func(g *v1beta1.PodGroup) {
 		amounts := list("cpu=2 requests.cpu=2 limits.cpu=3 count/pods=4")
@@ -99,7 +99,7 @@ func TestNodeGroupsInherited(t *testing.T) {
 	}
 	want := map[string]string{
 		"root": "g0", "a": "g1", "b": "g1", "c": "g1", "d": "g4", "e": "g0", "lost": "none", "x": "none", "y": "none",
-		"empty": "", // an affinity that names nothing is one all the same
+		"empty": "", // an affinity without a group is still an affinity
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -10,40 +10,39 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
-// Record is what a binding decided of its pod: what it is accounted for and what its rights depend on, as long as it is on that
-// node. Whoever owns the pod may change its annotations and labels later, and changes nothing of this. The binding
-// writes it to the pod as RecordAnnotation, for whoever leads next. It is of one pod and one node, so that it means
-// nothing on any other.
+// Record contains what a binding decided for its pod: its accounted resources and its permissions, for as long as it is on that node. Later
+// changes of annotations and labels by the pod's owner have no effect on it. The binding writes it to the pod as RecordAnnotation, for the
+// next leader. It names one pod and one node, so it has no effect on any other.
 type Record struct {
 	UID  string `json:"uid"`
 	Node string `json:"node"`
-	// Group is the name of the PodGroup, Queue where it stood.
+	// Group is the name of the PodGroup, Queue is its queue at that time.
 	Group         string `json:"group,omitempty"`
 	Queue         string `json:"queue,omitempty"`
 	Priority      int64  `json:"priority"`
 	Preemptable   bool   `json:"preemptable"`
 	RevocableZone string `json:"revocableZone,omitempty"`
-	// GPUs are the devices, where their node tells them apart, GPUMilli and GPUMemory or GPUPercent what is held of each.
+	// GPUs are the device numbers, if the node has them. GPUMilli and GPUMemory or GPUPercent are what the pod holds of each device.
 	GPUs []int `json:"gpus,omitempty"`
-	// Cards are their UUIDs, in place of GPUs where the node tells these.
+	// Cards are the UUIDs of the devices; they replace GPUs if the node states them.
 	Cards      []string `json:"cards,omitempty"`
 	GPUKind    string   `json:"gpuKind,omitempty"`
 	GPUCount   int64    `json:"gpuCount,omitempty"`
 	GPUMilli   int64    `json:"gpuMilli,omitempty"`
 	GPUMemory  int64    `json:"gpuMemory,omitempty"`
 	GPUPercent int64    `json:"gpuPercent,omitempty"`
-	// CPUs are those that were chosen for it alone, as 0,2-4.
+	// CPUs are its exclusive CPUs, as 0,2-4.
 	CPUs string `json:"cpus,omitempty"`
 }
 
-// mayJoin says whether the job of the PodGroup that a task names is the task's. A task that was bound stays in the queue that had room for
-// it: a group that stands in another one now, or was made there anew, has none of it.
+// mayJoin reports whether a task belongs to the job of the PodGroup that it names. A bound task stays in the queue that gave it resources.
+// It does not join a group that is now in another queue, or that was created again there.
 func (t *Task) mayJoin(j *Job) bool { return t.boundIn == "" || t.boundIn == j.QueueName }
 
-// Group is the name of the PodGroup that the pod names; "" for none and for foreign pods.
+// Group returns the name of the PodGroup that the pod names; "" for none and for foreign pods.
 func (t *Task) Group() string { return t.group[strings.Index(t.group, "/")+1:] }
 
-// Record is what holds of a task that has a node.
+// Record returns the record of a task that has a node.
 func (t *Task) Record() Record {
 	r := Record{
 		UID: t.UID, Node: t.NodeName, Queue: t.boundIn, Priority: t.Priority, Preemptable: t.Preemptable,
@@ -58,10 +57,10 @@ func (t *Task) Record() Record {
 	return r
 }
 
-// String is the record as it is written.
+// String returns the record as it is written.
 func (r Record) String() string { return text(r) }
 
-// obey has a task be what a binding decided.
+// obey sets a task to what a binding decided.
 func (t *Task) obey(d *Dims, r *Record) {
 	t.group, t.boundIn = "", ""
 	if r.Group != "" {
@@ -72,10 +71,10 @@ func (t *Task) obey(d *Dims, r *Record) {
 		GPUKind: r.GPUKind, GPUCount: r.GPUCount, GPUMilli: r.GPUMilli, GPUMemory: r.GPUMemory, GPUPercent: r.GPUPercent,
 	})
 	t.GPUs, t.knownGPUs, t.cards, t.recorded = r.GPUs, r.GPUs != nil, r.Cards, true
-	t.CPUs, _ = numa.Parse(r.CPUs) // which is possible
+	t.CPUs, _ = numa.Parse(r.CPUs) // possible has checked it
 }
 
-// keep has a task be what was decided of an older version of it, which has the same node.
+// keep sets a task to what was decided for its older version, which has the same node.
 func (t *Task) keep(d *Dims, old *Task) {
 	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
 	t.wantGPUs(d, old.Devices)
@@ -86,7 +85,7 @@ func (t *Task) keep(d *Dims, old *Task) {
 	}
 }
 
-// Resume has a task that is Pending be Binding or Releasing on a node, as a record of what was decided says, and its pod does not show.
+// Resume makes a Pending task Binding or Releasing on a node. A record contains the decision, but its pod does not show it.
 func Resume(c *Cluster, t *Task, status Status, r *Record, volumes []VolumeBind) {
 	old, next := *t, *t
 	old.Status, old.NodeName, old.Volumes = status, r.Node, volumes
@@ -95,7 +94,8 @@ func Resume(c *Cluster, t *Task, status Status, r *Record, volumes []VolumeBind)
 	applyAs(c, func() { c.replaceTask(t, &next) })
 }
 
-// decided says whether it is we who gave a task its node, and what it holds there: its pod does not show it yet, or its record says so.
+// decided reports whether our decision gave a task its node and its devices. Either its pod does not show them yet, or its record states
+// them.
 func (t *Task) decided() bool {
 	return t.recorded || t.Status.onNode() && t.Object.Spec.NodeName == ""
 }
@@ -123,7 +123,7 @@ func (t *Task) readDecided(d *Dims, old *Task, m *mistakes) {
 	}
 }
 
-// readRecord is the record of a pod on its node; nil where there is none, or none that fits.
+// readRecord returns the record of a pod on its node; nil if there is none, or if it belongs to another pod or node.
 func readRecord(annotations map[string]string, uid, node string, m *mistakes) *Record {
 	written, ok := annotations[RecordAnnotation]
 	if !ok {
@@ -145,7 +145,7 @@ func readRecord(annotations map[string]string, uid, node string, m *mistakes) *R
 	return &r
 }
 
-// possible says whether a record names devices as somebody can hold them, and brings them into their order.
+// possible reports whether the devices of a record are possible, and sorts them.
 func (r *Record) possible() bool {
 	n := len(r.GPUs)
 	if n == 0 {
@@ -160,7 +160,7 @@ func (r *Record) possible() bool {
 		within(r.GPUMemory, Most) && within(r.GPUPercent, 100)
 }
 
-// GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.
+// GroupOf returns the name of the PodGroup that a pod belongs to, "" for none: the group of its binding, otherwise the group that it names.
 func GroupOf(o *corev1.Pod) string {
 	if o.Spec.NodeName != "" {
 		if r := readRecord(o.Annotations, string(o.UID), o.Spec.NodeName, &mistakes{}); r != nil {
@@ -170,11 +170,11 @@ func GroupOf(o *corev1.Pod) string {
 	return namedGroup(o)
 }
 
-// AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself:
-// for worlds of files, in which nobody writes to bound pods.
+// AsBound writes to a pod that requests shares of devices the record that its binding would have written. It reads the pod itself. It is
+// for worlds of files, in which no binding writes to bound pods.
 func AsBound(o *corev1.Pod) error {
 	if !asksForDevices(o.Annotations) {
-		return nil // the rest is as its object says
+		return nil // the object states the rest
 	}
 	m := mistakes{object: o, kind: "Pod", name: o.Name, namespace: o.Namespace, namespaced: true}
 	said := o.DeepCopy()

@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// shared is a cluster with a node of two devices and two queues, each with a group.
+// shared returns a cluster with a node of two devices and two queues, each with a group.
 func shared() *Cluster {
 	c := NewCluster(Options{})
 	c.Apply(upserts(
@@ -22,7 +22,7 @@ func shared() *Cluster {
 	return c
 }
 
-// decide binds a pod that waits, and gives it as the API server has it then.
+// decide binds a waiting pod, and returns it as the API server then has it.
 func decide(c *Cluster, p *corev1.Pod, gpus ...int) *corev1.Pod {
 	x := c.Begin()
 	t := c.Tasks[Key(p.Namespace, p.Name)]
@@ -34,7 +34,7 @@ func decide(c *Cluster, p *corev1.Pod, gpus ...int) *corev1.Pod {
 	return p
 }
 
-// tampered are ways in which a pod's owner may change it once it is decided on, but for its record.
+// tampered returns edits by which a pod's owner may change it after the decision, except for its record.
 func tampered() map[string]func(*corev1.Pod) {
 	return map[string]func(*corev1.Pod){
 		"a smaller share":        annotated(GPUMilliAnnotation, "1"),
@@ -53,7 +53,7 @@ func tampered() map[string]func(*corev1.Pod) {
 	}
 }
 
-// look is what a task counts for, and what its rights depend on.
+// look returns what a task counts for, and the fields that its permissions depend on.
 func look(t *testing.T, c *Cluster) string {
 	t.Helper()
 	if err := c.Check(); err != nil {
@@ -65,8 +65,8 @@ func look(t *testing.T, c *Cluster) string {
 		text(c.Nodes.GPUs[c.Nodes.Index["n1"]])
 }
 
-// What was decided of a pod stays what it is, whatever its owner writes: in the scheduler that decided, before and after
-// the pod shows it, and in the next one.
+// TestWhatWasDecidedIsKept checks that a decision about a pod stays the same, whatever its owner writes. This is so in the scheduler that
+// decided, before and after the pod shows the decision, and in the next scheduler.
 func TestWhatWasDecidedIsKept(t *testing.T) {
 	for name, tamper := range tampered() {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWhatWasDecidedIsKept(t *testing.T) {
 				t.Errorf("changed later\n got %s\nwant %s", got, want)
 			}
 			without := late.DeepCopy()
-			delete(without.Annotations, RecordAnnotation) // where no guard refuses that
+			delete(without.Annotations, RecordAnnotation) // if no admission policy prevents it
 			c.Apply(upserts(without)...)
 			if got := look(t, c); got != want {
 				t.Errorf("without its record\n got %s\nwant %s", got, want)
@@ -104,7 +104,7 @@ func TestWhatWasDecidedIsKept(t *testing.T) {
 	}
 }
 
-// A pod whose binding was refused is again what it says itself.
+// TestAForgottenDecisionIsNotKept checks that a pod whose binding was refused is what its object states.
 func TestAForgottenDecisionIsNotKept(t *testing.T) {
 	c := shared()
 	p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "900"))
@@ -120,7 +120,8 @@ func TestAForgottenDecisionIsNotKept(t *testing.T) {
 	}
 }
 
-// A record means nothing on another pod or another node; without one that fits, a share counts as the whole device.
+// TestARecordOfAnotherCountsForNothing checks that a record has no effect on another pod or node. Without a valid record, a share counts as
+// the whole device.
 func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		record string
@@ -165,8 +166,9 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 	}
 }
 
-// Who owns a PodGroup may delete it, and make it anew. What was bound for it counts in the queue that it was bound in, in the scheduler
-// that bound it, before and after the pod shows it, and in the next one.
+// TestWhatIsBoundStaysInItsQueue checks that bound pods count in the queue in which they were bound. This is so even if the owner of their
+// PodGroup deletes it and creates it again. It holds in the scheduler that bound them, before and after the pod shows it, and in the next
+// scheduler.
 func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
 	made := group("g", "q1")
 	for name, test := range map[string]struct {
@@ -229,7 +231,8 @@ func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
 	}
 }
 
-// A record is written to the pod with its binding, past the API server's bounds for annotations: no text of the pod's owner makes it long.
+// TestARecordIsShort checks that no text of the pod's owner makes the record long. A binding writes it without the API server's limits for
+// annotations.
 func TestARecordIsShort(t *testing.T) {
 	c := shared()
 	c.Limits.Metadata = 1 << 20
@@ -249,7 +252,7 @@ func TestARecordIsShort(t *testing.T) {
 	}
 }
 
-// A pod of the same name is another pod.
+// TestARecordEndsWithItsPod checks that a pod with the same name is another pod.
 func TestARecordEndsWithItsPod(t *testing.T) {
 	c := shared()
 	p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "300"))
@@ -263,7 +266,7 @@ func TestARecordEndsWithItsPod(t *testing.T) {
 	}
 }
 
-// GroupOf reads what intake reads: of a bound pod the group that it was bound for.
+// TestGroupOf checks that GroupOf reads what the model reads: for a bound pod, the group that it was bound for.
 func TestGroupOf(t *testing.T) {
 	c := shared()
 	p := pod("p", "cpu=1")

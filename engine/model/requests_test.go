@@ -21,7 +21,7 @@ func kubeletCounts(o *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
-// anyRequests is a pod with containers, init containers, sidecars, overhead and requests as a whole, in amounts as users write them.
+// anyRequests returns a pod with containers, init containers, sidecars, overhead and pod-level requests, in amounts as users write them.
 func anyRequests(t *rapid.T, name string) *corev1.Pod {
 	amounts := []string{
 		"", "cpu=100m memory=64Mi", "cpu=1 memory=1Gi", "cpu=6 memory=512Mi", "cpu=250m", "memory=3G", "cpu=2 nvidia.com/gpu=1",
@@ -71,8 +71,8 @@ func anyRequests(t *rapid.T, name string) *corev1.Pod {
 	return p
 }
 
-// The sum of every node, queue and job is the sum of what Kubernetes' helper returns for its pods, from the binding until the pod is
-// finished, whatever came in which order, and also for pods that a cycle places.
+// TestSumsAreTheKubelets checks that the sums of every node, queue and job are the sums of what Kubernetes' helper returns for their pods.
+// This is so from the binding until the pod is finished, in any order of events, and also for pods that a cycle places.
 func TestSumsAreTheKubelets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := NewCluster(Options{})

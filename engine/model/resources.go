@@ -10,19 +10,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
-// The dimensions that every cluster has, in this order.
+// Dimensions that every cluster has, in this order.
 const (
 	CPU = iota
 	Memory
 	Pods
 )
 
-// Slack is by how much a request may exceed what is there and still fit, in a
-// dimension's own unit (docs/volcano.md, Amounts).
+// Slack is by how much a request may exceed an amount and still fit, in inner units of a dimension (docs/volcano.md, Amounts).
 const Slack = 0.1
 
-// Dims interns resource names. Names are only ever added. Each name makes every amount of the cluster longer, so the names that users
-// write are bounded.
+// Dims maps resource names to dimensions. Names are added, but never removed. Each name makes every list of amounts of the cluster longer,
+// so the number of names that users write is limited.
 type Dims struct {
 	names []string
 	units []float64
@@ -34,7 +33,7 @@ type Dims struct {
 // namesOfUsers limits the number of all names, as a multiple of the limit of one object. Above it, no object of a user adds a name.
 const namesOfUsers = 16
 
-// NewDims has cpu, memory and pods.
+// NewDims returns Dims that contain cpu, memory and pods.
 func NewDims() *Dims {
 	d := &Dims{index: map[string]int{}, perObject: DefaultLimits().Resources}
 	for _, n := range []string{"cpu", "memory", "pods"} {
@@ -43,18 +42,17 @@ func NewDims() *Dims {
 	return d
 }
 
-// Len is how many names there are.
+// Len returns the number of names.
 func (d *Dims) Len() int { return len(d.names) }
 
-// Name of a dimension.
+// Name returns the name of a dimension.
 func (d *Dims) Name(i int) string { return d.names[i] }
 
-// Unit is how many inner units make one of what people write: 1000 for cpu (milli-cores) and for
-// countable resources, 1 for what is measured in bytes. Bytes stay whole bytes, because the
-// memory of a large cluster in milli-bytes is beyond what a float64 holds exactly.
+// Unit returns how many inner units are one unit of a quantity: 1000 for cpu (milli-cores) and for countable resources, 1 for bytes. The
+// memory of a large cluster in milli-bytes would be more than a float64 represents exactly.
 func (d *Dims) Unit(i int) float64 { return d.units[i] }
 
-// Devices has the unit of each dimension whose amounts Kubernetes counts in whole pieces, as it does for extended resources, and 0 for the
+// Devices returns the unit of each dimension that Kubernetes counts in whole numbers, as it does for extended resources, and 0 for all
 // others.
 func (d *Dims) Devices() []float64 {
 	out := make([]float64, d.Len())
@@ -66,13 +64,13 @@ func (d *Dims) Devices() []float64 {
 	return out
 }
 
-// Find gives the dimension of a name that is known.
+// Find returns the dimension of a known name.
 func (d *Dims) Find(name string) (int, bool) {
 	i, ok := d.index[name]
 	return i, ok
 }
 
-// Intern gives the dimension of a name, new if need be.
+// Intern returns the dimension of a name, and adds the name if it is new.
 func (d *Dims) Intern(name string) int {
 	if i, ok := d.index[name]; ok {
 		return i
@@ -103,17 +101,17 @@ func inBytes(name string) bool {
 		strings.HasSuffix(name, ".storageclass.storage.k8s.io/requests.storage")
 }
 
-// Resources is a partial map from resource to amount, indexed by Dims, in whole
-// inner units. NaN, and every index past the end, is absent. nil is empty.
+// Resources is a partial map from resource to amount, indexed by Dims, in whole inner units. An amount that is NaN, or past the end, is
+// absent. nil is empty.
 type Resources []float64
 
 // Absent marks a dimension that a Resources lacks.
 func Absent() float64 { return math.NaN() }
 
-// Has says whether dimension i is present.
+// Has reports whether dimension i is present.
 func (r Resources) Has(i int) bool { return i < len(r) && r[i] == r[i] }
 
-// Get is the amount in dimension i, in inner units; 0 if absent.
+// Get returns the amount in dimension i, in inner units; 0 if absent.
 func (r Resources) Get(i int) float64 {
 	if i < len(r) && r[i] == r[i] {
 		return r[i]
@@ -121,7 +119,7 @@ func (r Resources) Get(i int) float64 {
 	return 0
 }
 
-// Set puts amount v into dimension i, in inner units, growing r if need be.
+// Set sets the amount in dimension i, in inner units. It extends r if necessary.
 func (r *Resources) Set(i int, v float64) {
 	for len(*r) <= i {
 		*r = append(*r, Absent())
@@ -129,10 +127,10 @@ func (r *Resources) Set(i int, v float64) {
 	(*r)[i] = v
 }
 
-// Clone copies r.
+// Clone returns a copy of r.
 func (r Resources) Clone() Resources { return slices.Clone(r) }
 
-// Equal says whether both have the same dimensions and amounts.
+// Equal reports whether both have the same dimensions and amounts.
 func (r Resources) Equal(b Resources) bool {
 	for i := range max(len(r), len(b)) {
 		if r.Has(i) != b.Has(i) || r.Get(i) != b.Get(i) {
@@ -142,7 +140,7 @@ func (r Resources) Equal(b Resources) bool {
 	return true
 }
 
-// combine has a dimension where both have one, or one has and the other counts as 0.
+// combine applies f in each dimension that a or b has. A missing amount counts as 0.
 func combine(a, b Resources, f func(x, y float64) float64) Resources {
 	out := make(Resources, max(len(a), len(b)))
 	combineTo(a, b, out, f)
@@ -159,27 +157,27 @@ func combineTo(a, b, out Resources, f func(x, y float64) float64) {
 	}
 }
 
-// Add is a + b over the union of their dimensions.
+// Add returns r + b over the union of their dimensions.
 func (r Resources) Add(b Resources) Resources {
 	return combine(r, b, func(x, y float64) float64 { return x + y })
 }
 
-// AddTo is Add into out, which is as long as the longer of the two.
+// AddTo does what Add does, but writes to out, which must be as long as the longer of the two.
 func (r Resources) AddTo(b, out Resources) {
 	combineTo(r, b, out, func(x, y float64) float64 { return x + y })
 }
 
-// SubTo is Sub into out, which is as long as the longer of the two.
+// SubTo does what Sub does, but writes to out, which must be as long as the longer of the two.
 func (r Resources) SubTo(b, out Resources) {
 	combineTo(r, b, out, func(x, y float64) float64 { return x - y })
 }
 
-// Sub is a - b over the union of their dimensions; it may go negative.
+// Sub returns r - b over the union of their dimensions. It may be negative.
 func (r Resources) Sub(b Resources) Resources {
 	return combine(r, b, func(x, y float64) float64 { return x - y })
 }
 
-// AddIn adds sign times b to r in place, growing it if need be.
+// AddIn adds sign times b to r in place. It extends r if necessary.
 func (r *Resources) AddIn(b Resources, sign float64) {
 	for i := range b {
 		if b.Has(i) {
@@ -188,7 +186,7 @@ func (r *Resources) AddIn(b Resources, sign float64) {
 	}
 }
 
-// Over is max(a-b, 0) in each dimension of a.
+// Over returns max(r-b, 0) in each dimension of r.
 func (r Resources) Over(b Resources) Resources {
 	out := r.Clone()
 	for i := range out {
@@ -199,17 +197,17 @@ func (r Resources) Over(b Resources) Resources {
 	return out
 }
 
-// Min is the element-wise minimum over the union; missing counts as 0.
+// Min returns the element-wise minimum over the union; missing counts as 0.
 func (r Resources) Min(b Resources) Resources {
 	return combine(r, b, func(x, y float64) float64 { return min(x, y) })
 }
 
-// Max is the element-wise maximum over the union; missing counts as 0.
+// Max returns the element-wise maximum over the union; missing counts as 0.
 func (r Resources) Max(b Resources) Resources {
 	return combine(r, b, func(x, y float64) float64 { return max(x, y) })
 }
 
-// Cap is the element-wise minimum over the dimensions of r; missing in b is no limit.
+// Cap returns the element-wise minimum over the dimensions of r; missing in b is no limit.
 func (r Resources) Cap(b Resources) Resources {
 	out := r.Clone()
 	for i := range out {
@@ -220,7 +218,7 @@ func (r Resources) Cap(b Resources) Resources {
 	return out
 }
 
-// Scale multiplies every amount by x. Amounts may become fractional.
+// Scale returns r with every amount multiplied by x. Amounts may become fractional.
 func (r Resources) Scale(x float64) Resources {
 	out := r.Clone()
 	for i := range out {
@@ -229,8 +227,7 @@ func (r Resources) Scale(x float64) Resources {
 	return out
 }
 
-// Fits says whether r <= b + Slack in every dimension of r; missing in b is 0. A
-// requested 0 still fails against a negative b.
+// Fits reports whether r <= b + Slack in every dimension of r; missing in b is 0. A requested 0 still does not fit a negative b.
 func (r Resources) Fits(b Resources) bool {
 	for i := range r {
 		if r.Has(i) && r[i] > b.Get(i)+Slack {
@@ -240,7 +237,7 @@ func (r Resources) Fits(b Resources) bool {
 	return true
 }
 
-// Within says whether r <= b, strictly, in each dimension in which dims is above 0.
+// Within reports whether r <= b, without Slack, in each dimension in which dims is above 0.
 func (r Resources) Within(b, dims Resources) bool {
 	for i := range dims {
 		if dims[i] > 0 && r.Get(i) > b.Get(i) {
@@ -250,7 +247,7 @@ func (r Resources) Within(b, dims Resources) bool {
 	return true
 }
 
-// WithinAny says whether r <= b in some dimension in which dims is above 0 and not both are about 0.
+// WithinAny reports whether r <= b in some dimension in which dims is above 0 and r or b is at least Slack.
 func (r Resources) WithinAny(b, dims Resources) bool {
 	for i := range dims {
 		if dims[i] > 0 && (r.Get(i) >= Slack || b.Get(i) >= Slack) && r.Get(i) <= b.Get(i) {
@@ -260,8 +257,8 @@ func (r Resources) WithinAny(b, dims Resources) bool {
 	return false
 }
 
-// ExceedsAny says whether r > b in some dimension in which dims is above 0 and that b limits:
-// cpu and memory by being above 0, the others by being there.
+// ExceedsAny reports whether r > b in some dimension in which dims is above 0 and that b limits. b limits cpu and memory if it is above 0,
+// and all other dimensions if they are present.
 func (r Resources) ExceedsAny(b, dims Resources) bool {
 	for i := range dims {
 		limited := b.Has(i) && (i > Memory || b[i] > 0)
@@ -272,7 +269,7 @@ func (r Resources) ExceedsAny(b, dims Resources) bool {
 	return false
 }
 
-// Overlaps says whether some dimension other than pods is above 0 in both.
+// Overlaps reports whether some dimension other than pods is above 0 in both.
 func (r Resources) Overlaps(b Resources) bool {
 	for i := range r {
 		if i != Pods && r.Get(i) > 0 && b.Get(i) > 0 {
@@ -282,8 +279,8 @@ func (r Resources) Overlaps(b Resources) bool {
 	return false
 }
 
-// Share is the dominant share: the largest r/b over b's dimensions; where b is 0: 0 if r is 0, else 1.
-// (Ghodsi et al., Dominant Resource Fairness, NSDI 2011.)
+// Share returns the dominant share: the largest r/b over b's dimensions. If b is 0, r/b counts as 0 if r is 0, otherwise as 1. (Ghodsi et
+// al., Dominant Resource Fairness, NSDI 2011.)
 func (r Resources) Share(b Resources) float64 {
 	share := 0.0
 	for i := range b {
@@ -302,7 +299,7 @@ func (r Resources) Share(b Resources) float64 {
 	return share
 }
 
-// IsEmpty says whether all amounts but pods are below Slack.
+// IsEmpty reports whether all amounts except pods are below Slack.
 func (r Resources) IsEmpty() bool {
 	for i := range r {
 		if i != Pods && r.Get(i) >= Slack {
@@ -312,7 +309,7 @@ func (r Resources) IsEmpty() bool {
 	return true
 }
 
-// Only keeps the dimensions that b has.
+// Only returns the dimensions of r that b has.
 func (r Resources) Only(b Resources) Resources {
 	out := r.Clone()
 	for i := range out {
@@ -323,7 +320,7 @@ func (r Resources) Only(b Resources) Resources {
 	return out
 }
 
-// Positive keeps the dimensions that are above 0.
+// Positive returns the dimensions of r that are above 0.
 func (r Resources) Positive() Resources {
 	out := r.Clone()
 	for i := range out {
@@ -334,7 +331,7 @@ func (r Resources) Positive() Resources {
 	return out
 }
 
-// Limit is what a capability limits: cpu and memory that are not above 0 are no limit.
+// Limit returns what a capability limits: cpu and memory that are not above 0 are no limit.
 func (r Resources) Limit() Resources {
 	out := r.Clone()
 	for _, i := range []int{CPU, Memory} {
@@ -345,9 +342,9 @@ func (r Resources) Limit() Resources {
 	return out
 }
 
-// Resources turns a Kubernetes list into amounts. Names that are new are interned in their own
-// order, so that the same input gives the same dimensions. Fractions of an inner unit round up. A relative request, a part of whatever
-// device the pod gets, is no amount: no node or queue has any of it, so nothing could be compared with it.
+// Resources converts a Kubernetes list into amounts. It adds new names in a fixed order, so that the same input gives the same dimensions.
+// Fractions of an inner unit round up. A relative request, a part of any device that the pod gets, is no amount. No node or queue has any
+// of it, so it cannot be compared.
 func (d *Dims) Resources(list corev1.ResourceList) Resources {
 	if len(list) == 0 {
 		return nil
@@ -364,7 +361,7 @@ func (d *Dims) Resources(list corev1.ResourceList) Resources {
 	return out
 }
 
-// requested turns a list that a user wrote into amounts. It reports a list that exceeds a limit, and leaves out its names that are new.
+// requested converts a list that a user wrote into amounts. It reports a list that exceeds a limit, and leaves out the list's new names.
 func (d *Dims) requested(list corev1.ResourceList, field string, m *mistakes) Resources {
 	added := 0
 	for name := range list {

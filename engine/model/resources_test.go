@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// world has cpu, memory, pods, and two more dimensions, 3 and 4.
+// world returns Dims with cpu, memory, pods, and two more dimensions, 3 and 4.
 func world() *Dims {
 	d := NewDims()
 	d.Intern("example.com/y")

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// String is the status as policies write it: Pending.
+// String returns the status in the form of policies: Pending.
 func (s Status) String() string {
 	switch s {
 	case Pending:
@@ -28,16 +28,15 @@ func (s Status) String() string {
 	return "Unknown"
 }
 
-// HoldsResources is true of the allocated class: Allocated, Binding, Bound, Running.
+// HoldsResources reports whether the status is Allocated, Binding, Bound or Running.
 func (s Status) HoldsResources() bool {
 	return s == Allocated || s == Binding || s == Bound || s == Running
 }
 
-// taken is true of a task whose request counts as taken, for shares and limits: who is promised room has it.
+// taken reports whether the request of a task counts as used for shares and limits. A promise also counts.
 func (s Status) taken() bool { return s.HoldsResources() || s == Pipelined }
 
-// occupies is true of a task that holds what it requests until its pod has ended or is deleted, wherever an eviction or deletion has got
-// to.
+// occupies reports whether a task holds what it requests. It does until its pod has ended or is deleted, at every stage of an eviction.
 func (t *Task) occupies() bool {
 	switch t.Status {
 	case Allocated, Binding, Bound, Running:
@@ -49,10 +48,10 @@ func (t *Task) occupies() bool {
 	return false
 }
 
-// onNode is true of a task that is counted on its node, if it has one.
+// onNode reports whether a task counts on its node, if it has one.
 func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Failed && s != Gone }
 
-// HoldsResources is true of a task of the allocated class: Allocated, Binding, Bound, Running.
+// HoldsResources reports whether the task is Allocated, Binding, Bound or Running.
 func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
 
 // MayGo reports whether a task can be a victim at all: it belongs to this scheduler, is on a node, and has a queue. An unadmitted pod is
@@ -67,7 +66,7 @@ func (t *Task) Leaves() bool {
 	return t.Status == Releasing || t.Status == Unknown && t.Object.DeletionTimestamp != nil
 }
 
-// Shown is the status that people read: a pod that leaves is Releasing, although nothing is promised its resources if it is Unknown.
+// Shown returns the status in output. A pod that leaves is Releasing, although its resources are promised to no task if it is Unknown.
 func (t *Task) Shown() Status {
 	if t.Leaves() {
 		return Releasing
@@ -75,14 +74,14 @@ func (t *Task) Shown() Status {
 	return t.Status
 }
 
-// Spare notes until when nobody is to evict a task, because that was refused; later versions of its pod keep it. It goes before the Apply
-// that forgets the eviction, which makes the change known.
+// Spare sets until when no task is to evict this task, because its eviction was refused. Later versions of its pod keep the time. Call it
+// before the Apply that forgets the eviction, which marks the task as changed.
 func (t *Task) Spare(until time.Time) { t.Spared = until }
 
-// Waits is true of a task that has no place, or is only promised one.
+// Waits reports whether a task has no node, or is only promised one.
 func (t *Task) Waits() bool { return t.Status == Pending || t.Status == Pipelined }
 
-// counts is how many tasks are in each status.
+// counts is the number of tasks by status.
 type counts [NumStatus]int64
 
 func (n *counts) holding() int64 { return n[Allocated] + n[Binding] + n[Bound] + n[Running] }
@@ -95,33 +94,33 @@ func (n *counts) all() int64 {
 	return sum
 }
 
-// TaskCount is how many tasks the job has, in whatever status.
+// TaskCount returns the number of tasks of the job, in any status.
 func (j *Job) TaskCount() int64 { return (*counts)(&j.Counts).all() }
 
-// Holding is how many tasks are of the allocated class.
+// Holding returns the number of tasks that are Allocated, Binding, Bound or Running.
 func (j *Job) Holding() int64 { return (*counts)(&j.Counts).holding() }
 
-// Ready is how many tasks are of the allocated class or Succeeded. Pending best-effort tasks are not in it.
+// Ready returns Holding plus the Succeeded tasks. It does not contain pending best-effort tasks.
 func (j *Job) Ready() int64 { return j.Holding() + j.Counts[Succeeded] }
 
-// Valid is Ready and those that are Pipelined or Pending.
+// Valid returns Ready plus the Pipelined and Pending tasks.
 func (j *Job) Valid() int64 { return j.Ready() + j.Counts[Pipelined] + j.Counts[Pending] }
 
-// TaskCount is how many tasks the role has, in whatever status.
+// TaskCount returns the number of tasks of the role, in any status.
 func (r *Role) TaskCount() int64 { return (*counts)(&r.Counts).all() }
 
-// Holding is how many tasks of the role are of the allocated class.
+// Holding returns the number of tasks of the role that are Allocated, Binding, Bound or Running.
 func (r *Role) Holding() int64 { return (*counts)(&r.Counts).holding() }
 
-// Ready is how many tasks of the role are of the allocated class, Succeeded, or counted in PendingBestEffort.
+// Ready returns Holding plus the Succeeded tasks and PendingBestEffort.
 func (r *Role) Ready() int64 { return r.Holding() + r.Counts[Succeeded] + r.PendingBestEffort }
 
-// Valid is how many tasks of the role are of the allocated class, Succeeded, Pipelined or Pending.
+// Valid returns Holding plus the Succeeded, Pipelined and Pending tasks.
 func (r *Role) Valid() int64 {
 	return r.Holding() + r.Counts[Succeeded] + r.Counts[Pipelined] + r.Counts[Pending]
 }
 
-// Statuses are the words for all of them.
+// Statuses returns the names of all statuses.
 func Statuses() []string {
 	var out []string
 	for s := range NumStatus {

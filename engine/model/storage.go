@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
-// The kinds of objects that storage is made of.
+// Kinds of storage objects.
 const (
 	PersistentVolume = "PersistentVolume"
 	VolumeClaim      = "PersistentVolumeClaim"
@@ -24,22 +24,22 @@ const (
 	VolumeAttachment = "VolumeAttachment"
 )
 
-// StorageID names an object of storage: its kind, and namespace/name, or name where the kind has no namespaces.
+// StorageID identifies a storage object: its kind, and namespace/name, or only the name if the kind has no namespaces.
 type StorageID struct{ Kind, Key string }
 
-// Storage is what the cluster knows of volumes: the objects as they are, and what was promised of them and
-// does not show in them yet. It is kept for the sake of library code that wants the Kubernetes objects.
+// Storage contains what the cluster knows about volumes: the objects, and the promises that the objects do not show yet. It is for library
+// code that needs the Kubernetes objects.
 type Storage struct {
 	// Objects by ID. They are never changed.
 	Objects map[StorageID]metav1.Object
-	// Version is bumped by every change of an object, of a promise, and of who uses a claim; Log names what changed.
+	// Version increases with every change of an object, of a promise, or of the users of a claim. Log lists what changed.
 	Version uint64
 	Log     follow.Log[StorageID]
-	// Library makes what is asked which nodes volumes let their tasks go to. nil: nothing is, and tasks with volumes go nowhere.
+	// Library creates Volumes. nil: there is no library, and tasks with volumes fit on no node.
 	Library VolumeLibrary
 
-	promised map[StorageID]map[string]int // to what, and by how many tasks
-	users    map[string]int               // claim -> tasks that have a node, or are promised one
+	promised map[StorageID]map[string]int // to what an object is promised, and by how many tasks
+	users    map[string]int               // claim -> number of tasks that have a node, or are promised one
 }
 
 // VolumeBind is what must be done for one claim before a task that was placed can be bound to its node.
@@ -50,30 +50,30 @@ type VolumeBind struct {
 	Volume string `json:"volume,omitempty"`
 }
 
-// VolumeLibrary makes Volumes for a cluster: that of engine/volume is the one there is. It is given to a cluster from outside, because
-// it links much of Kubernetes, which a program that is sent to a browser has to do without.
+// VolumeLibrary creates Volumes for a cluster. engine/volume has the only one. The caller passes it to a cluster, because it links much of
+// Kubernetes, which the program in a browser must not contain.
 type VolumeLibrary func(*Cluster) (Volumes, error)
 
-// Volumes says which nodes a task's volumes let it go to, and what must be done for them there. The cluster's owner owns it; it may be
-// thrown away at any time.
+// Volumes determines on which nodes a task's volumes can be used, and what must be done there. It belongs to the owner of the cluster, who
+// may discard it at any time.
 type Volumes interface {
-	// Missing is the first of a task's claims that is not there, as namespace/name; "" if none is missing.
+	// Missing returns the first of a task's claims that does not exist, as namespace/name; "" if all exist.
 	Missing(t *Task) string
-	// Trouble is why a task's claims let it go nowhere at all; "" if they do not. An error is of a mistake in an object.
+	// Trouble returns why a task's claims can be used on no node; "" if there is no such reason. An error is a mistake in an object.
 	Trouble(t *Task) (string, error)
-	// Places states where the volumes are that the claims of a task are bound to; "" if some claim is not bound, or every node reaches them.
+	// Places states where the bound volumes of a task's claims are. It returns "" if some claim is not bound, or if every node reaches them.
 	Places(t *Task) string
-	// Defect states which claim of a task no node can use, although it exists, and what a user can do; "" if there is no such claim.
+	// Defect states which existing claim of a task no node can use, and what a user can do. It returns "" if there is no such claim.
 	Defect(t *Task) string
-	// Fits says whether all claims of a task can be used on a node.
+	// Fits reports whether all claims of a task can be used on a node.
 	Fits(t *Task, row int32) (bool, error)
-	// ZoneFits says whether a node is in the zone and region of every bound volume that names one.
+	// ZoneFits reports whether a node is in the zone and region of every bound volume that names one.
 	ZoneFits(t *Task, row int32) (bool, error)
-	// LimitsFit says whether a node can attach as many more volumes as a task brings.
+	// LimitsFit reports whether a node can attach as many more volumes as a task needs.
 	LimitsFit(t *Task, row int32) (bool, error)
-	// Free says whether no other pod has what a task must have for itself.
+	// Free reports whether no other pod uses a volume that a task must use exclusively.
 	Free(t *Task, row int32) (bool, error)
-	// Bindings is what has to be done for a task's claims on a node that Fits.
+	// Bindings returns what must be done for a task's claims on a node that Fits.
 	Bindings(t *Task, row int32) ([]VolumeBind, error)
 }
 
@@ -81,17 +81,17 @@ func newStorage() Storage {
 	return Storage{Objects: map[StorageID]metav1.Object{}, promised: map[StorageID]map[string]int{}, users: map[string]int{}}
 }
 
-// Promised is what an object was promised to: a volume to a claim (namespace/name), a claim that waits for provisioning
-// to a node. "": to nothing.
+// Promised returns what an object is promised to: a volume to a claim (namespace/name), or a claim that waits for provisioning to a node.
+// "": the object is not promised.
 func (s *Storage) Promised(id StorageID) string {
 	to := s.promised[id]
 	if len(to) == 0 {
 		return ""
 	}
-	return slices.Min(slices.Collect(maps.Keys(to))) // there is one, or somebody broke a promise
+	return slices.Min(slices.Collect(maps.Keys(to))) // there is only one, unless a caller broke a promise
 }
 
-// Users is how many tasks that have a node, or are promised one, use a claim.
+// Users returns the number of tasks that use a claim and have a node, or are promised one.
 func (s *Storage) Users(claim string) int { return s.users[claim] }
 
 func (s *Storage) touch(id StorageID) {
@@ -113,7 +113,7 @@ func (s *Storage) promise(id StorageID, to string, by int) {
 	s.touch(id)
 }
 
-// promiseOf is what a task's placement promises of storage for one claim.
+// promiseOf returns what a task's placement promises for one claim.
 func (t *Task) promiseOf(v VolumeBind) (id StorageID, to string) {
 	if v.Volume != "" {
 		return StorageID{PersistentVolume, v.Volume}, v.Claim
@@ -121,7 +121,7 @@ func (t *Task) promiseOf(v VolumeBind) (id StorageID, to string) {
 	return StorageID{VolumeClaim, v.Claim}, t.NodeName
 }
 
-// count adds (by 1) or takes away (by -1) what a task as it stands means to storage. A task without claims costs nothing.
+// count adds (by 1) or removes (by -1) the promises and claims of a task. A task without claims costs nothing.
 func (s *Storage) count(t *Task, by int) {
 	for _, v := range t.Volumes {
 		id, to := t.promiseOf(v)
@@ -139,8 +139,8 @@ func (s *Storage) count(t *Task, by int) {
 	}
 }
 
-// Reserve promises to a task that was just allocated or pipelined the volumes that it needs on its node. The
-// promise is a part of the placement: it ends with it, by Unplace, by Rollback, or by news of the pod that undo it.
+// Reserve promises to a task that was just allocated or pipelined the volumes that it needs on its node. The promise is a part of the
+// placement. It ends with the placement: by Unplace, by Rollback, or by a change of the pod that undoes it.
 func (x *Txn) Reserve(t *Task, volumes []VolumeBind) {
 	if len(volumes) == 0 ||
 		!x.c.promise(t.Status == Allocated || t.Status == Pipelined, "reserve volumes for", t, "is Allocated or Pipelined") {
@@ -157,7 +157,7 @@ func (x *Txn) Reserve(t *Task, volumes []VolumeBind) {
 	x.step(t, to, 0)
 }
 
-// storageKind is the kind of an object of storage, or "".
+// storageKind returns the kind of a storage object, or "".
 func storageKind(object any) string {
 	switch object.(type) {
 	case *corev1.PersistentVolume:
@@ -178,7 +178,7 @@ func storageKind(object any) string {
 	return ""
 }
 
-// upsert keeps the newest version of an object of storage.
+// upsert stores the newest version of a storage object.
 func (s *Storage) upsert(id StorageID, object any) {
 	s.Objects[id], _ = object.(metav1.Object)
 	s.touch(id)
@@ -189,7 +189,7 @@ func (s *Storage) remove(id StorageID) {
 	s.touch(id)
 }
 
-// readVolumes fills in whether a pod has volumes that a node may not be fit for, and its claims.
+// readVolumes reads a pod's claims, and whether it has volumes that a node may not support.
 func readVolumes(t *Task, o *corev1.Pod) {
 	for i := range o.Spec.Volumes {
 		v := &o.Spec.Volumes[i]
@@ -210,14 +210,13 @@ func readVolumes(t *Task, o *corev1.Pod) {
 	}
 }
 
-// isDisk says whether a volume that a pod names itself is one that pods may exclude each other from, or that
-// counts against a node's limits.
+// isDisk reports whether a volume that a pod names directly may exclude other pods, or counts against a node's limits.
 func isDisk(v *corev1.Volume) bool {
 	return v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.Cinder != nil ||
 		v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
 }
 
-// checkStorage: promises and users are those of the tasks.
+// checkStorage checks that promises and users are those of the tasks.
 func (c *Cluster) checkStorage() error {
 	want := newStorage()
 	for _, t := range c.TasksByKey() {

@@ -55,7 +55,7 @@ func TestClaimsOfAPod(t *testing.T) {
 	}
 }
 
-// What a placement promises of storage begins and ends with it.
+// TestReserve checks that the storage promises of a placement begin and end with it.
 func TestReserve(t *testing.T) {
 	c := cluster(t, node("n1", "cpu=4 pods=9"), volumeNamed("v1"), claimNamed("c1"), claimNamed("c2"),
 		pod("p1", "cpu=1", withVolumes(claimed("c1"), claimed("c2"))), pod("p2", "cpu=1"))
@@ -94,7 +94,7 @@ func TestReserve(t *testing.T) {
 	place()
 	x.Bind(p1)
 	x.Commit()
-	// News of the pod that cannot show the binding yet leave the promises, and so does the bound pod itself.
+	// An update of the pod that cannot show the binding yet does not end the promises. The bound pod does not end them either.
 	apply(t, c, upserts(pod("p1", "cpu=1", withVolumes(claimed("c1"), claimed("c2"))))...)
 	want("a/c1", "n1", 1)
 	apply(t, c, upserts(pod("p1", "cpu=1", withVolumes(claimed("c1"), claimed("c2")), on("n1")))...)
@@ -103,7 +103,7 @@ func TestReserve(t *testing.T) {
 	want("", "", 0)
 }
 
-// A volume is promised once.
+// TestReserveTwice checks that a volume is promised only once.
 func TestReserveTwice(t *testing.T) {
 	c := cluster(t, node("n1", "cpu=4 pods=9"), pod("p1", "cpu=1", withVolumes(claimed("c1"))), pod("p2", "cpu=1", withVolumes(claimed("c2"))))
 	x := c.Begin()

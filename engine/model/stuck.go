@@ -2,8 +2,8 @@ package model
 
 import "time"
 
-// SetStuck notes whether a job is stuck: what its pods wait for is not that other pods leave, so that it would not start if they did. The
-// cycles that follow read it. It reports whether this changed.
+// SetStuck records whether a job is stuck: it would not start even if other pods left. Later cycles read it. SetStuck reports whether the
+// value changed.
 func (c *Cluster) SetStuck(j *Job, stuck bool) (changed bool) {
 	if c.Past.Stuck[j.Key] == stuck {
 		return false
@@ -20,10 +20,10 @@ func (c *Cluster) SetStuck(j *Job, stuck bool) (changed bool) {
 	return true
 }
 
-// IsStuck reports what SetStuck noted last about a job.
+// IsStuck returns what SetStuck recorded last for a job.
 func (c *Cluster) IsStuck(j *Job) bool { return c.Past.Stuck[j.Key] }
 
-// SetExceeded notes that a job of a queue started beyond the share of the queue. The cycles that follow read it.
+// SetExceeded records that a job of a queue started beyond the share of the queue. Later cycles read it.
 func (c *Cluster) SetExceeded(q *Queue, now time.Time) {
 	if c.Past.Exceeded == nil {
 		c.Past.Exceeded = map[string]time.Time{}
@@ -32,7 +32,7 @@ func (c *Cluster) SetExceeded(q *Queue, now time.Time) {
 	c.touchQueue(q)
 }
 
-// ExceededAt returns what SetExceeded noted last about a queue; the beginning of 1970 if nothing was noted.
+// ExceededAt returns what SetExceeded recorded last for a queue; the beginning of 1970 if nothing was recorded.
 func (c *Cluster) ExceededAt(q *Queue) time.Time {
 	if at, ok := c.Past.Exceeded[q.Name]; ok {
 		return at
@@ -40,9 +40,9 @@ func (c *Cluster) ExceededAt(q *Queue) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// NextRequest is what a job requests next, with pods that wait, in their order: those that each role lacks, then as many as the job lacks
-// to start, or the first pod if the job has started. The minimums of roles count only if MinMember covers all of them, as in jobReady. It
-// adds what is expected of pods that do not exist yet if there are too few.
+// NextRequest returns the next request of a job for its waiting pods, in their order. It contains the pods that each role lacks, and then
+// as many as the job lacks to start. If the job has started, it contains the first pod. The minimums of roles count only if MinMember
+// covers all of them, as in jobReady. If there are too few pods, it adds the expected pods that do not exist yet.
 func (j *Job) NextRequest(tasks []*Task) Resources {
 	next := j.nextPods()
 	if next.lacks <= 1 && len(next.left) == 0 && len(tasks) > 0 {
@@ -51,7 +51,7 @@ func (j *Job) NextRequest(tasks []*Task) Resources {
 	return next.request(j, tasks)
 }
 
-// NextRequestWith is NextRequest of pods of which the first is among those that the job requests next. enough reports whether the job can
+// NextRequestWith does what NextRequest does, for pods of which the first belongs to the next request. enough reports whether the job can
 // start with these pods.
 func (j *Job) NextRequestWith(tasks []*Task) (request Resources, enough bool) {
 	next := j.nextPods()
@@ -60,10 +60,10 @@ func (j *Job) NextRequestWith(tasks []*Task) (request Resources, enough bool) {
 	return request, next.enough()
 }
 
-// nextPods is what a job lacks to start, and which pods are picked for it.
+// nextPods counts the pods that a job lacks to start while pods are picked for it.
 type nextPods struct {
-	lacks  int64           // in all
-	left   map[*Role]int64 // of the roles of which it lacks pods; a role of which enough are picked is not in it
+	lacks  int64           // the number of pods that the job lacks in total
+	left   map[*Role]int64 // by role, for roles that lack pods; a role with enough picked pods is not in it
 	picked int64
 	sum    Resources
 }
@@ -93,7 +93,8 @@ func (n *nextPods) pick(t *Task) {
 
 func (n *nextPods) enough() bool { return n.picked >= max(1, n.lacks) && len(n.left) == 0 }
 
-// request picks from pods what is lacking still, and returns what all that are picked request.
+// request picks the pods that are still lacking, and returns the sum of the requests of all picked pods. If there are too few pods, it adds
+// the expected pods.
 func (n *nextPods) request(j *Job, tasks []*Task) Resources {
 	var others []*Task
 	for _, t := range tasks {
@@ -115,7 +116,7 @@ func (n *nextPods) request(j *Job, tasks []*Task) Resources {
 	return n.sum
 }
 
-// Next is NextRequest of all pods of the job that wait, are not gated, and request anything, by their keys.
+// Next does what NextRequest does, for all pods of the job that wait, are not gated, and request resources, in key order.
 func (j *Job) Next() Resources {
 	var tasks []*Task
 	for _, t := range j.Tasks {

@@ -5,7 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Tolerates says whether a task tolerates a taint.
+// Tolerates reports whether a task tolerates a taint.
 func (t *Task) Tolerates(taint *corev1.Taint) bool {
 	for i := range t.Tolerations {
 		if t.Tolerations[i].ToleratesTaint(logr.Discard(), taint, true) {
@@ -15,7 +15,7 @@ func (t *Task) Tolerates(taint *corev1.Taint) bool {
 	return false
 }
 
-// FirstUntolerated is the first taint of a node, of effect NoSchedule or NoExecute, that a task does not tolerate.
+// FirstUntolerated returns the first taint of a node, with effect NoSchedule or NoExecute, that a task does not tolerate.
 func (t *Task) FirstUntolerated(n *Node) (corev1.Taint, bool) {
 	for i := range n.Taints {
 		taint := &n.Taints[i]

@@ -12,16 +12,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/podspec"
 )
 
-// Template is what the pods of one template have in common, parsed once. The tasks of a role share it as long as
-// their pods say the same, so that a pod of a large job costs neither the memory nor the work again. It is never changed.
+// Template contains the fields that the pods of one template have in common, parsed once. The tasks of a role share it if their pods state
+// the same. So each pod of a large job costs little memory and work. A Template never changes.
 type Template struct {
 	PriorityClassName string
 
-	// What Kubernetes' own rules read. Equal keys mean equal terms.
+	// Input of Kubernetes' own rules. Equal keys mean equal terms.
 	NodeAffinity    nodeaffinity.RequiredNodeAffinity
 	NodeAffinityKey string // canonical text of nodeSelector and required affinity
-	// NodeAffinityLabels are the labels of a node that nodeSelector and required affinity read, NodeAffinityFields says that
-	// they read its fields as well.
+	// NodeAffinityLabels are the node labels that nodeSelector and required affinity read. NodeAffinityFields states that they also read
+	// fields.
 	NodeAffinityLabels []string
 	NodeAffinityFields bool
 	PreferredNodes     *nodeaffinity.PreferredSchedulingTerms // nil if none
@@ -35,12 +35,12 @@ type Template struct {
 	Images             []string  // of containers, init containers and volumes, normalised
 	Containers         int       // init containers included
 
-	pod     *corev1.Pod // of which it was read
-	faulty  bool        // there was a mistake in that pod: it is told again of each other
+	pod     *corev1.Pod // from which it was read
+	faulty  bool        // that pod has a mistake, which must be reported again for each other pod
 	request Resources   // of its containers
 }
 
-// share gives a task the template of its role where its pod says the same; else the role gets the task's.
+// share gives a task the template of its role if its pod states the same. Otherwise the role gets the template of the task.
 func (t *Task) share(r *Role) {
 	t.role = r
 	if x := r.template; x != t.Template && x.suits(t.Object) {
@@ -50,7 +50,7 @@ func (t *Task) share(r *Role) {
 	r.template = t.Template
 }
 
-// take gives a task a template, and the template's copy of what it requests, where that is equal.
+// take sets the template of a task. If the requests are equal, the task also shares the template's copy of them.
 func (t *Task) take(x *Template) {
 	t.Template = x
 	if t.containers.Equal(x.request) {
@@ -61,11 +61,11 @@ func (t *Task) take(x *Template) {
 	}
 }
 
-// mostTemplates is how many templates are known by their image.
+// mostTemplates is the maximum number of templates that are known by image.
 const mostTemplates = 1024
 
-// templateOf is a template that is known and suits the pod: that of its role, of an older version of its task, or of the pod of
-// another job that came last with the same image. nil: none.
+// templateOf returns a known template that suits the pod: of its role, of the older version of its task, or of the last pod of another job
+// with the same image. nil: there is none.
 func (c *Cluster) templateOf(o *corev1.Pod, t, old *Task) *Template {
 	if j := c.Jobs[t.group]; j != nil && t.group != "" {
 		if i, ok := j.findRole(t.Role); ok && j.Roles[i].template.suits(o) {
@@ -83,7 +83,7 @@ func (c *Cluster) templateOf(o *corev1.Pod, t, old *Task) *Template {
 	return nil
 }
 
-// know keeps a template for pods of other jobs.
+// know stores a template for pods of other jobs.
 func (c *Cluster) know(x *Template) {
 	if len(c.books.templates) >= mostTemplates {
 		clear(c.books.templates)
@@ -91,7 +91,7 @@ func (c *Cluster) know(x *Template) {
 	c.books.templates[firstImage(x.pod)] = x
 }
 
-// firstImage is that of a pod's first container.
+// firstImage returns the image of a pod's first container.
 func firstImage(o *corev1.Pod) string {
 	if len(o.Spec.Containers) == 0 {
 		return ""
@@ -99,7 +99,7 @@ func firstImage(o *corev1.Pod) string {
 	return o.Spec.Containers[0].Image
 }
 
-// suits says whether reading the pod would give the same template. A nil one suits no pod.
+// suits reports whether reading the pod would give the same template. nil suits no pod.
 func (x *Template) suits(o *corev1.Pod) bool {
 	if x == nil || x.faulty {
 		return false
@@ -117,8 +117,7 @@ func (x *Template) suits(o *corev1.Pod) bool {
 		x.samePlacement(o)
 }
 
-// samePlacement compares what pods ask of nodes and of each other. Such terms may read the pod's own labels, and
-// its namespace.
+// samePlacement compares the terms of pods about nodes and about each other. Such terms may read the pod's own labels and its namespace.
 func (x *Template) samePlacement(o *corev1.Pod) bool {
 	a, b := &x.pod.Spec, &o.Spec
 	if (a.Affinity != nil || b.Affinity != nil) && !equality.Semantic.DeepEqual(a.Affinity, b.Affinity) {
@@ -131,8 +130,8 @@ func (x *Template) samePlacement(o *corev1.Pod) bool {
 	return x.PodTerms == nil || x.pod.Namespace == o.Namespace && maps.Equal(x.pod.Labels, o.Labels)
 }
 
-// sameRequests says whether a pod that the template suits requests what the template's pod does. Of pods whose kubelet tells
-// what it granted it is not said.
+// sameRequests reports whether a pod that the template suits has the same requests as the template's pod. It is false if the kubelet of one
+// of them states the resources that it granted.
 func (x *Template) sameRequests(o *corev1.Pod) bool {
 	a, b := &x.pod.Spec, &o.Spec
 	return a.Resources == nil && b.Resources == nil && !podspec.TellsResources(&x.pod.Status) && !podspec.TellsResources(&o.Status) &&
@@ -158,7 +157,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 }
 
 func sameAmount(a, b resource.Quantity) bool {
-	if beyond(a) || beyond(b) { // they are read as Most: it takes too long to compare them
+	if beyond(a) || beyond(b) { // such an amount is read as Most: a comparison would take too long
 		return beyond(a) && beyond(b) && a.Sign() == b.Sign()
 	}
 	return a.Cmp(b) == 0

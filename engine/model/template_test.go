@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Tasks of a role share one template and one copy of what they request, through updates, and when their PodGroup comes
-// after them; a pod that says something else has its own.
+// TestTemplatesAreShared checks that tasks of a role share one template and one copy of their request. This is so after updates, and if
+// their PodGroup comes after them. A pod that differs has its own.
 func TestTemplatesAreShared(t *testing.T) {
 	tolerates := func(p *corev1.Pod) {
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
@@ -47,7 +47,7 @@ func TestTemplatesAreShared(t *testing.T) {
 	}
 }
 
-// A mistake in a template is told of each pod that has it.
+// TestMistakesOfTemplatesAreToldOfEach checks that a mistake in a template is reported for each pod that has it.
 func TestMistakesOfTemplatesAreToldOfEach(t *testing.T) {
 	bad := func(p *corev1.Pod) {
 		on("n1")(p)
@@ -63,7 +63,7 @@ func TestMistakesOfTemplatesAreToldOfEach(t *testing.T) {
 	}
 }
 
-// An amount far below 0 is not taken for one that is as far above.
+// TestTemplatesTellTheSign checks that an amount far below 0 is not treated as an amount that is as far above 0.
 func TestTemplatesTellTheSign(t *testing.T) {
 	c := NewCluster(Options{})
 	errs := c.Apply(upserts(group("g", "q"), pod("p1", "cpu=1e300", on("n1")), pod("p2", "cpu=-1e300", on("n1")))...)
@@ -73,8 +73,8 @@ func TestTemplatesTellTheSign(t *testing.T) {
 	checkTemplates(t, c)
 }
 
-// Whatever two pods of a role differ in, each has the template and the requests that its own pod says: when they come, and
-// when one becomes the other.
+// TestTemplatesDiffer checks that a pod has the template and the requests of its own object, in whatever two pods of a role differ. This is
+// so for new pods, and after an update.
 func TestTemplatesDiffer(t *testing.T) {
 	edits := podEdits()
 	for i, base := range append(edits, func(*corev1.Pod) {}) {
@@ -91,7 +91,7 @@ func TestTemplatesDiffer(t *testing.T) {
 	}
 }
 
-// Jobs of one pod each share the template of their image, which is known for so many images only.
+// TestTemplatesOfImages checks that jobs of one pod share the template of their image. The number of known images is limited.
 func TestTemplatesOfImages(t *testing.T) {
 	of := func(name, image string) *corev1.Pod {
 		return pod(name, "cpu=1", annotated(GroupAnnotation, name), func(p *corev1.Pod) { p.Spec.Containers[0].Image = image })

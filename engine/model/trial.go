@@ -14,19 +14,19 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// Trial is a cluster as it might be. End undoes what was changed, decided and remembered since Try: the cluster is what it was, with all
-// that had been decided and that its objects cannot show yet. What was touched counts as changed once more.
+// Trial is a hypothetical state of a cluster. End undoes everything that was changed, decided and remembered since Try. It also restores
+// the decisions that objects cannot show yet. Everything that was touched counts as changed once more.
 //
-// There is one trial at a time, and no Apply beside it.
+// Only one trial can be open, and no Apply may run meanwhile.
 type Trial struct {
 	c         *Cluster
-	steps     []step // that were committed
-	open      []*Txn // that may have steps that were not, where a cycle was broken off
+	steps     []step // committed steps
+	open      []*Txn // transactions that may have uncommitted steps, if a cycle was stopped
 	past      Past
 	nominated map[*Task]string // nodes
 	added     []Delta          // the deltas that undo each object that was added or replaced
 	left      []left
-	vain      []*Task // that may be noted so, where a turn was broken off
+	vain      []*Task // tasks whose Vain may still be set, if a turn was stopped
 }
 
 // left is a removed job, with its tasks and with what its batch Job states about its pods.
@@ -50,7 +50,7 @@ func Try(c *Cluster) *Trial {
 	return x
 }
 
-// addedAtOnce is how many objects a trial adds before it may be broken off.
+// addedAtOnce is how many objects a trial adds before it may be stopped.
 const addedAtOnce = 100
 
 // Add adds objects, as Apply does. A Node or a Queue replaces the object with the same name. The cluster must not have the other objects
@@ -96,7 +96,7 @@ func replaceable(c *Cluster, o any) any {
 	return nil
 }
 
-// has says whether there is such an object among those that a trial can add.
+// has reports whether the cluster contains an object of this kind and name. It knows the kinds that a trial can add.
 func has(c *Cluster, kind, namespace, name string) bool {
 	switch kind {
 	case "Pod":
@@ -167,7 +167,7 @@ func (x *Trial) removeOwner(key string, uid types.UID) {
 	})
 }
 
-// End makes the cluster what it was.
+// End restores the cluster.
 func (x *Trial) End() {
 	c := x.c
 	c.books.trial = nil
@@ -210,7 +210,7 @@ func (x *Trial) End() {
 	c.CloseCycle()
 }
 
-// touchPast says that what rows read of earlier cycles changes to was.
+// touchPast marks as changed what rows read of earlier cycles and what differs between was and now.
 func touchPast(c *Cluster, was *Past) {
 	if !c.Past.Rivals.SameTakers(&was.Rivals) {
 		touchJobs(c, append(c.Past.Rivals.Losers(), was.Rivals.Losers()...))
@@ -231,7 +231,7 @@ func touchPast(c *Cluster, was *Past) {
 	}
 }
 
-// restore has a job again that left, as it was then.
+// restore adds a removed job again, as it was.
 func restore(c *Cluster, l left) {
 	if l.spec != nil {
 		c.books.specs[l.owner] = l.spec

@@ -9,17 +9,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// Txn is a run of tentative steps on the cluster, each done at once, with a log by which they
-// can be undone. Only one may have steps that are neither rolled back nor committed, and
-// no Apply and no CloseCycle may come between a step and its rollback.
+// Txn is a sequence of tentative steps on the cluster, with a log to undo them. Each step is executed at once. Only one Txn may have steps
+// that are neither rolled back nor committed. Between a step and its rollback, do not call Apply or CloseCycle.
 //
-// A step that its task's status does not allow is the caller's mistake: it changes nothing, and Check reports it.
+// A step that the status of its task does not allow is a mistake of the caller. It changes nothing, and Check reports it.
 type Txn struct {
 	c   *Cluster
 	log []step
 }
 
-// step is what to go back to: a task's spot, or where task is nil, a job's phase.
+// step contains what a rollback restores: a task's spot, or a job's phase if task is nil.
 type step struct {
 	content  uint64
 	task     *Task
@@ -28,10 +27,10 @@ type step struct {
 	placed   int64
 	phase    string
 	admitted bool
-	at       time.Time // when the job was let in
+	at       time.Time // when the job was admitted
 }
 
-// Savepoint is a moment of a Txn, to roll back to.
+// Savepoint is a state of a Txn to which it can be rolled back.
 type Savepoint int
 
 // Begin opens a transaction.
@@ -43,11 +42,11 @@ func (c *Cluster) Begin() *Txn {
 	return x
 }
 
-// Mark is this moment.
+// Mark returns a savepoint of the present state.
 func (x *Txn) Mark() Savepoint { return Savepoint(len(x.log)) }
 
-// Rollback undoes the steps since to, the last one first, and thereby restores what was; what they touched
-// counts as changed once more. Savepoint 0 is the transaction's beginning.
+// Rollback undoes the steps since to, the last one first. Everything that they touched counts as changed once more. Savepoint 0 is the
+// beginning of the transaction.
 func (x *Txn) Rollback(to Savepoint) {
 	for len(x.log) > int(to) {
 		last := len(x.log) - 1
@@ -63,8 +62,7 @@ func (x *Txn) Rollback(to Savepoint) {
 	}
 }
 
-// Commit keeps all steps: their log is forgotten, and savepoints with it, but for a trial, which undoes them at its end. The Txn may be
-// used again.
+// Commit keeps all steps: it discards their log and all savepoints. A trial still undoes the steps at its end. The Txn may be used again.
 func (x *Txn) Commit() {
 	if trial := x.c.books.trial; trial != nil {
 		trial.steps = append(trial.steps, x.log...)
@@ -72,8 +70,8 @@ func (x *Txn) Commit() {
 	x.log = x.log[:0]
 }
 
-// Allocate gives a Pending task resources that are idle on a node now, and the devices gpus of it. That they
-// fit is the caller's promise; Check reports where it was broken.
+// Allocate gives a Pending task idle resources of a node, and the devices gpus. The caller must ensure that they fit. Check reports if they
+// do not.
 func (x *Txn) Allocate(t *Task, row int32, gpus []int) {
 	if !x.c.promise(t.Status == Pending, "allocate", t, "is Pending") ||
 		!x.c.promise(x.c.Nodes.used(row), "allocate", t, "goes to a node that is there") {
@@ -103,7 +101,7 @@ func (x *Txn) place(t *Task, status Status, row int32, gpus []int) {
 	x.step(t, to, 1)
 }
 
-// Pin has a task that was given a node have these of its CPUs, in place of those that were chosen: for who places anew what a plan says.
+// Pin replaces the CPUs that were chosen for a placed task by cpus. It is for callers that repeat the placements of a plan.
 func (x *Txn) Pin(t *Task, cpus string) error {
 	set, err := numa.Parse(cpus)
 	if err == nil && x.c.promise(t.Status == Allocated || t.Status == Pipelined, "pin", t, "is Allocated or Pipelined") {
@@ -114,8 +112,8 @@ func (x *Txn) Pin(t *Task, cpus string) error {
 	return err //nolint:wrapcheck // it names the list
 }
 
-// devicesFree says whether the devices are as many as the task wants, different ones, and each free enough. No
-// device at all is well for a task that wants some too: its node may not tell its devices apart.
+// devicesFree reports whether the devices are as many as the task requests, all different, and free enough. An empty list is also correct,
+// because the node may not identify its devices.
 func devicesFree(devices []GPU, t *Task, gpus []int) bool {
 	if len(gpus) == 0 {
 		return true
@@ -128,7 +126,7 @@ func devicesFree(devices []GPU, t *Task, gpus []int) bool {
 	return int64(len(gpus)) == t.GPUCount
 }
 
-// Bind makes an Allocated task Binding: the decision goes out, and the cluster assumes that it succeeds.
+// Bind makes an Allocated task Binding. The decision is final, and the cluster assumes that it succeeds.
 func (x *Txn) Bind(t *Task) {
 	if x.c.promise(t.Status == Allocated, "bind", t, "is Allocated") {
 		to := t.spot()
@@ -144,7 +142,7 @@ func (x *Txn) Unplace(t *Task) {
 	}
 }
 
-// Evict makes a task Releasing that is Binding, Bound, Running or Unknown: it is used until it is gone.
+// Evict makes a Binding, Bound, Running or Unknown task Releasing. Its resources count as used until it is gone.
 func (x *Txn) Evict(t *Task) {
 	ok := t.Status == Binding || t.Status == Bound || t.Status == Running || t.Status == Unknown
 	if x.c.promise(ok, "evict", t, "is Binding, Bound, Running or Unknown") {
@@ -154,7 +152,7 @@ func (x *Txn) Evict(t *Task) {
 	}
 }
 
-// Leave takes a task that can be evicted, or is Releasing already, for gone, so that a step can look ahead.
+// Leave treats a task as gone that can be evicted or is Releasing, so that a step can look ahead.
 func (x *Txn) Leave(t *Task) {
 	if x.c.promise(t.Status == Releasing || t.MayGo(), "take for gone", t, "is Releasing or can be evicted") {
 		to := t.spot()
@@ -163,7 +161,7 @@ func (x *Txn) Leave(t *Task) {
 	}
 }
 
-// Fire notes that a row or a step was asked that rests for a while then. It is not undone.
+// Fire records when a row or a step was evaluated that then pauses for some time. It is not undone.
 func (x *Txn) Fire(name string, now time.Time) {
 	if x.c.Past.Fired == nil {
 		x.c.Past.Fired = map[string]time.Time{}
@@ -171,8 +169,8 @@ func (x *Txn) Fire(name string, now time.Time) {
 	x.c.Past.Fired[name] = now
 }
 
-// Suppose gives a task the status that it would come to, for a look at what would be then, which is undone: Running to one that is promised
-// a node, Pending to one that is taken for gone.
+// Suppose sets the status that a task would have later, for a look ahead that is then undone: Running for a task that is promised a node,
+// Pending for a task that is treated as gone.
 func (x *Txn) Suppose(t *Task, status Status) {
 	to := spot{status: Pending, node: NoNode}
 	if status == Running {
@@ -185,7 +183,7 @@ func (x *Txn) Suppose(t *Task, status Status) {
 	}
 }
 
-// Return gives a task that is taken for gone a status on its node back: that of before, or Releasing.
+// Return puts a task that was treated as gone back on its node, with its previous status or Releasing.
 func (x *Txn) Return(t *Task, status Status) {
 	row, ok := x.c.Nodes.Index[t.NodeName]
 	if x.c.promise(t.Status == Gone && ok, "return", t, "is taken for gone from a node that is there") {
@@ -205,7 +203,7 @@ func (x *Txn) step(t *Task, to spot, placed int64) {
 	x.c.move(t, to)
 }
 
-// Admit lets a Pending job into its queue: its phase is Inqueue.
+// Admit admits a Pending job to its queue: its phase becomes Inqueue.
 func (x *Txn) Admit(j *Job, now time.Time) {
 	if j.Phase != PhasePending {
 		x.c.broken(fmt.Errorf("admit job %s: its phase is %s, not Pending", j.Key, j.Phase))
@@ -215,8 +213,8 @@ func (x *Txn) Admit(j *Job, now time.Time) {
 	x.c.setPhase(j, PhaseInqueue, true, now)
 }
 
-// Recall gives a job back what CloseCycle took, for a check of the cycle that ended: whether the cycle admitted the job, and how many of
-// its tasks it placed.
+// Recall restores what CloseCycle reset, to check the cycle that ended: whether the cycle admitted the job, and how many of its tasks it
+// placed.
 func (x *Txn) Recall(j *Job, admitted bool, placed int64) {
 	x.keepPhase(j)
 	j.PlacedNow = placed
@@ -228,7 +226,7 @@ func (x *Txn) keepPhase(j *Job) {
 		step{content: x.c.content, job: j, phase: j.Phase, admitted: j.AdmittedNow, at: j.AdmittedAt, placed: j.PlacedNow})
 }
 
-// promise notes that a caller broke a promise, for Check to report, and says whether it was kept.
+// promise returns kept. If it is false, it records that a caller broke a promise, which Check reports.
 func (c *Cluster) promise(kept bool, verb string, t *Task, promised string) bool {
 	if !kept {
 		c.broken(fmt.Errorf("%s task %s, which is %s: promised was that it %s", verb, t.Key, t.Status, promised))
@@ -242,7 +240,7 @@ func (c *Cluster) broken(err error) {
 	}
 }
 
-// used says whether a node is in the row.
+// used reports whether a row contains a node.
 func (n *Nodes) used(row int32) bool {
 	return row >= 0 && int(row) < len(n.Rows) && n.Rows[row] != nil
 }

@@ -116,7 +116,7 @@ func TestBrokenPromisesAreReported(t *testing.T) {
 	}
 }
 
-// Check sees what no door allows: otherwise the other tests would show nothing.
+// TestCheckSees checks that Check finds states that no function allows. Otherwise the other tests would show nothing.
 func TestCheckSees(t *testing.T) {
 	tests := map[string]func(c *Cluster){
 		"used":            func(c *Cluster) { c.Nodes.Used[CPU][0]++ },
@@ -189,7 +189,7 @@ func TestAStepIsLogged(t *testing.T) {
 	}
 }
 
-// The content has its old name where steps are undone, and a new one after everything else.
+// TestContent checks that Content returns to its old value when steps are undone, and has a new value after every other change.
 func TestContent(t *testing.T) {
 	c := cluster(t, queue("q"), group("g", "q"), node("n", "cpu=4 pods=9"), pod("p", "cpu=1"), pod("r", "cpu=1"))
 	x, row, first := c.Begin(), c.Nodes.Index["n"], c.Content()

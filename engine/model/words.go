@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Text writes r for people: "cpu 2, memory 4Gi, pods 1".
+// Text formats r for people: "cpu 2, memory 4Gi, pods 1".
 func (d *Dims) Text(r Resources) string {
 	var b strings.Builder
 	for _, i := range d.Sorted() {
@@ -27,9 +27,9 @@ func (d *Dims) Text(r Resources) string {
 	return b.String()
 }
 
-// AmountText writes an amount of dimension i, in inner units, for people: cores and pieces as 2 or 57.143, bytes in the largest
-// unit of which there is one, as 43.75Ti. There are at most three digits after the point, or three that count where the whole is below 1.
-// Bytes that are exact so by powers of ten only, as 1.5G, are written by these.
+// AmountText formats an amount of dimension i, in inner units, for people. Cores and pieces are written as 2 or 57.143. Bytes are written
+// in the largest unit in which the amount is at least 1, as 43.75Ti. There are at most three digits after the point, or three significant
+// digits below 1. Bytes that are exact only in powers of ten, as 1.5G, use these.
 func (d *Dims) AmountText(i int, v float64) string {
 	if math.IsInf(v, 1) {
 		return "without limit"
@@ -68,13 +68,13 @@ func (d *Dims) AmountTexts(i int, a, b float64) (one, other string) {
 	return one, other
 }
 
-// rounded writes a number with at most so many digits after the point.
+// rounded formats a number with at most this many digits after the point.
 func rounded(v float64, digits int) string {
 	text := strconv.FormatFloat(v, 'f', digits, 64)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// scaled brings an amount into the largest unit of which there is one.
+// scaled converts an amount into the largest unit in which it is at least 1.
 func scaled(v, step float64, units ...string) (whole float64, unit string) {
 	for _, larger := range units {
 		if math.Abs(v) < step {
@@ -85,7 +85,7 @@ func scaled(v, step float64, units ...string) (whole float64, unit string) {
 	return v, unit
 }
 
-// short says that three digits after the point tell all.
+// short reports whether three digits after the point are exact.
 func short(v float64) bool { return math.Abs(1000*v-math.Round(1000*v)) < 1e-9 }
 
 func shortened(v float64) string {
@@ -97,7 +97,7 @@ func shortened(v float64) string {
 	return strconv.FormatFloat(v+0, 'f', -1, 64)
 }
 
-// RowName names a row of a table.
+// RowName returns the name of a row of a table.
 func RowName(table, rule string) string {
 	if table == "" || rule == "" {
 		return table + rule
@@ -105,7 +105,7 @@ func RowName(table, rule string) string {
 	return table + "/" + rule
 }
 
-// String is a reason for people: the row that gave it, and what it says.
+// String returns a reason for people: the row that gave it, and its text.
 func (r Reason) String() string {
 	row := RowName(r.Table, r.Rule)
 	switch {
@@ -117,7 +117,7 @@ func (r Reason) String() string {
 	return row + ": " + r.Text
 }
 
-// String is a count of nodes for people, without the row.
+// String returns a count of nodes for people, without the row.
 func (n NodeCount) String() string {
 	if n.Example {
 		return n.Why()
@@ -125,7 +125,7 @@ func (n NodeCount) String() string {
 	return strconv.Itoa(n.Count) + " " + n.Text
 }
 
-// Why is what the row says of the nodes, without how many they are.
+// Why returns the text of the row, without the number of nodes.
 func (n NodeCount) Why() string {
 	if n.Example && n.Count > 1 {
 		return fmt.Sprintf("%s, and %d like it", n.Text, n.Count-1)
@@ -143,7 +143,7 @@ func (w *Wait) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String is why nobody goes, for people.
+// String returns for people why no pod is evicted.
 func (v InVain) String() string {
 	parts := make([]string, len(v.Nodes))
 	for i, n := range v.Nodes {
@@ -152,7 +152,7 @@ func (v InVain) String() string {
 	return v.What() + ": " + strings.Join(parts, ", ")
 }
 
-// What it is, without why.
+// What returns the fact without its reasons.
 func (v InVain) What() string {
 	of := cmp.Or(map[string]string{"job": "its own job", "queue": "its queue"}[v.Scope], "other queues")
 	return "nobody of " + of + " goes for it in " + v.Action
@@ -179,7 +179,7 @@ func (w *Wait) withNodes() string {
 	return w.Why() + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// Why is the reason for people, after how the task fared in a turn that was undone.
+// Why returns the reason for people, after what happened to the task in a turn that was undone.
 func (w *Wait) Why() string {
 	switch {
 	case w.Fared.Node != "":
@@ -190,7 +190,7 @@ func (w *Wait) Why() string {
 	return w.Reason.String()
 }
 
-// byRow sums the counts of each row, where what they say is told already.
+// byRow sums the counts of each row if the output already contains the texts.
 func byRow(nodes []NodeCount, told bool) []NodeCount {
 	if !told {
 		return nodes
@@ -207,10 +207,11 @@ func byRow(nodes []NodeCount, told bool) []NodeCount {
 	return out
 }
 
-// mostParts is how many parts of a score are told in a line.
+// mostParts is the maximum number of parts of a score in a line.
 const mostParts = 5
 
-// Why is why a task went where it goes, for people in a line: the reason, and the parts of the score that are not 0, the largest first.
+// Why returns for people, in one line, why a task was placed on its node: the reason, and the parts of the score that are not 0, largest
+// first.
 func (b *Bind) Why() string {
 	parts := slices.DeleteFunc(slices.Clone(b.Scores), func(s RowScore) bool { return s.Score == 0 })
 	slices.SortStableFunc(parts, func(a, b RowScore) int { return cmp.Compare(math.Abs(b.Score), math.Abs(a.Score)) })
@@ -228,7 +229,7 @@ func (b *Bind) Why() string {
 	return b.Reason.String() + " (" + strings.Join(words, ", ") + ")"
 }
 
-// Score is a score for people: at most three digits after the point.
+// Score formats a score for people, with at most three digits after the point.
 func Score(x float64) string {
 	text := strings.TrimRight(strconv.FormatFloat(x, 'f', 3, 64), "0")
 	if text = strings.TrimSuffix(text, "."); text == "-0" {

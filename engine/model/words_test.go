@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Amounts are told as people write them, in the largest unit that fits.
+// TestAmountText checks that amounts are written as people write them, in the largest unit that fits.
 func TestAmountText(t *testing.T) {
 	t.Parallel()
 	d := NewDims()
@@ -49,7 +49,6 @@ func TestAmountText(t *testing.T) {
 	}
 }
 
-// Whoever waits is told the row, and what rejected how many nodes, once.
 // TestAmountTexts shows that two amounts that differ are written differently.
 func TestAmountTexts(t *testing.T) {
 	d := NewDims()
@@ -103,7 +102,7 @@ func TestWaitText(t *testing.T) {
 	}
 }
 
-// A binding says why there, with the parts of the score that matter.
+// TestBindText checks that a binding states why it chose the node, with the relevant parts of the score.
 func TestBindText(t *testing.T) {
 	t.Parallel()
 	b := Bind{

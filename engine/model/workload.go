@@ -1,6 +1,6 @@
 package model
 
-// Shape is what tasks ask for that are alike to a node and its devices, and how many such tasks there are.
+// Shape describes equal tasks by their requests to a node and its devices, and counts them.
 type Shape struct {
 	CPU       float64  // in inner units: thousandths of a core
 	GPUCount  int64    // devices
@@ -9,8 +9,8 @@ type Shape struct {
 	Tasks     int64
 }
 
-// Shapes is the cluster's Workload or, where it has none, a Shape for each task that it knows, whatever became of it,
-// in no order; tasks of other schedulers are left out.
+// Shapes returns the cluster's Workload. If it has none, it returns a Shape for each task that it knows, in any status and in no order. It
+// leaves out tasks of other schedulers.
 func (c *Cluster) Shapes() []Shape {
 	if c.Workload != nil {
 		return c.Workload

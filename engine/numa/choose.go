@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Wishes are how many CPUs of their own the containers of a Guaranteed pod get that start with it and stay: those that ask for whole ones.
+// Wishes returns the numbers of exclusive CPUs for the containers of a Guaranteed pod that start with it and keep running: those that
+// request whole CPUs.
 func Wishes(o *corev1.PodSpec) (out []int) {
 	add := func(list []corev1.Container, stays func(*corev1.Container) bool) {
 		for i := range list {
@@ -19,7 +20,7 @@ func Wishes(o *corev1.PodSpec) (out []int) {
 				continue
 			}
 			if !limited || limit.Cmp(q) != 0 {
-				continue // then the pod is not Guaranteed
+				continue // the pod is not Guaranteed then
 			}
 			if n := q.Value(); stays(&list[i]) && n > 0 && n < mostCPUs && q.MilliValue() == 1000*n {
 				out = append(out, int(n))
@@ -33,16 +34,16 @@ func Wishes(o *corev1.PodSpec) (out []int) {
 	return out
 }
 
-// Choice is what a pod would have of a node.
+// Choice is what a pod would get on a node.
 type Choice struct {
 	CPUs Set
-	// Nodes is on how many NUMA nodes they are.
+	// Nodes is the number of NUMA nodes of the CPUs.
 	Nodes int
-	// Admitted says whether the node's policy lets the pod in. Where there is one, too few CPUs are refused by each.
+	// Admitted reports whether the node's policy admits the pod. If there is a policy, too few CPUs are always rejected.
 	Admitted bool
 }
 
-// Choose is what a pod with these wishes would have of what is free, container by container, as the kubelet would choose.
+// Choose returns which of the free CPUs a pod with these wishes would get, container by container, as the kubelet would choose.
 func (n *Node) Choose(free Set, wishes []int) Choice {
 	out := Choice{Admitted: true}
 	for _, wish := range wishes {
@@ -60,7 +61,7 @@ func (n *Node) Choose(free Set, wishes []int) Choice {
 	return out
 }
 
-// within are the CPUs of the NUMA nodes from which a container's come first, and whether the node's policy is content with them.
+// within returns the CPUs of the NUMA nodes from which a container's CPUs are taken first, and whether the node's policy accepts them.
 func (n *Node) within(free Set, wish int) (cpus Set, admitted bool) {
 	nodes, preferred := n.hint(free, wish)
 	for i, numa := range n.numas {
@@ -79,11 +80,12 @@ func (n *Node) within(free Set, wish int) (cpus Set, admitted bool) {
 	return n.all, true
 }
 
-// hint are the fewest NUMA nodes that together have so many CPUs free, by their places in the list; of as many, those of which the last
-// comes first, then the last but one, and so on. They are preferred if no fewer would do on the empty machine. nil: all together have not
-// so many.
+// hint returns the smallest number of NUMA nodes that together have enough free CPUs, by their index in the list. Among equally small sets,
+// it returns the one whose last node comes first, then the last but one, and so on. preferred reports that no fewer nodes would suffice on
+// the empty machine. nil: all nodes together do not have enough.
 //
-// Any mask of NUMA nodes with room is a hint of the kubelet. There are very many; which is best can be said without listing them.
+// Any mask of NUMA nodes with enough CPUs is a hint of the kubelet. There are very many masks, but the best one can be found without
+// listing them.
 func (n *Node) hint(free Set, wish int) (nodes []int, preferred bool) {
 	count, total := make([]int, len(n.numas)), make([]int, len(n.numas))
 	for i, numa := range n.numas {
@@ -95,14 +97,14 @@ func (n *Node) hint(free Set, wish int) (nodes []int, preferred bool) {
 	}
 	preferred = size == fewest(total, wish)
 	for i, n := range slices.Backward(count) {
-		if left := size - len(nodes); most(count[:i], left) < wish { // it takes this one
+		if left := size - len(nodes); most(count[:i], left) < wish { // this node is part of the set
 			nodes, wish = append(nodes, i), wish-n
 		}
 	}
 	return nodes, preferred
 }
 
-// fewest is how many of some counts it takes for a sum; below 0: all are not enough.
+// fewest returns how many of the counts are necessary for a sum; below 0: all of them are not enough.
 func fewest(counts []int, sum int) int {
 	for size := range len(counts) + 1 {
 		if most(counts, size) >= sum {
@@ -112,7 +114,7 @@ func fewest(counts []int, sum int) int {
 	return -1
 }
 
-// most is the sum of the largest counts, so many of them.
+// most returns the sum of the size largest counts.
 func most(counts []int, size int) (sum int) {
 	sorted := slices.Clone(counts)
 	slices.Sort(sorted)
@@ -122,7 +124,7 @@ func most(counts []int, size int) (sum int) {
 	return sum
 }
 
-// Decision is what was chosen, in Volcano's words: how many CPUs of which NUMA node, as JSON.
+// Decision returns the chosen CPUs in Volcano's format: the number of CPUs of each NUMA node, as JSON.
 func (n *Node) Decision(cpus Set) string {
 	by := map[string]map[string]string{}
 	for _, numa := range n.numas {
@@ -132,7 +134,7 @@ func (n *Node) Decision(cpus Set) string {
 	}
 	text, err := json.Marshal(map[string]any{"numa": by})
 	if err != nil {
-		return "" // texts only
+		return "" // cannot fail for strings
 	}
 	return string(text)
 }

@@ -1,8 +1,8 @@
 // Package numa computes which CPUs of a node a pod will have: what a Numatopology states about the node, which CPUs the pods on the node
 // leave free, and which of these the kubelet would choose.
 //
-//	Read      object -> Node, with what is wrong in it
-//	Free      who is on the node -> CPUs that nobody has
-//	Choose    free CPUs, how many each container wants -> CPUs, on how many NUMA nodes, and whether the policy admits that
-//	Decision  CPUs that were chosen -> annotation
+//	Read      object -> Node, with its mistakes
+//	Free      pods on the node -> CPUs that no pod has
+//	Choose    free CPUs, number per container -> CPUs, on how many NUMA nodes, and whether the policy admits that
+//	Decision  chosen CPUs -> annotation
 package numa

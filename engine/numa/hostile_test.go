@@ -12,7 +12,7 @@ import (
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 )
 
-// within fails where something takes very much longer than it may.
+// within fails the test if a function takes far too long.
 func within(t *testing.T, what string, do func()) {
 	t.Helper()
 	began := time.Now()
@@ -21,7 +21,8 @@ func within(t *testing.T, what string, do func()) {
 	}
 }
 
-// Whoever writes Numatopologies, as each node's exporter may, cannot hold up the scheduler by what is in one.
+// TestHostileObjects checks that a Numatopology cannot hold up the scheduler by its contents. Anyone may have written it, as each node's
+// exporter can.
 func TestHostileObjects(t *testing.T) {
 	within(t, "a list that names all CPUs again and again", func() {
 		if s, err := Parse(strings.Repeat("0-8191,", 150_000) + "0"); err != nil || s.Len() != mostCPUs {
@@ -55,7 +56,7 @@ func TestHostileObjects(t *testing.T) {
 	}
 }
 
-// Who is on a node is found among very many that it lists.
+// TestManyListed checks that the scheduler finds the pods of a node among very many listed ones.
 func TestManyListed(t *testing.T) {
 	o := &nodeinfov1alpha1.Numatopology{}
 	o.Spec.NumaResMap = map[string]nodeinfov1alpha1.ResourceInfo{"cpu": {Allocatable: "0-7"}}
@@ -89,7 +90,7 @@ func TestManyListed(t *testing.T) {
 	})
 }
 
-// A list is read as kubelets write it, and nothing else is one.
+// TestLists checks that Parse accepts lists as kubelets write them, and nothing else.
 func TestLists(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "3": "3", "0,2-4": "0,2-4", "4-2": "!", "1-": "!", "-1": "!", "1,,2": "!", "0x1": "!", "+1": "!", "1 ,2": "!", "1-2-3": "!",

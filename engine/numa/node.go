@@ -17,10 +17,10 @@ import (
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 )
 
-// Static is the CPU manager that gives containers CPUs of their own.
+// Static is the CPU manager policy that gives containers exclusive CPUs.
 const Static = "static"
 
-// The policies of topology managers. Another word, and none, is None.
+// Policies of topology managers. Any other value, and an empty one, means None.
 const (
 	None       = "none"
 	BestEffort = "best-effort"
@@ -28,16 +28,16 @@ const (
 	SingleNUMA = "single-numa-node"
 )
 
-// Node is what a Numatopology says of its node. It is never changed.
+// Node contains the Numatopology of a node. It never changes.
 type Node struct {
-	// CPUManager is the kubelet's policy; Policy is that of its topology manager, None where it does not say.
+	// CPUManager is the kubelet's policy; Policy is that of its topology manager, None if it states none.
 	CPUManager, Policy string
 
-	pool   Set // what is free, or had by pods that are listed
-	all    Set // whose place is known
+	pool   Set // free CPUs, and those of listed pods
+	all    Set // CPUs whose place is known
 	listed []listed
 	byUID  map[string]int
-	byKey  map[string]int // the first of a name
+	byKey  map[string]int // the first one of each name
 
 	said    nodeinfov1alpha1.NumatopoSpec
 	places  string
@@ -46,22 +46,22 @@ type Node struct {
 	cores   []group
 }
 
-// listed is a pod of which the kubelet says what it has.
+// listed is a pod whose CPUs the kubelet lists.
 type listed struct {
 	key  string
 	cpus Set
 }
 
-// group is CPUs that belong together.
+// group contains CPUs that belong together.
 type group struct {
-	id   [3]int // NUMA node or socket; of a core: socket, NUMA node, core
+	id   [3]int // NUMA node or socket; for a core: socket, NUMA node, core
 	cpus Set
 }
 
-// Mistake is one in a Numatopology.
+// Mistake is a mistake in a Numatopology.
 type Mistake struct{ Field, Text string }
 
-// Read is what an object says. What is wrong in it counts as empty.
+// Read reads an object. Parts with a mistake count as empty.
 func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	n = &Node{
 		CPUManager: o.Spec.Policies[nodeinfov1alpha1.CPUManagerPolicy], Policy: o.Spec.Policies[nodeinfov1alpha1.TopologyManagerPolicy],
@@ -120,7 +120,7 @@ func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	return n, wrong
 }
 
-// reserved is how many CPUs are kept for the system.
+// reserved returns the number of CPUs that are reserved for the system.
 func reserved(text string, say func(field, text string, args ...any)) int {
 	if text == "" {
 		return 0
@@ -133,7 +133,7 @@ func reserved(text string, say func(field, text string, args ...any)) int {
 	return int(math.Ceil(min(q.AsApproximateFloat64(), mostCPUs)))
 }
 
-// readPlaces fills in where CPUs are.
+// readPlaces reads the NUMA node, socket and core of each CPU.
 func (n *Node) readPlaces(o *nodeinfov1alpha1.Numatopology, say func(field, text string, args ...any)) {
 	numas, sockets, cores := map[[3]int][]int{}, map[[3]int][]int{}, map[[3]int][]int{}
 	var all []int
@@ -168,15 +168,15 @@ func groupsOf(cpus map[[3]int][]int) (out []group) {
 	return out
 }
 
-// Pins says whether the kubelet gives containers CPUs of their own. A node of which nothing is known does not.
+// Pins reports whether the kubelet gives containers exclusive CPUs. It is false for a node without a Numatopology.
 func (n *Node) Pins() bool { return n != nil && n.CPUManager == Static }
 
-// Equal says whether both were told the same.
+// Equal reports whether both have the same content.
 func (n *Node) Equal(o *Node) bool {
 	return n == o || n != nil && o != nil && equality.Semantic.DeepEqual(n.said, o.said)
 }
 
-// Places is a text that tells where the CPUs are; "" where nothing is known.
+// Places returns a text that states the place of each CPU; "" if unknown.
 func (n *Node) Places() string {
 	if n == nil {
 		return ""
@@ -184,13 +184,14 @@ func (n *Node) Places() string {
 	return n.places
 }
 
-// Holder is a pod on the node, with the CPUs that were chosen for it.
+// Holder is a pod on the node, and the CPUs that were chosen for it.
 type Holder struct {
 	UID, Key string
 	Chosen   Set
 }
 
-// has is what the kubelet says that a pod has. One for which CPUs were chosen is known by its UID: another of its name was there before it.
+// has returns the CPUs that the kubelet lists for a pod. A pod for which CPUs were chosen is identified by its UID, because a previous pod
+// may have had the same name.
 func (n *Node) has(h Holder) (s Set, ok bool) {
 	if i, ok := n.byUID[h.UID]; ok {
 		return n.listed[i].cpus, true
@@ -224,8 +225,8 @@ func (n *Node) Free(holders iter.Seq[Holder]) Set {
 	return free
 }
 
-// take chooses so many CPUs as they belong together: sockets as wholes, then cores as wholes, then the rest, each from where the fewest are
-// free. Where there are not so many it is all.
+// take chooses count CPUs that belong together: first whole sockets, then whole cores, then single CPUs, each from where the fewest are
+// free. If there are too few, it returns all of them.
 func (n *Node) take(from Set, count int) (out Set) {
 	for _, whole := range [][]group{n.sockets, n.cores} {
 		for _, g := range n.fewestFirst(whole, from) {
@@ -245,7 +246,7 @@ func (n *Node) take(from Set, count int) (out Set) {
 	return out
 }
 
-// fewestFirst are groups in the order of how many of their sockets' CPUs are free, then of how many of their own, the fewest first.
+// fewestFirst sorts groups by the number of free CPUs of their socket, and then by the number of their own free CPUs, the fewest first.
 func (n *Node) fewestFirst(groups []group, free Set) []group {
 	ofSocket := map[int]int{}
 	for _, s := range n.sockets {

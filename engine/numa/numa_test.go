@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
-	_ "github.com/celsius-scheduler/celsius/engine/seeds" // which the properties draw from
+	_ "github.com/celsius-scheduler/celsius/engine/seeds" // the properties draw their seeds from it
 )
 
-// machine is a Numatopology with as many sockets, NUMA nodes of each, cores of each of these, of two CPUs each.
+// machine makes a Numatopology with these numbers: sockets, NUMA nodes per socket, and cores per NUMA node. Each core has two CPUs.
 func machine(policy, free string, sockets, numas, cores int) *nodeinfov1alpha1.Numatopology {
 	const threads = 2
 	o := &nodeinfov1alpha1.Numatopology{}
@@ -60,7 +60,7 @@ func anySet(most int) *rapid.Generator[Set] {
 	return rapid.Custom(func(t *rapid.T) Set { return Of(rapid.SliceOf(rapid.IntRange(0, most)).Draw(t, "cpus")...) })
 }
 
-// Sets are as those of the library.
+// TestSet checks that a Set behaves like a set of the cpuset library.
 func TestSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anySet(150).Draw(t, "a"), anySet(150).Draw(t, "b")
@@ -84,7 +84,7 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// Whatever stands where CPUs should is read in little time and memory, or is a mistake.
+// FuzzParse checks that any text for a list of CPUs takes little time and memory, or is a mistake.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"", "0,2-4", "4-2", "0-99999999999999999999", "0-4000000000", "-1", "a", ",", "8191", "8192", "0-", "１"} {
 		f.Add(text)
@@ -100,7 +100,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The best hint is that of all masks of NUMA nodes.
+// TestHint checks that the hint is the best one of all masks of NUMA nodes.
 func TestHint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sockets := rapid.IntRange(1, 3).Draw(t, "sockets")
@@ -136,7 +136,8 @@ func TestHint(t *testing.T) {
 	})
 }
 
-// CPUs that are chosen are free ones, as many as were wished for if there are so many, and from where the hint says if the policy has one.
+// TestChoose checks the chosen CPUs. They are free, and as many as the wish if enough are free. If the policy gives a hint, they come from
+// the nodes of the hint.
 func TestChoose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom([]string{None, BestEffort, Restricted, SingleNUMA}).Draw(t, "policy")
@@ -215,7 +216,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// What is wrong is told at its field, and counts as empty.
+// TestReadMistakes checks that an error names its field, and that the wrong field counts as empty.
 func TestReadMistakes(t *testing.T) {
 	o := machine("strict", "0-3x", 1, 1, 2)
 	o.Spec.ResReserved = map[string]string{"cpu": "-1"}

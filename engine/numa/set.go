@@ -10,21 +10,21 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// mostCPUs is beyond the number of every CPU, so that a typing error does not fill the memory.
+// mostCPUs is larger than the number of any CPU, so that a typing error does not use all memory.
 const mostCPUs = 8192
 
 const (
-	mostNUMAs    = 64  // of a node: kubelets align CPUs on 8, where they are not told otherwise
-	mostMistakes = 10  // that are told of one object
+	mostNUMAs    = 64  // of a node: the kubelet's default maximum is 8
+	mostMistakes = 10  // that are reported for one object
 	mostShown    = 100 // bytes of a list in a message
 )
 
 const wordBits = 64
 
-// Set is a set of CPUs, by number. It is a value: nothing changes it.
-type Set struct{ words []uint64 } // the last is not 0
+// Set is an immutable set of CPUs, by number.
+type Set struct{ words []uint64 } // the last one is not 0
 
-// Of is the set of these CPUs. Numbers that no CPU has are passed over.
+// Of returns the set of these CPUs. It ignores numbers that no CPU has.
 func Of(cpus ...int) (s Set) {
 	for _, cpu := range cpus {
 		if cpu < 0 || cpu >= mostCPUs {
@@ -38,7 +38,7 @@ func Of(cpus ...int) (s Set) {
 	return s
 }
 
-// Parse reads a list of numbers and ranges, such as 0,2-4. However often a text names a CPU, that costs little.
+// Parse reads a list of numbers and ranges, such as 0,2-4. Its cost does not depend on how often the text names a CPU.
 func Parse(text string) (s Set, err error) {
 	if text == "" {
 		return s, nil
@@ -74,7 +74,7 @@ func Parse(text string) (s Set, err error) {
 	return Set{words}.Or(Set{}), nil
 }
 
-// number reads that of a CPU in a list.
+// number reads a CPU number of a list.
 func number(list, text string) (int, error) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, fmt.Errorf("%s is no list of CPUs such as 0,2-4", quoted(list))
@@ -86,7 +86,7 @@ func number(list, text string) (int, error) {
 	return n, nil
 }
 
-// quoted is a list in a message.
+// quoted returns a list in the form for messages.
 func quoted(list string) string {
 	if len(list) > mostShown {
 		return fmt.Sprintf("%q…", list[:mostShown])
@@ -94,7 +94,7 @@ func quoted(list string) string {
 	return fmt.Sprintf("%q", list)
 }
 
-// String is as Parse reads it.
+// String returns the form that Parse reads.
 func (s Set) String() string {
 	if s.Empty() {
 		return ""
@@ -122,7 +122,7 @@ func (s Set) list() (out []int) {
 	return out
 }
 
-// Len is how many there are.
+// Len returns the number of CPUs.
 func (s Set) Len() (n int) {
 	for _, word := range s.words {
 		n += bits.OnesCount64(word)
@@ -130,28 +130,28 @@ func (s Set) Len() (n int) {
 	return n
 }
 
-// Empty says whether there is none.
+// Empty reports whether there are no CPUs.
 func (s Set) Empty() bool { return len(s.words) == 0 }
 
-// And are the CPUs of both.
+// And returns the CPUs of both sets.
 func (s Set) And(o Set) Set {
 	return s.join(o, min(len(s.words), len(o.words)), func(a, b uint64) uint64 { return a & b })
 }
 
-// Or are the CPUs of either.
+// Or returns the CPUs of either set.
 func (s Set) Or(o Set) Set {
 	return s.join(o, max(len(s.words), len(o.words)), func(a, b uint64) uint64 { return a | b })
 }
 
-// Without are the CPUs that the other lacks.
+// Without returns the CPUs that the other set does not contain.
 func (s Set) Without(o Set) Set {
 	return s.join(o, len(s.words), func(a, b uint64) uint64 { return a &^ b })
 }
 
-// Equal says whether both have the same CPUs.
+// Equal reports whether both contain the same CPUs.
 func (s Set) Equal(o Set) bool { return s.within(o) && o.within(s) }
 
-// within says whether the other has all of them.
+// within reports whether the other set contains all of them.
 func (s Set) within(o Set) bool {
 	for i := range s.words {
 		if s.words[i]&^o.word(i) != 0 {
@@ -161,7 +161,7 @@ func (s Set) within(o Set) bool {
 	return true
 }
 
-// shared is how many CPUs both have.
+// shared returns how many CPUs both contain.
 func (s Set) shared(o Set) (n int) {
 	for i := range min(len(s.words), len(o.words)) {
 		n += bits.OnesCount64(s.words[i] & o.words[i])

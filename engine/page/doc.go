@@ -1,9 +1,9 @@
-// Package page has the look and the components of the pages that Celsius shows in a browser, embedded as they are written: there is no
-// build step.
+// Package page contains the style and the components of the pages that Celsius shows in a browser. They are embedded as they are written:
+// there is no build step.
 //
-//	style.css      the look: light and dark, colours of queues and states, the scale of heat
-//	components.js  bars, curves over time, heat maps, trees and lists, as functions from data to elements; each says the shape of its data
+//	style.css      the style: light and dark, colours of queues and states, the scale of heat
+//	components.js  bars, curves over time, heat maps, trees and lists, as functions from data to elements; each documents its data
 //
-// A page that one file is to hold has both inline, another serves them beside it. What they show is set as text, and both work under a
+// A page in a single file contains both inline. Other pages serve them as files. Both set data as text, and work under a
 // Content-Security-Policy that allows neither inline scripts nor inline styles.
 package page

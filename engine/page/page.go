@@ -8,8 +8,8 @@ var style string
 //go:embed components.js
 var components string
 
-// Style is the style sheet.
+// Style returns the style sheet.
 func Style() string { return style }
 
-// Components is the script that defines the object celsius, with a function for each component.
+// Components returns the script that defines the object celsius, with a function for each component.
 func Components() string { return components }

@@ -1,4 +1,4 @@
-// Package podspec compares what pods are made of.
+// Package podspec compares the specs of pods.
 package podspec
 
 import (
@@ -8,23 +8,23 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 )
 
-// SameToleration says whether two pods tolerate alike.
+// SameToleration reports whether two tolerations are equal.
 func SameToleration(a, b corev1.Toleration) bool {
 	return a.Key == b.Key && a.Operator == b.Operator && a.Value == b.Value && a.Effect == b.Effect &&
 		SamePointee(a.TolerationSeconds, b.TolerationSeconds)
 }
 
-// SamePointee says whether two that may be left out are the same.
+// SamePointee reports whether two optional values are equal.
 func SamePointee[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// SameContainer says whether two containers have the same image, policy and ports.
+// SameContainer reports whether two containers have the same image, restart policy and ports.
 func SameContainer(a, b corev1.Container) bool {
 	return a.Image == b.Image && SamePointee(a.RestartPolicy, b.RestartPolicy) && slices.Equal(a.Ports, b.Ports)
 }
 
-// Images are the images that a pod mounts.
+// Images returns the images that a pod mounts.
 func Images(spec *corev1.PodSpec) []string {
 	var out []string
 	for i := range spec.Volumes {
@@ -35,8 +35,8 @@ func Images(spec *corev1.PodSpec) []string {
 	return out
 }
 
-// Requests returns what the kubelet and kube-scheduler count for a pod until it is finished. Once the pod has a node its status counts
-// too: the kubelet reports there what it granted in a resize. Each field of the status exists only where its feature is enabled, so the
+// Requests returns what the kubelet and kube-scheduler count for a pod until it is finished. After the pod has a node, its status counts
+// too, because the kubelet reports there what it granted in a resize. A field of the status exists only if its feature is enabled, so the
 // options suit every cluster.
 func Requests(o *corev1.Pod) corev1.ResourceList {
 	placed := o.Spec.NodeName != ""

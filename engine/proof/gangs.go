@@ -11,17 +11,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// ofGang says whether a promise was made by a step that makes room for several of a job at once.
+// ofGang reports whether a promise was made by a step that frees resources for several tasks of a job at once.
 func (p *promise) ofGang() bool {
 	return p.step != nil && p.step.Word(policy.KeyUnit) == policy.UnitGang
 }
 
-// takesGangs says whether an action has a step that takes gangs as a whole.
+// takesGangs reports whether an action has a step that evicts gangs as a whole.
 func (x *Cycle) takesGangs(action string) bool {
 	return slices.ContainsFunc(x.displacing(action), func(s *policy.Step) bool { return s.Word(policy.KeyUnit) == policy.UnitGang })
 }
 
-// displacing are the steps of an action that displace.
+// displacing returns the steps of an action with displace.
 func (x *Cycle) displacing(action string) (out []*policy.Step) {
 	for _, a := range x.p.Actions {
 		for _, s := range a.Steps {
@@ -33,7 +33,7 @@ func (x *Cycle) displacing(action string) (out []*policy.Step) {
 	return out
 }
 
-// onlyByGangs says whether all who go of a job go by actions that take gangs as a whole, or what they can spare, and nothing else.
+// onlyByGangs reports whether only actions evict pods of a job that evict gangs as a whole, or the pods that gangs can spare.
 func (x *Cycle) onlyByGangs(victims []victim, j *model.Job) bool {
 	return !slices.ContainsFunc(victims, func(v victim) bool {
 		return v.task.Job == j && slices.ContainsFunc(x.displacing(v.evict.Action), func(s *policy.Step) bool {
@@ -42,7 +42,7 @@ func (x *Cycle) onlyByGangs(victims []victim, j *model.Job) bool {
 	})
 }
 
-// need is what a gang was promised together, if that is the last promise of it: by one action.
+// need returns the promises that one action made to a gang together, if the promise last is the last of them.
 func (x *Cycle) need(all []*promise, last int) (out []*promise) {
 	same := func(p *promise) bool { return p.task.Job == all[last].task.Job && p.by() == all[last].by() }
 	if slices.ContainsFunc(all[last+1:], same) {
@@ -64,7 +64,7 @@ func (p *promise) by() string {
 	return p.bind.Action
 }
 
-// goingFor are those who go for a need, as the plan has them.
+// goingFor returns the victims for a need, in the order of the plan.
 func goingFor(need []*promise) (out []victim) {
 	for _, p := range need {
 		out = append(out, p.victims...)
@@ -73,7 +73,7 @@ func goingFor(need []*promise) (out []victim) {
 	return out
 }
 
-// units part those who go into those who go together: the whole of a job, or one alone.
+// units groups victims that are evicted together: those of a whole job, or one alone.
 func units(victims []victim) (out [][]victim) {
 	of := map[*model.Job]int{}
 	for _, v := range victims {
@@ -89,7 +89,7 @@ func units(victims []victim) (out [][]victim) {
 	return out
 }
 
-// checkGang checks what is promised to a gang at the end of the cycle, after the last promise of it.
+// checkGang checks the promises to a gang at the end of the cycle, after the last of them.
 func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 	need := x.need(all, last)
 	if len(goingFor(need)) == 0 {
@@ -134,7 +134,7 @@ func (x *Cycle) certifiedGang(all, need []*promise, end bool) {
 		}
 		at := slices.IndexFunc(all, func(p *promise) bool { return p.task.Key == cmp.Or(first.evict.NeededFor, first.evict.For) })
 		if at < 0 {
-			continue // that was promised later: it is asked at the end
+			continue // promised later: checked at the end
 		}
 		if why := first.evict.Needed; !x.isRefused(all[at], need, unit, why, end) {
 			x.violated(Certificate, all[at].task.Key, first.task.Key, "were it spared, %q of %s would not refuse node %s",
@@ -143,8 +143,8 @@ func (x *Cycle) certifiedGang(all, need []*promise, end bool) {
 	}
 }
 
-// isRefused says whether a promise of a need would be refused for a reason if a unit were spared, once all or the first of the need are
-// promised: a job can have several turns. At the end, it may be for any reason.
+// isRefused reports whether a promise of a need would be rejected for a reason without the eviction of a unit. A job can have several
+// turns, so it tries this with all promises of the need, and with only the first ones. At the end, any reason is sufficient.
 func (x *Cycle) isRefused(p *promise, need []*promise, unit []victim, why model.Reason, end bool) (is bool) {
 	if why.Text == "" {
 		return false
@@ -171,10 +171,10 @@ func (x *Cycle) isRefused(p *promise, need []*promise, unit []victim, why model.
 	return is
 }
 
-// legalForGang asks the rows again whether they permit the victims of a need, in the order of the plan. These victims are the only
+// legalForGang evaluates the rows again: they must permit the victims of a need, in the order of the plan. These victims are the only
 // candidates.
 func (x *Cycle) legalForGang(need []*promise, victims []victim) {
-	step, t := need[len(need)-1].step, need[0].task // that of the others may not be known yet
+	step, t := need[len(need)-1].step, need[0].task // the step of the other promises may not be known yet
 	scope := step.Word(policy.KeyScope)
 	x.tried(func() {
 		beyond := measured{x}.beyond(t, victims)
@@ -223,7 +223,7 @@ func goesWhole(all []*promise, j *model.Job) bool {
 	})
 }
 
-// wholeGoes checks that of a job that goes as a whole nobody stays who was there before.
+// wholeGoes checks that no pod stays of a job that is evicted as a whole.
 func (x *Cycle) wholeGoes(unit []victim) {
 	if !unit[0].evict.Whole {
 		return
@@ -236,8 +236,8 @@ func (x *Cycle) wholeGoes(unit []victim) {
 	}
 }
 
-// neededUnit checks that sparing a unit would break a promise on its nodes, whichever devices each then had, or one anywhere that rows or
-// gates would then refuse.
+// neededUnit checks that a unit is needed. Without its eviction, a promise on its nodes must fail, whichever devices each has, or rows or
+// gates must reject any other promise.
 func (x *Cycle) neededUnit(all []*promise, unit []victim) {
 	x.tried(func() {
 		var there []*promise
@@ -258,7 +258,7 @@ func (x *Cycle) neededUnit(all []*promise, unit []victim) {
 		}
 		for _, p := range all {
 			refuses := false
-			x.tried(func() { // as if the others were there alone
+			x.tried(func() { // as if all other promises were already in place
 				x.txn.Unplace(p.task)
 				refuses = x.gateRefuses(p) != "" || slices.ContainsFunc(x.p.Predicates(), func(r *policy.Rule) bool {
 					return x.Opinion(r, x.Frame().OfTask(p.task).OnNode(p.row)) == language.No
@@ -272,8 +272,8 @@ func (x *Cycle) neededUnit(all []*promise, unit []victim) {
 	})
 }
 
-// idleForGang checks that there was no room for all of a need before anybody went for it and for those that came later: that taking the
-// first node that takes each does not do.
+// idleForGang checks that there were not enough free resources for all of a need before its evictions and later ones: placing each task on
+// the first node that accepts it must fail.
 func (x *Cycle) idleForGang(later, need []*promise) {
 	x.tried(func() {
 		x.undo(later, func(*promise) bool { return true })

@@ -13,7 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/proof"
 )
 
-// fullOfGangs is a world in which the gang low has to go as a whole for two pods of new, and elastic can spare two pods for the third.
+// fullOfGangs is a world with two gangs. The gang low must go as a whole for two pods of new. The gang elastic can spare two pods for the
+// third pod.
 const fullOfGangs = `apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes: [{name: "n[1-2]", cpu: 2}, {name: n3, cpu: 4}]
@@ -25,13 +26,13 @@ jobs:
 - {name: new, priority: high, replicas: 3, cpu: 2, phase: Inqueue}
 `
 
-// TestWrongPlansForGangs shows what is found out of a plan that is right but for one thing.
+// TestWrongPlansForGangs checks that the checker finds one mistake in a plan that is otherwise right.
 func TestWrongPlansForGangs(t *testing.T) {
 	t.Parallel()
 	of := func(plan *model.Plan, victim string) *model.Evict {
 		return &plan.Evicts[slices.IndexFunc(plan.Evicts, func(e model.Evict) bool { return e.Task == "default/"+victim })]
 	}
-	stay := func(c *model.Cluster, plan *model.Plan, victim string) { // as if the eviction were forgotten
+	stay := func(c *model.Cluster, plan *model.Plan, victim string) { // as if nobody remembered the eviction
 		txn := c.Begin()
 		txn.Leave(c.Tasks["default/"+victim])
 		txn.Return(c.Tasks["default/"+victim], model.Running)
@@ -78,7 +79,7 @@ func TestWrongPlansForGangs(t *testing.T) {
 	}
 }
 
-// A gang that could have had room where nobody has to go is found out.
+// TestIdleRoomForGangs checks that the checker finds an eviction for a gang that had room without it.
 func TestIdleRoomForGangs(t *testing.T) {
 	t.Parallel()
 	c, p := newWorld(t, strings.Replace(preempting, "[preempt]", "[gangpreempt]", 1), fullOfGangs)

@@ -8,11 +8,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// naming is the check of steps that evict whom rows name.
+// naming is the check of steps that evict the pods that rows name.
 type naming struct{ *Cycle }
 
-// check checks those who go for no other's sake, as rows of a step that evicts name them, and gives the others. It asks the rows as things
-// were when the step named them.
+// check checks the victims that the rows of a naming step name, and that serve no other task. It returns the other victims. It evaluates
+// the rows in the state in which the step named them.
 func (x naming) check(victims []victim) (others []victim) {
 	of := map[string][]victim{}
 	for _, v := range victims {
@@ -33,12 +33,12 @@ func (x naming) check(victims []victim) (others []victim) {
 				x.by(named, rests)
 			})
 		}
-		rests = func(r *policy.Rule) bool { return x.rests(r) || r.Every > 0 } // this action has asked it
+		rests = func(r *policy.Rule) bool { return x.rests(r) || r.Every > 0 } // this action has evaluated the row
 	}
 	return others
 }
 
-// by checks those whom one action names.
+// by checks the victims that one action names.
 func (x naming) by(named []victim, rests func(*policy.Rule) bool) {
 	var tasks []*model.Task
 	for _, v := range named {
@@ -59,14 +59,14 @@ func (x naming) by(named []victim, rests func(*policy.Rule) bool) {
 	}
 }
 
-// rests says whether a row was asked too short a while before the cycle.
+// rests reports whether the pause of a row was not over when the cycle began.
 func (x naming) rests(r *policy.Rule) bool {
 	last, known := x.fired[r.Table+"/"+r.Name]
 	return r.Every > 0 && known && x.now.Before(last.Add(r.Every))
 }
 
-// undoFrom undoes what an action and those after it did, and does again what those before it promised. It is for the state before promises
-// are put back.
+// undoFrom undoes what an action and the later actions did, and repeats what the earlier actions promised. Call it before promises are put
+// back.
 func (x naming) undoFrom(victims []victim, action string) {
 	at := slices.Index(x.p.Pipeline, action)
 	earlier := func(action string) bool { return slices.Index(x.p.Pipeline, action) < at }
@@ -85,13 +85,13 @@ func (x naming) undoFrom(victims []victim, action string) {
 	}
 	for _, t := range x.c.TasksByKey() {
 		if t.Status == model.Gone {
-			x.txn.Return(t, model.Releasing) // only steps that displace take it for gone
+			x.txn.Return(t, model.Releasing) // only steps with displace treat it as gone
 		}
 	}
 	x.putBack(slices.DeleteFunc(slices.Clone(x.plan.Pipelines), func(b model.Bind) bool { return !earlier(b.Action) }), x.txn.Pipeline)
 }
 
-// undoPlaces has those wait again whom some actions bound or held.
+// undoPlaces makes the tasks wait again that some actions bound or held.
 func (x *Cycle) undoPlaces(by func(action string) bool) {
 	for _, b := range x.plan.Holds {
 		if t := x.c.Tasks[b.Task]; t != nil && t.Status == model.Allocated && by(b.Action) {

@@ -9,13 +9,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// measured is the check that evictions go one way, as far as the policy's own rows tell which. It is asked as things were before anybody
-// went for the task.
+// measured checks that evictions make progress, as far as the policy's own rows define it. It uses the state before the evictions for a
+// task.
 type measured struct{ *Cycle }
 
-// along checks of one who goes inside a queue the rows that let it go by comparing something of it with the same of the task for which it
-// goes, or of their jobs: where the same table puts jobs, or the tasks of one, in order by that, the victim does not come first. So by that
-// order what waits comes later with each eviction.
+// along checks a victim inside a queue. It applies to rows that permit the eviction because they compare a value of the victim with that of
+// its preemptor. The value may also be one of their jobs. If the same table orders jobs, or the tasks of a job, by this value, the victim
+// must not come first. So each eviction moves what waits to a later position in that order.
 func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*policy.Rule) {
 	site, claims, gives := policy.JobOrder, x.Frame().OfJobAlone(t.Job), x.Frame().OfJobAlone(v.task.Job)
 	switch step.Word(policy.KeyScope) {
@@ -23,7 +23,7 @@ func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*poli
 		site, claims, gives = policy.TaskOrder, x.Frame().OfTaskAlone(t), x.Frame().OfTaskAlone(v.task)
 	case policy.ScopeQueue:
 	default:
-		return // that is the other measure
+		return // the function falls checks other scopes
 	}
 	first, second := x.Keys(site, claims), x.Keys(site, gives)
 	for _, let := range lets {
@@ -36,7 +36,7 @@ func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*poli
 	}
 }
 
-// comparesBy says whether a row that lets tasks go compares them with those for which they go by something that a row of an order reads.
+// comparesBy reports whether a row that permits evictions compares victims with preemptors by a value that a row of an order reads.
 func comparesBy(let, order *policy.Rule) bool {
 	reads := func(paths ...string) bool {
 		return slices.ContainsFunc(paths, func(path string) bool {
@@ -60,8 +60,8 @@ func comparesBy(let, order *policy.Rule) bool {
 	return false
 }
 
-// due checks that the queue of tasks that are promised room may take by force what they ask for, where the step heeds that. A job can have
-// several turns, so it may take some first, and others once these have their places.
+// due checks that the queue of promised tasks may evict tasks for their requests, if the step has that gate. A job can have several turns.
+// So it may do so first for some tasks, and for others after these have their nodes.
 func (x measured) due(step *policy.Step, need ...*promise) {
 	if !step.Gate(policy.Preemptive) {
 		return
@@ -92,7 +92,7 @@ func (x measured) due(step *policy.Step, need ...*promise) {
 	})
 }
 
-// beyond is, by each row of beyondDue, how much the queues of both sides together hold beyond what they are due.
+// beyond returns, for each row of beyondDue, how much the queues of both sides together hold beyond their deserved shares.
 func (x measured) beyond(t *model.Task, victims []victim) (sums []float64) {
 	queues := []*model.Queue{t.Job.Queue}
 	for _, v := range victims {

@@ -8,7 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/proof"
 )
 
-// TestProgress shows that it is found out where a table lets one go who comes first by its own order of what it compares.
+// TestProgress checks that the checker finds an eviction against a table's own order: the table lets go a victim that comes first by what
+// it compares.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, action, rows, want string }{
@@ -55,7 +56,7 @@ jobs:
 	}
 }
 
-// TestTakenBeyondDue shows that it is found out where a queue that holds its due is promised room by force.
+// TestTakenBeyondDue checks that the checker finds a promise of room by force to a queue that already holds its due.
 func TestTakenBeyondDue(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ may, want string }{{"true", ""}, {"false", "progress"}} {
@@ -89,8 +90,8 @@ jobs: [{name: low, queue: lent, min: 0, cpu: 1, node: n1}, {name: new, queue: q,
 	}
 }
 
-// TestBeyondDueFalls shows that it is found out where what is held beyond due does not become less by what goes, and by the rows of a table
-// that lets it go.
+// TestBeyondDueFalls checks the rows of beyondDue in a table that allows an eviction. The eviction must reduce what is held beyond due by
+// these rows. The checker finds an eviction that does not.
 func TestBeyondDueFalls(t *testing.T) {
 	t.Parallel()
 	const (

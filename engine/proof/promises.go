@@ -12,25 +12,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// victim is a task that is evicted, with what the plan says of it.
+// victim is a task that is evicted, with its eviction in the plan.
 type victim struct {
 	task  *model.Task
 	evict model.Evict
-	place int // in the plan
+	place int // the position in the plan
 }
 
-// promise is a node that a task is promised, with those who go for it.
+// promise is the promise of a node to a task, with its victims.
 type promise struct {
 	task    *model.Task
 	bind    model.Bind
 	row     int32
 	victims []victim
 	action  string
-	step    *policy.Step // that made it; nil: no step that displaces
-	place   int          // of the step in the pipeline
+	step    *policy.Step // the step that made it; nil: no step with displace
+	place   int          // the position of the step in the pipeline
 }
 
-// promises are those of a plan, in the order in which they were made, with who goes for each.
+// promises returns the promises of a plan, in the order in which they were made, with the victims of each.
 func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 	taken := map[*model.Task]bool{}
 	for _, b := range plan.Pipelines {
@@ -57,7 +57,7 @@ func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 			x.violated(Certificate, v.evict.For, v.task.Key, "that is a pod of %s, and promised node %s", p.task.Job.Key, p.bind.Node)
 		}
 		p.victims = append(p.victims, v)
-		p.action = p.victims[0].evict.Action // a later step may have promised it the same once more
+		p.action = p.victims[0].evict.Action // a later step may have made the same promise again
 	}
 	inOrder(plan, out)
 	return out
@@ -78,7 +78,7 @@ func inOrder(plan *model.Plan, all []*promise) {
 	slices.SortStableFunc(all, func(a, b *promise) int { return cmp.Compare(keys[a], keys[b]) })
 }
 
-// steps are those that can have made a promise: of its action those that displace and have all in their scope who go for it.
+// steps returns the steps that can have made a promise: those of its action with displace, if all its victims are in their scope.
 func (x *Cycle) steps(p *promise) (out []placed) {
 	outside := func(s *policy.Step) bool {
 		return slices.ContainsFunc(p.victims, func(v victim) bool { return !inScope(s, p.task, v.task) })
@@ -98,7 +98,7 @@ func (x *Cycle) steps(p *promise) (out []placed) {
 	return out
 }
 
-// placed is a step with its place in the pipeline.
+// placed is a step with its position in the pipeline.
 type placed struct {
 	*policy.Step
 	place int
@@ -116,16 +116,16 @@ func inScope(s *policy.Step, t, v *model.Task) bool {
 	return !sameQueue
 }
 
-// checkPromises checks each promise, with all of them in place and all who go gone.
+// checkPromises checks each promise, with all promises in place and all victims gone.
 func (x *Cycle) checkPromises(all []*promise) {
 	wrong := make([][]Violation, len(all))
 	for i, p := range slices.Backward(all) {
 		if x.stops() {
-			return // what made the promises before is not known
+			return // what made the earlier promises is unknown
 		}
 		x.c.Handle(p.task)
 		steps := x.steps(p)
-		for n, s := range steps { // of several that can have made it, the one by which the least is wrong
+		for n, s := range steps { // if several steps can have made it, take the one with the fewest violations
 			was := *p
 			p.step, p.place = s.Step, s.place
 			if found := x.found(func() { x.byStep(all, i) }); n == 0 || len(found) < len(wrong[i]) {
@@ -160,7 +160,7 @@ func (x *Cycle) checkPromises(all []*promise) {
 	}
 }
 
-// found is what some checks find.
+// found returns the violations that some checks find.
 func (x *Cycle) found(check func()) []Violation {
 	before := x.wrong
 	x.wrong = nil
@@ -170,8 +170,8 @@ func (x *Cycle) found(check func()) []Violation {
 	return out
 }
 
-// byStep checks what depends on the step that made a promise: that the task has its room, and that those may go who go for it, as it was
-// when the promise was made.
+// byStep checks what depends on the step that made a promise: that the task fits, and that its victims may be evicted, in the state of the
+// promise.
 func (x *Cycle) byStep(all []*promise, i int) {
 	p := all[i]
 	x.World().Run(p.action)
@@ -186,7 +186,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	})
 }
 
-// asOf runs something as things were at the end of an action: what later actions evicted, promised, bound and held is undone.
+// asOf calls do in the state at the end of an action. It undoes what later actions evicted, promised, bound and held.
 func (x *Cycle) asOf(all []*promise, action string, do func()) {
 	at := slices.Index(x.p.Pipeline, action)
 	later := func(action string) bool { return slices.Index(x.p.Pipeline, action) > at }
@@ -204,8 +204,8 @@ func (x *Cycle) asOf(all []*promise, action string, do func()) {
 	})
 }
 
-// atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes, and through
-// which rows, is asked of how things were before.
+// atEnd returns the violations that were unknown before, and that exist only at the end. It leaves out violations of Progress and Row,
+// which depend on the state before.
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
 		late := v
@@ -217,14 +217,14 @@ func atEnd(known, all []Violation) (out []Violation) {
 	return out
 }
 
-// tried runs something that is undone.
+// tried calls do, and undoes its changes.
 func (x *Cycle) tried(do func()) {
 	before := x.txn.Mark()
 	do()
 	x.txn.Rollback(before)
 }
 
-// refuses says why a task may not have a node, were all gone who go; "": it may.
+// refuses states why a task may not have a node with all victims gone; "": it may.
 func (x *Cycle) refuses(p *promise, row int32) string {
 	if why := x.gateRefuses(p); why != "" {
 		return why
@@ -232,7 +232,7 @@ func (x *Cycle) refuses(p *promise, row int32) string {
 	return x.nodeRefuses(p, row)
 }
 
-// gateRefuses asks the gate allocatable, if the step heeds it.
+// gateRefuses evaluates the gate allocatable, if the step has it.
 func (x *Cycle) gateRefuses(p *promise) string {
 	if p.step == nil || !p.step.Heeds(policy.Allocatable) {
 		return ""
@@ -258,8 +258,8 @@ func (x *Cycle) nodeRefuses(p *promise, row int32) string {
 
 func said(a policy.Answer) string { return a.Rule.Table + "/" + a.Rule.Name + " says: " + a.Text }
 
-// fits checks that a task has the room that it is promised, and that its job would have what it needs to start. What later steps promise,
-// which may not heed the gate, does not count for that.
+// fits checks that a task fits the node that it is promised, and that its job would have what it needs to start. Promises of later steps do
+// not count, because those steps may not have the gate.
 func (x *Cycle) fits(all []*promise, i int) {
 	p, kind := all[i], Fit
 	if len(p.victims) == 0 {
@@ -299,7 +299,7 @@ func (x *Cycle) fits(all []*promise, i int) {
 	})
 }
 
-// undo takes some promises back, and has those stay who go for them. What steps promise that place stays: they may have promised it anew.
+// undo undoes some promises and their evictions. Promises of steps with place stay, because these may have made them again.
 func (x *Cycle) undo(all []*promise, which func(*promise) bool) {
 	for _, p := range all {
 		if p.step != nil && which(p) {
@@ -311,7 +311,7 @@ func (x *Cycle) undo(all []*promise, which func(*promise) bool) {
 	}
 }
 
-// legal asks once more whether those may go who go for a task, as if they were all that were asked about.
+// legal checks again that the victims of a task may be evicted, as if they were the only candidates.
 func (x *Cycle) legal(p *promise) {
 	scope := p.step.Word(policy.KeyScope)
 	x.tried(func() {
@@ -366,7 +366,8 @@ func (x *Cycle) permitted(p *promise) {
 	}
 }
 
-// certified checks what the plan says would refuse which promise its node, were a victim spared at the end of the cycle.
+// certified checks what the plan states about a victim: which promise would be rejected without its eviction, and why, at the end of the
+// cycle.
 func (x aftermath) certified(all []*promise, of *promise, v victim) {
 	e, p := v.evict, of
 	if e.NeededFor != "" {
@@ -387,7 +388,7 @@ func (x aftermath) certified(all []*promise, of *promise, v victim) {
 	})
 }
 
-// rowRefuses says whether the row that a reason names refuses a task its node.
+// rowRefuses reports whether the row of a reason rejects the node of a promise.
 func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
 	if why.Table == "builtin" {
 		switch short := func(dim int) bool {
@@ -417,14 +418,15 @@ func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
 	})
 }
 
-// again promises the task of a promise a node that takes it.
+// again promises the task of a promise a node that accepts it.
 func (x *Cycle) again(p *promise, row int32) {
 	volumes, _ := x.World().Bindings(p.task, row)
 	x.txn.Pipeline(p.task, row, x.Devices(p.task, answers.Choice{Row: row, Later: true}))
 	x.txn.Reserve(p.task, volumes)
 }
 
-// needed checks that sparing a victim would break a promise on its node, whichever devices each then had, or a gate of any promise.
+// needed checks that a victim is needed. Without its eviction, a promise on its node must fail, whichever devices each has, or a gate must
+// reject any promise.
 func (x *Cycle) needed(all []*promise, of *promise, v victim) {
 	x.tried(func() {
 		var there []*promise
@@ -443,7 +445,7 @@ func (x *Cycle) needed(all []*promise, of *promise, v victim) {
 		}
 		for _, p := range all {
 			refuses := false
-			x.tried(func() { // as if the others were there alone
+			x.tried(func() { // as if all other promises were already in place
 				x.txn.Unplace(p.task)
 				refuses = x.gateRefuses(p) != ""
 			})
@@ -481,7 +483,7 @@ func (x aftermath) idle(all []*promise, i int) {
 	})
 }
 
-// firstFit promises each the first node that takes it, as long as there is one, and gives that of the last.
+// firstFit promises each task the first node that accepts it, as long as there is one. It returns the node of the last task.
 func (x *Cycle) firstFit(need []*promise) (row int32, ok bool) {
 	for _, p := range need {
 		at := slices.IndexFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return x.stops() || x.refuses(p, row) == "" })

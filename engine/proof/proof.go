@@ -1,11 +1,11 @@
 // Package proof checks evictions after they were decided. It does not use the search that found them: it places the promised tasks again,
 // treats all victims as gone, and asks the policy whether the reasons that the plan states are true.
 //
-//	proof.go     a cycle: what is noted before it, and the plan that is checked after it
-//	promises.go  what is checked of each promise for which somebody goes
-//	progress.go  whether evictions go one way
-//	stable.go    whether those who go would take the room back
-//	gangs.go     the same where room is made for several of a job at once, and gangs go as a whole
+//	proof.go     a cycle: what is recorded before it, and the plan that is checked after it
+//	promises.go  the checks of each promise with evictions
+//	progress.go  whether evictions make progress
+//	stable.go    whether victims would take the resources back
+//	gangs.go     the same for promises to several tasks of a job at once, and for gangs that are evicted as a whole
 package proof
 
 import (
@@ -20,52 +20,52 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/values"
 )
 
-// Kind is what is wrong with an eviction.
+// Kind is the type of a violation.
 type Kind string
 
-// The kinds of violations.
+// Kinds of violations.
 const (
 	// Fit: a task does not fit the node that it is promised, even with all victims gone, or its job would not start with it.
 	Fit Kind = "fit"
-	// Lost: a step that evicts promised a task a place without victims, and the task does not fit there any more.
+	// Lost: a step that evicts promised a task a node without victims, and the task no longer fits there.
 	Lost Kind = "lost"
-	// Needed: all promises would hold were the victim spared.
+	// Needed: all promises would stay valid without this eviction.
 	Needed Kind = "needed"
-	// Stable: once it is pending again, the victim could have its preemptor evicted, or another task that was promised a place on that
-	// node.
+	// Stable: once it is pending again, the victim could evict its preemptor, or another task that was promised a place on that node.
 	Stable Kind = "stable"
-	// Legal: the tiers of the policy, vetoes included, do not permit the eviction, through whichever rows.
+	// Legal: no combination of rows permits the eviction by the tiers of the policy, vetoes included.
 	Legal Kind = "legal"
-	// Row: a row that the plan names did not permit the eviction when room was made. By the end of the cycle other rows may permit it.
+	// Row: a row that the plan names did not permit the eviction when the resources were freed. By the end of the cycle other rows may permit
+	// it.
 	Row Kind = "row"
 	// Certificate: the plan does not state for which task, by which rows and why the victim is evicted, or what it states is not true.
 	Certificate Kind = "certificate"
 	// AtEnd: what the plan states about a victim was true when the victim was chosen. Later evictions of the same action made it untrue.
 	AtEnd Kind = "atEnd"
-	// Candidate: the step is not about such victims, or the victim is spared for now.
+	// Candidate: the step does not apply to such victims, or the victim is protected for now.
 	Candidate Kind = "candidate"
-	// BestEffort: a task that asks for nothing displaces one that asks for something, which the step does not allow.
+	// BestEffort: a task that requests nothing displaces a task that requests something, which the step does not allow.
 	BestEffort Kind = "bestEffort"
-	// Foreign: the victim is not this scheduler's, or holds no place.
+	// Foreign: the victim belongs to another scheduler, or holds no resources.
 	Foreign Kind = "foreign"
-	// Twice: the victim goes already.
+	// Twice: the victim is already evicted.
 	Twice Kind = "twice"
 	// Untold: a task is evicted, but the plan does not list it.
 	Untold Kind = "untold"
-	// Gang: a gang is taken below its minimum and not as a whole, under a policy that keeps gangs whole.
+	// Gang: a gang is evicted below its minimum, but not as a whole, under a policy that keeps gangs whole.
 	Gang Kind = "gang"
-	// Progress: the victim does not come after the task by the order of a table that lets it go by comparing the two, or the task's queue may
-	// not take by force what it is promised.
+	// Progress: by the order of a table that permits the eviction by comparing the two, the victim comes before the task. Or the task's queue
+	// may not evict tasks for its promise.
 	Progress Kind = "progress"
-	// Idle: the task fits a node where nobody would have to go.
+	// Idle: the task fits a node where no eviction is necessary.
 	Idle Kind = "idle"
 )
 
 // Violation is a fault of an eviction, or of the promise for which pods are evicted.
 type Violation struct {
 	Kind   Kind
-	Task   string // for which room is made; "" where none is known
-	Victim string // "" where it is about the promise as a whole
+	Task   string // the pod that gets the resources; "" if unknown
+	Victim string // "" if the violation belongs to the promise as a whole
 	Text   string
 }
 
@@ -82,17 +82,17 @@ func (v Violation) String() string {
 	return text + ", but " + v.Text
 }
 
-// Run checks cycle by cycle. The zero value begins.
+// Run checks one cycle after the other. The zero value is ready.
 type Run struct {
-	// Enough says whether to look no further; it is asked now and then, and may be nil: all is looked at.
+	// Enough reports whether to stop checking. It is called from time to time; nil: everything is checked.
 	Enough  func() bool
 	settled values.Settled
 }
 
-// Decide decides, as an engine does.
+// Decide computes a plan, as an engine does.
 type Decide = func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
 
-// Checked is a Decide that has each plan checked, and tells of what is wrong. The cluster is as it was without that.
+// Checked returns a Decide that checks each plan, and reports violations to tell. The checks do not change the cluster.
 func (r *Run) Checked(decide Decide, tell func(*model.Plan, []Violation)) Decide {
 	return func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 		x := r.Begin(c, p, now)
@@ -104,15 +104,15 @@ func (r *Run) Checked(decide Decide, tell func(*model.Plan, []Violation)) Decide
 	}
 }
 
-// Cycle is one cycle whose plan is to be checked.
+// Cycle is one cycle whose plan is checked.
 type Cycle struct {
 	*answers.Answers
 	c     *model.Cluster
 	p     *policy.Policy
 	now   time.Time
-	began []model.Status       // by slot, before the cycle
-	bound map[*model.Task]bool // by the cycle
-	// What earlier cycles noted, which rows read: model.Past has the notes of this cycle afterwards.
+	began []model.Status       // by slot: the status before the cycle
+	bound map[*model.Task]bool // the tasks that the cycle bound
+	// Records of earlier cycles that rows read. After the cycle, model.Past contains those of this cycle.
 	stuck    map[string]bool
 	exceeded map[string]time.Time
 	fired    map[string]time.Time
@@ -122,10 +122,10 @@ type Cycle struct {
 	patience
 }
 
-// patience says when to look no further.
+// patience determines when to stop checking.
 type patience struct {
-	enough func() bool // nil: never
-	cut    bool        // there was enough before all was looked at
+	enough func() bool // nil: the check is never cut short
+	cut    bool        // the checks stopped before the end
 }
 
 func (x *patience) stops() bool {
@@ -133,10 +133,10 @@ func (x *patience) stops() bool {
 	return x.cut
 }
 
-// Cut says whether there was enough before all was looked at.
+// Cut reports whether the checks stopped before the end.
 func (x *patience) Cut() bool { return x.cut }
 
-// Begin notes, before a cycle, what can not be seen any more after it: who goes already, and what settles as the cycle begins.
+// Begin records, before a cycle, what cannot be seen after it: which tasks are already evicted, and values that settle as the cycle begins.
 func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 	if r.settled == nil {
 		r.settled = values.Settled{}
@@ -154,7 +154,7 @@ func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 	return x
 }
 
-// settle computes what settles as the cycle begins, and all that settles at the start of a run: that cannot be made up for.
+// settle computes the values that settle as the cycle begins, and those that settle at the start of a run. They cannot be computed later.
 func (x *Cycle) settle() {
 	for _, at := range []string{"start", "cycle"} {
 		for _, a := range x.p.Attributes() {
@@ -171,7 +171,7 @@ func (x *Cycle) settle() {
 	}
 }
 
-// was is the status that a task had before the cycle evicted it.
+// was returns the status that a task had before the cycle evicted it.
 func (x *Cycle) was(t *model.Task) model.Status {
 	if x.bound[t] {
 		return model.Binding
@@ -179,8 +179,8 @@ func (x *Cycle) was(t *model.Task) model.Status {
 	return x.began[t.Slot]
 }
 
-// Check checks the plan of the cycle, with the cluster as the cycle left it: who is evicted is Releasing there, what is only promised is
-// Pending again. Afterwards the cluster is as it was. Where there is enough before the end, what was found until then holds.
+// Check checks the plan of the cycle, with the cluster as the cycle left it: evicted tasks are Releasing, and promised tasks are Pending
+// again. Afterwards it restores the cluster. If the checks stop early, the violations found until then are valid.
 func (x *Cycle) Check(plan *model.Plan) []Violation {
 	if x.cut {
 		return nil
@@ -215,7 +215,7 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	return x.wrong
 }
 
-// recall gives jobs back what the end of the cycle took: whether the cycle admitted them, and how many of their tasks it bound.
+// recall restores for jobs what the end of the cycle reset: whether the cycle admitted them, and how many of their tasks it bound.
 func (x *Cycle) recall() {
 	for _, a := range x.plan.Admits {
 		if j := x.c.Jobs[a.Job]; j != nil {
@@ -227,7 +227,7 @@ func (x *Cycle) recall() {
 	}
 }
 
-// handle notes which pod is checked: the pod that gets the resources, because without it the eviction is not needed, else the victim.
+// handle records which pod is checked: the preemptor if there is one, because without it the eviction is not needed; otherwise the victim.
 func (x *Cycle) handle(preemptor string, victim *model.Task) {
 	if t := x.c.Tasks[preemptor]; t != nil {
 		victim = t
@@ -241,7 +241,7 @@ func (x *Cycle) violated(kind Kind, task, victim, text string, args ...any) {
 	x.wrong = append(x.wrong, Violation{kind, task, victim, fmt.Sprintf(text, args...)})
 }
 
-// victims are the evictions of a plan that can be looked into, with what can be said of each alone.
+// victims returns the evictions of a plan that can be checked, and reports violations of each eviction alone.
 func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 	told := map[*model.Task]bool{}
 	for place, e := range plan.Evicts {
@@ -275,7 +275,7 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 	return out
 }
 
-// gangs finds those that are taken below their minimum, and not as a whole.
+// gangs finds gangs that are evicted below their minimum, but not as a whole.
 func (x *Cycle) gangs(victims []victim) {
 	taken := map[*model.Job]int64{}
 	for _, v := range victims {
@@ -292,19 +292,19 @@ func (x *Cycle) gangs(victims []victim) {
 	}
 }
 
-// keepsGangs says whether the policy has the rows by which the table gang keeps gangs whole, whatever others say.
+// keepsGangs reports whether the policy has the rows with which the table gang keeps gangs whole, as vetoes.
 func (x *Cycle) keepsGangs() bool {
 	return slices.ContainsFunc([]string{policy.Preemptable, policy.Reclaimable}, func(site string) bool {
 		return slices.ContainsFunc(x.p.Rules(site), func(r *policy.Rule) bool { return r.Veto && r.Name == "keep-gang-whole" })
 	})
 }
 
-// putBack does again what ended with the cycle, as far as it can be done.
+// putBack repeats what ended with the cycle, as far as possible.
 func (x *Cycle) putBack(list []model.Bind, do func(*model.Task, int32, []int)) {
 	for _, b := range list {
 		t, row := x.c.Tasks[b.Task], x.row(b.Node)
 		if t == nil || t.Status != model.Pending || row == model.NoNode {
-			continue // told where it matters
+			continue // reported where it matters
 		}
 		do(t, row, b.GPUs)
 		x.txn.Reserve(t, b.Volumes)

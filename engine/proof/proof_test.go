@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// preempting is a policy by which pods of lower priority make room, and gangs are kept whole.
+// preempting is a policy that evicts pods of lower priority and keeps gangs whole.
 const preempting = `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: p}
@@ -34,7 +34,7 @@ spec:
     - {name: predicates}
 `
 
-// full is a world in which two pods of low have to go for new, as it has no place on n2, where a gang is.
+// full is a world in which two pods of low must go for new. The pod new has no place on n2, where a gang runs.
 const full = `apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes: [{name: n1, cpu: 5}, {name: n2, cpu: 3}, {name: n3, cpu: 1}]
@@ -49,7 +49,7 @@ jobs:
 pods: [{name: other, scheduler: default-scheduler, node: n3}]
 `
 
-// newWorld is a world of these texts, at the beginning of its first cycle.
+// newWorld makes a world from these texts, at the beginning of its first cycle.
 func newWorld(t *testing.T, policyText, worldText string) (*model.Cluster, *policy.Policy) {
 	t.Helper()
 	w := sim.NewWorld(sim.Options{Volumes: volume.New})
@@ -68,14 +68,14 @@ func newWorld(t *testing.T, policyText, worldText string) (*model.Cluster, *poli
 	return w.Cluster(), p
 }
 
-// hand makes a plan by hand.
+// hand makes a plan step by step, without the engine.
 type hand struct {
 	c    *model.Cluster
 	txn  *model.Txn
 	plan *model.Plan
 }
 
-// evict has pods go for another, with what the engine would say of it.
+// evict evicts pods for another pod, and gives the reasons that the engine would give.
 func (h hand) evict(preemptor string, victims ...string) {
 	for _, name := range victims {
 		t := h.c.Tasks["default/"+name]
@@ -88,7 +88,7 @@ func (h hand) evict(preemptor string, victims ...string) {
 	h.txn.Commit()
 }
 
-// promise promises a pod a node.
+// promise promises a node to a pod.
 func (h hand) promise(pod, node string) {
 	t := h.c.Tasks["default/"+pod]
 	h.plan.Pipelines = append(h.plan.Pipelines, model.Bind{
@@ -99,7 +99,7 @@ func (h hand) promise(pod, node string) {
 
 func now() time.Time { return time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) }
 
-// TestWrongPlans shows that each kind of wrong plan is found out, and a right one is not.
+// TestWrongPlans checks that the checker finds each kind of wrong plan, and nothing in a right one.
 func TestWrongPlans(t *testing.T) {
 	t.Parallel()
 	right := func(h hand) { h.evict("new-0", "low-3", "low-2"); h.promise("new-0", "n1") }
@@ -199,7 +199,8 @@ func TestWrongPlans(t *testing.T) {
 	}
 }
 
-// TestTheEnginesPlan shows that the plan above that is right is the engine's, and that one who goes already does not go again.
+// TestTheEnginesPlan checks that the engine makes the right plan of TestWrongPlans. It also checks that a victim that already leaves is not
+// evicted again.
 func TestTheEnginesPlan(t *testing.T) {
 	t.Parallel()
 	c, p := newWorld(t, preempting, full)
@@ -220,7 +221,7 @@ func TestTheEnginesPlan(t *testing.T) {
 	}
 }
 
-// TestStable shows that it is found out where one goes who would have the other evicted in turn.
+// TestStable checks that the checker finds a victim that would in turn evict the pod that it left for.
 func TestStable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ row, want string }{
@@ -261,7 +262,8 @@ jobs:
 	}
 }
 
-// TestAtEnd shows that rows are asked once more when all is decided: one went by a row that says no now that another goes as well.
+// TestAtEnd checks that the checker asks the rows again at the end. A row allowed one eviction, and denies it now that another pod goes as
+// well.
 func TestAtEnd(t *testing.T) {
 	t.Parallel()
 	c, p := newWorld(t, strings.Replace(preempting, "- {name: gang}\n", "- {name: gang}\n    - {name: own, inline: {preemptable: "+
@@ -287,8 +289,7 @@ jobs:
 	}
 }
 
-// TestEnough shows that a check can be cut short anywhere: what was found until then is part of what there is to find, and the cluster is
-// as it was.
+// TestEnough checks that a check can stop anywhere. Its findings are then a part of all findings, and the cluster is unchanged.
 func TestEnough(t *testing.T) {
 	t.Parallel()
 	whole, cuts := "", 0

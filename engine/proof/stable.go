@@ -8,12 +8,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// aftermath is the check of what comes after evictions.
+// aftermath checks the state after evictions.
 type aftermath struct{ *Cycle }
 
-// stable checks that a victim, pending again, could not have those evicted from its node who were promised it: that by no step it has
-// room there with all gone whom the rows let go for it, and none without. That is so of the turn in which it was evicted; what was evicted
-// and promised after that may change what rows say.
+// stable checks that a victim, once pending again, could not evict the promised tasks from its node. No step may find resources for it
+// there by evictions that the rows permit, if it does not fit without them. This applies to the turn in which the victim was evicted,
+// because later evictions and promises may change the results of rows.
 func (x aftermath) stable(all []*promise, i int, v victim) {
 	of := all[i]
 	turn := func(p *promise) bool {
@@ -34,7 +34,7 @@ func (x aftermath) stable(all []*promise, i int, v victim) {
 	}
 }
 
-// takenBack says by which rows a victim, pending again, would have some of those evicted who were promised its node; "": by none.
+// takenBack returns by which rows a victim, once pending again, would evict some of the tasks that were promised its node; "": by none.
 func (x aftermath) takenBack(all []*promise, row int32, victim *model.Task, which func(*promise) bool) string {
 	ours := map[*model.Task]bool{}
 	for _, p := range all {
@@ -54,7 +54,7 @@ func (x aftermath) takenBack(all []*promise, row int32, victim *model.Task, whic
 	return ""
 }
 
-// forces says whether a step makes room for a task at all.
+// forces reports whether a step evicts tasks for a task at all.
 func (x aftermath) forces(s *policy.Step, t *model.Task) bool {
 	j := x.Frame().OfJob(t.Job)
 	return t.Job.Seated() && x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t) &&

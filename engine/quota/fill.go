@@ -7,26 +7,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Fill is what a stream of typical tasks can be expected to fill of a node's devices before it ends. It never changes.
+// Fill estimates how much of a node's devices a stream of typical tasks will fill before it ends. It never changes.
 type Fill struct {
 	of      *Typical
-	hole    [model.WholeGPU + 1]float64 // by the thousandths that are free on a device
-	weights []float64                   // of the shapes, for the part that is usable
+	hole    [model.WholeGPU + 1]float64 // by the free thousandths of a device
+	weights []float64                   // of the shapes, for the usable part
 }
 
-// NewFill is for a stream that goes on for horizon tasks, on the average: after each of them it ends with a chance of 1/horizon.
+// NewFill returns a Fill for a stream of horizon tasks on average: after each task, it ends with probability 1/horizon.
 //
-// A device of which h is free is given to whatever comes first and fits, again and again. With w(m) the part of the stream
-// that asks for m of a device, what it can be expected to be filled with is
+// A device with h free thousandths is given to the next task that fits, again and again. Let w(m) be the part of the stream that requests m
+// thousandths of a device. The expected filled amount is
 //
 //	v(h) = sum over m <= h of w(m) (m + v(h-m)) / (sum over m <= h of w(m) + 1/horizon)
 //
-// so a hole is worth little that only rare tasks fit into, or that none fits into well. A task that asks for several
-// devices counts as that many.
+// So a hole has little value if only rare tasks fit into it, or if no task fits into it well. A task that requests several devices counts
+// as that many tasks.
 //
-// In the part of it that is usable a shape counts by its part of the stream over its reach: of what could run anywhere a device is one
-// of many that will do, and of what needs a rare model, or a node with many devices, one of few. A shape that could run nowhere does
-// not count.
+// The usable part weights a shape by its part of the stream divided by its reach. For a task that can run anywhere, a device is one of
+// many. For a task that needs a rare model, or a node with many devices, it is one of few. A shape that can run nowhere does not count.
 func NewFill(t *Typical, horizon float64) *Fill {
 	f := &Fill{of: t, weights: make([]float64, len(t.shapes))}
 	weights := make([]float64, len(t.needs))
@@ -50,11 +49,11 @@ func NewFill(t *Typical, horizon float64) *Fill {
 	return f
 }
 
-// Of is the thousandths of devices that are to be expected: what the devices one by one can be filled with, times the part of it
-// for which there is CPU and room for several at once. That part is the mean over the shapes, weighted as NewFill says, of how many of
-// the places that the devices have for it the CPU suffices for; 0 for a shape that may not use the model, or that asks for more devices
-// than have room. Shapes that no single device has room for, or that ask for none, do not count. It costs a step for each amount asked
-// for and device, and each shape.
+// Of returns the expected filled thousandths of devices: the sum over the devices separately, times the part that is usable. The usable
+// part has enough CPU, and enough devices for tasks that request several. It is the mean over the shapes, weighted as in NewFill, of the
+// part of its places on the devices for which the CPU suffices. It is 0 for a shape that may not use the model, or that requests more
+// devices than have enough free. Shapes that fit on no single device, or that request none, do not count. The cost is one step for each
+// requested amount and device, and for each shape.
 func (f *Fill) Of(r Room) float64 {
 	first, _ := slices.BinarySearch(r.GPUs, 1)
 	free := r.GPUs[first:]
@@ -76,14 +75,14 @@ func (f *Fill) Of(r Room) float64 {
 	return holes * f.usable(r, places)
 }
 
-// placesOn is how many tasks that ask for so much of one device find room on devices, ascending by what is free.
+// placesOn returns how many tasks that request need of one device fit on devices, which are in ascending order of their free amount.
 func placesOn(free []int64, need int64) (count int64) {
 	last, each := int64(-1), int64(0)
 	for _, h := range slices.Backward(free) {
 		if h < need {
 			break
 		}
-		if h != last { // most devices have all free, or as much as others
+		if h != last { // most devices are free, or have the same free amount as others
 			last, each = h, h/need
 		}
 		count += each
@@ -91,7 +90,7 @@ func placesOn(free []int64, need int64) (count int64) {
 	return count
 }
 
-// usable is the part for which there is CPU and room for several at once; places counts, by need, those on the devices.
+// usable returns the usable part: see Of. places contains, by need, the number of places on the devices.
 func (f *Fill) usable(r Room, places []int64) float64 {
 	named := slices.Index(f.of.models, r.Model)
 	sum, weights := 0.0, 0.0

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// What is to be expected of a node, worked out by hand.
+// TestFill compares the expected fill of nodes with values computed by hand.
 func TestFill(t *testing.T) {
 	half, whole, two := shape(4000, 1, 500, 1), shape(4000, 1, 1000, 1), shape(8000, 2, 1000, 1)
 	for _, test := range []struct {
@@ -70,7 +70,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// One device is filled as a stream that is drawn fills it: mean of 40,000 draws, to within five standard errors.
+// TestFillIsTheMeanOfStreams compares the expected fill of one device with random streams: the mean of 40,000 draws, within five standard
+// errors.
 func TestFillIsTheMeanOfStreams(t *testing.T) {
 	workload := []model.Shape{shape(0, 1, 1000, 5), shape(0, 1, 470, 3), shape(0, 1, 320, 2), shape(0, 1, 160, 1)}
 	f := NewFill(NewTypical(workload, 1, machines()), 20)
@@ -89,7 +90,7 @@ func TestFillIsTheMeanOfStreams(t *testing.T) {
 		sum, squares := 0.0, 0.0
 		for range draws {
 			left := h
-			// A task or the end comes next, 20 to 1.
+			// A task is 20 times as likely as the end of the stream.
 			for random.IntN(21) > 0 {
 				if m := draw(); m <= left {
 					left -= m
@@ -106,7 +107,7 @@ func TestFillIsTheMeanOfStreams(t *testing.T) {
 	}
 }
 
-// On any node: no more than what is free is to be expected, and no less with more CPU or a longer stream.
+// TestFillBounds checks on any node that the expected fill is at most what is free. More CPU or a longer stream does not reduce it.
 func TestFillBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typical := NewTypical(rapid.SliceOfN(rapid.Custom(drawShape), 1, 80).Draw(t, "workload"), 1, machines())

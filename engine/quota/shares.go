@@ -10,32 +10,32 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Shares is a tree of dominant shares: members lie below groups, groups below groups. It is hierarchical dominant
-// resource fairness (Bhattacharya et al., Hierarchical Scheduling for Diverse Datacenter Workloads, SoCC 2013):
-// in a group those that can still take something count as if all had no more than the least of them, so that no
-// group is blamed for what its members hold beyond that, and those that can take no more count as they are.
+// Shares is a tree of dominant shares: members are below groups, and groups below groups. It is hierarchical dominant resource fairness
+// (Bhattacharya et al., Hierarchical Scheduling for Diverse Datacenter Workloads, SoCC 2013). In a group, children that can still receive
+// resources count as if each had only the smallest of their shares. So a group is not charged for what its members hold beyond that.
+// Children that can receive no more count as they are.
 //
-// A change costs, at the next question, one addition for each sibling on the way up that has anything, since the least among them
-// scales all others; where a resource runs out or is free again, all members are looked at anew.
+// At the next question, a change costs one addition for each sibling with a share on the path to the root. The reason is that the smallest
+// share scales all others. If a resource is used up, or is free again, all members are computed again.
 type Shares struct {
 	total    model.Resources
 	used     amount
-	broken   bool   // some member has a fraction: used is made anew instead of kept by delta
+	broken   bool   // some member has a fraction: used is computed from scratch instead of by differences
 	demanded []bool // by dimension: less than the total is used
-	before   []bool // the same memory, of the last time
+	before   []bool // the previous value, whose memory is used again
 	root     *Group
 	members  map[string]*leaf
-	moved    follow.Log[*Group] // whose ranks have changed
+	moved    follow.Log[*Group] // groups whose ranks changed
 }
 
-// Group is an inner node of Shares. Its children are in the order of their names, so that sums do not depend on history.
+// Group is an inner node of Shares. Its children are in name order, so that sums do not depend on history.
 type Group struct {
 	name     string
 	above    *Group
 	weight   float64
 	groups   []*Group
-	holding  []*leaf // members directly below that have a share of anything
-	open     int     // members directly below that can take more
+	holding  []*leaf // members directly below with a share above 0
+	open     int     // number of members directly below that can receive more
 	stale    bool
 	standing standing
 	rank     Rank
@@ -44,20 +44,20 @@ type Group struct {
 // leaf is one member.
 type leaf struct {
 	key        string
-	path       []string // as it was set
+	path       []string // the path as it was set
 	above      *Group
 	has, wants model.Resources
 	standing   standing
 }
 
-// standing is what counts of a node: what it has, the dominant share of that, and whether it can take no more.
+// standing is what a node counts for: its amounts, their dominant share, and whether it can receive no more.
 type standing struct {
 	has       model.Resources
 	share     float64
 	saturated bool
 }
 
-// NewShares is an empty tree over what there is in all.
+// NewShares returns an empty tree over a total.
 func NewShares(total model.Resources) *Shares {
 	s := &Shares{total: total.Clone(), root: &Group{weight: 1}, members: map[string]*leaf{}}
 	s.root.stale = true
@@ -65,8 +65,8 @@ func NewShares(total model.Resources) *Shares {
 	return s
 }
 
-// Group makes sure of the group at a path, whose first part is the root's name and is not looked at. Weights go with
-// the parts of the path; those of groups that are there already are not heeded. A missing weight, and one below 1, is 1.
+// Group creates the group at a path, if it does not exist. The first part of the path is the name of the root, and is not read. weights
+// contains a weight for each part of the path; those of existing groups are ignored. A missing weight, or one below 1, is 1.
 func (s *Shares) Group(path []string, weights []float64) {
 	at := s.root
 	for i := 1; i < len(path); i++ {
@@ -87,7 +87,7 @@ func (g *Group) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(g.groups, name, func(g *Group, name string) int { return strings.Compare(g.name, name) })
 }
 
-// hold notes that a member directly below has a share of something, or has none any more.
+// hold adds a member directly below to holding, or removes it.
 func (g *Group) hold(l *leaf, share bool) {
 	k, held := slices.BinarySearchFunc(g.holding, l.key, func(l *leaf, key string) int { return strings.Compare(l.key, key) })
 	switch {
@@ -98,14 +98,14 @@ func (g *Group) hold(l *leaf, share bool) {
 	}
 }
 
-// touch has a group, and those above, counted again.
+// touch marks a group, and the groups above it, to be counted again.
 func (g *Group) touch() {
 	for ; g != nil && !g.stale; g = g.above {
 		g.stale = true
 	}
 }
 
-// at is the group of a path, or the last one on the way that is there.
+// at returns the group of a path, or the last existing group on the path.
 func (s *Shares) at(path []string) *Group {
 	at := s.root
 	for _, name := range path[min(1, len(path)):] {
@@ -118,7 +118,7 @@ func (s *Shares) at(path []string) *Group {
 	return at
 }
 
-// Set says what a member of the group at a path has, and has and wants together. Keys are unique in the tree.
+// Set sets what a member of the group at a path has, and what it has and wants together. Keys are unique in the tree.
 func (s *Shares) Set(key string, path []string, has, wants model.Resources) {
 	l := s.members[key]
 	if l == nil || !slices.Equal(l.path, path) {
@@ -132,7 +132,7 @@ func (s *Shares) Set(key string, path []string, has, wants model.Resources) {
 	s.demand()
 }
 
-// Drop takes a member out, if it is there.
+// Drop removes a member, if it exists.
 func (s *Shares) Drop(key string) {
 	l := s.members[key]
 	if l == nil {
@@ -148,7 +148,7 @@ func (s *Shares) Drop(key string) {
 	s.demand()
 }
 
-// If adds to what members have, calls ask, and takes it back. A key that is not there is passed over.
+// If adds amounts to what members have, calls ask, and restores the amounts. It ignores unknown keys.
 func (s *Shares) If(more []Change, ask func()) {
 	type old struct {
 		of  *leaf
@@ -171,7 +171,7 @@ func (s *Shares) If(more []Change, ask func()) {
 	s.demand()
 }
 
-// Change is what a member is to have beside what it has; an amount below 0 is taken from it.
+// Change is an amount that a member has in addition to its own; an amount below 0 is subtracted.
 type Change struct {
 	Key  string
 	More model.Resources
@@ -185,7 +185,7 @@ func (s *Shares) hold(l *leaf, has model.Resources) {
 	s.settle(l)
 }
 
-// demand finds out which resources are left; where that changed, all members are looked at anew.
+// demand determines which resources are left. If that changed, it computes all members again.
 func (s *Shares) demand() {
 	if s.broken {
 		s.used = amount{}
@@ -219,7 +219,8 @@ func (s *Shares) settle(l *leaf) {
 	l.above.touch()
 }
 
-// saturated says that a member can take no more: of some resource it has all that it wants, or it wants one that is used up.
+// saturated reports whether a member can receive no more: it has all that it wants of some resource, or it wants a resource that is used
+// up.
 func (s *Shares) saturated(l *leaf) bool {
 	for i := range l.wants {
 		wants := l.wants.Get(i)
@@ -233,7 +234,7 @@ func (s *Shares) saturated(l *leaf) bool {
 	return false
 }
 
-// count brings a group's standing up to date.
+// count computes a group's standing again, if it is stale.
 func (s *Shares) count(g *Group) {
 	if !g.stale {
 		return
@@ -263,7 +264,7 @@ func (s *Shares) count(g *Group) {
 	}
 }
 
-// least is the smaller of a share and that of one who can take more.
+// least returns the smaller of share and the child's share. It ignores a child that can receive no more.
 func (c *standing) least(share float64) float64 {
 	if c.share == 0 || c.saturated {
 		return share
@@ -271,7 +272,7 @@ func (c *standing) least(share float64) float64 {
 	return min(share, c.share)
 }
 
-// add counts one who has something: as it is, or, if it can take more, scaled to the least.
+// add adds the amounts of a child: unchanged, or scaled to the smallest share if the child can receive more.
 func (c *standing) add(o *standing, least float64) {
 	switch {
 	case o.share == 0:
@@ -282,14 +283,14 @@ func (c *standing) add(o *standing, least float64) {
 	}
 }
 
-// Moved lists the groups whose ranks have changed since the last time that a reader asked. They may repeat, and the list is valid until
-// the next question. Where ok is false, it is not known which have.
+// Moved lists the groups whose ranks changed since the reader's last call. Groups may repeat, and the list is valid until the next call. ok
+// is false if the changes are unknown.
 func (s *Shares) Moved(reader *follow.Cursor[*Group]) (groups []*Group, ok bool) {
 	s.count(s.root)
 	return reader.Read(&s.moved)
 }
 
-// Groups are those on a path, from below the root down, as far as they are there.
+// Groups returns the existing groups on a path, from below the root downwards.
 func (s *Shares) Groups(path []string) []*Group {
 	var out []*Group
 	at := s.root
@@ -304,10 +305,10 @@ func (s *Shares) Groups(path []string) []*Group {
 	return out
 }
 
-// Rank of a group among its siblings, as it was when the tree was last asked anything.
+// Rank returns the rank of a group among its siblings, as of the last call of a method of the tree.
 func (g *Group) Rank() Rank { return g.rank }
 
-// Rank is one level of a Key: those that can take no more come last, then the smaller share of its weight comes first.
+// Rank is one level of a Key. Groups that can receive no more come last. Among the others, the smaller weighted share comes first.
 type Rank struct {
 	Saturated bool
 	Share     float64
@@ -323,8 +324,8 @@ func (r Rank) compare(o Rank) int {
 	return cmp.Compare(r.Share, o.Share)
 }
 
-// Key is the place of the group at a path among all others: its ranks from the root down. Whose
-// comes first at the first difference takes the next turn.
+// Key returns the position of the group at a path among all others: its ranks from the root down. The group that comes first at the first
+// difference gets the next turn.
 func (s *Shares) Key(path []string) []Rank {
 	s.count(s.root)
 	out := []Rank{s.root.rank}
@@ -334,8 +335,7 @@ func (s *Shares) Key(path []string) []Rank {
 	return out
 }
 
-// CompareKeys says whose turn is first: below 0 the first one's, above 0 the other's, 0 where one key is the
-// beginning of the other.
+// CompareKeys compares two keys: below 0 if a is first, above 0 if b is first, 0 if one key is the beginning of the other.
 func CompareKeys(a, b []Rank) int {
 	for i := range min(len(a), len(b)) {
 		if c := a[i].compare(b[i]); c != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-// asking is a member that asks for so many equal pieces.
+// asking is a member that asks for many equal pieces.
 type asking struct {
 	path    string
 	weights []float64
@@ -21,7 +21,7 @@ type asking struct {
 	count   int
 }
 
-// deal gives pieces out one by one, each to the member whose group is first, until nobody who wants one can have one.
+// deal gives out pieces one by one. Each goes to the member whose group is first. It ends when nobody who wants a piece can have one.
 func deal(total model.Resources, all []asking) []int {
 	s := quota.NewShares(total)
 	path := func(i int) []string { return strings.Split(all[i].path, "/") }
@@ -46,7 +46,7 @@ func deal(total model.Resources, all []asking) []int {
 	}
 }
 
-// The examples that the literature has: who gets how many pieces.
+// TestSharesByTurns checks examples from the literature: how many pieces each member gets.
 func TestSharesByTurns(t *testing.T) {
 	t.Parallel()
 	both, cpu, memory := amounts(1000, 1000), amounts(1000, 0), amounts(0, 1000)
@@ -104,13 +104,13 @@ func TestSharesByTurns(t *testing.T) {
 	}
 }
 
-// member is what a member of a tree was last set to.
+// member is the last setting of a member of a tree.
 type member struct {
 	path       []string
 	has, wants model.Resources
 }
 
-// planted is a tree with these members, set in some order.
+// planted is a tree with these members, which were set in some order.
 type planted struct {
 	total model.Resources
 	paths [][]string
@@ -150,7 +150,7 @@ func drawMember(t *rapid.T, paths [][]string) member {
 	return m
 }
 
-// Keys depend on who has and wants what, not on the way there, nor on questions in between.
+// TestSharesDoNotRemember checks that keys depend only on what members have and want. Earlier settings and questions do not change them.
 func TestSharesDoNotRemember(t *testing.T) {
 	t.Parallel()
 	names := []string{"1", "2", "3", "4", "5"}
@@ -177,7 +177,7 @@ func TestSharesDoNotRemember(t *testing.T) {
 	})
 }
 
-// What If adds counts as if it had been set, and is gone after it.
+// TestSharesIf checks that an addition by If counts like a setting, and that it is gone afterwards.
 func TestSharesIf(t *testing.T) {
 	t.Parallel()
 	names := []string{"1", "2", "3"}
@@ -209,7 +209,7 @@ func TestSharesIf(t *testing.T) {
 	})
 }
 
-// A group has no more than what is below it, and is saturated exactly if all below it are.
+// TestSharesOfGroups checks that a group has no more than its members have. A group is saturated exactly if all its members are.
 func TestSharesOfGroups(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -237,7 +237,8 @@ func TestSharesOfGroups(t *testing.T) {
 	})
 }
 
-// Where keys have different lengths, equal on their common levels is not the same everywhere: what breaks such ties makes no order.
+// TestKeysOfDifferentLengthsAreNoOrder shows why keys of different lengths give no order. The short key equals both long keys on their
+// common levels, but the long keys differ. A rule that breaks such ties does not make an order.
 func TestKeysOfDifferentLengthsAreNoOrder(t *testing.T) {
 	t.Parallel()
 	a, b, c := []quota.Rank{{Share: 5}}, []quota.Rank{{Share: 5}, {Share: 1}}, []quota.Rank{{Share: 5}, {Share: 3}}

@@ -7,27 +7,26 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Sums adds up amounts from the leaves of a tree to its root, so that each party has its own and those of all below it.
-// It is kept by delta: a change costs one addition for each party above. The sums depend on what was set last for each party alone, not on
-// the way there.
+// Sums adds amounts from the leaves of a tree to its root. So each party has the sum of its own amounts and those of all parties below it.
+// A change costs one addition for each party above. The sums depend only on the last amounts of each party, not on the order of changes.
 type Sums struct {
 	above []int
-	below [][]int // of those that have any
+	below [][]int // the parties below each party
 	own   []model.Resources
 	sum   []amount
-	// broken says that some value had a fraction: what is taken out again would leave its last bits behind, so that
-	// sums are made anew from what is below, in one order.
+	// broken states that some value had a fraction. Subtracting it could leave a rounding error. So sums are computed from scratch, in a fixed
+	// order.
 	broken bool
 }
 
-// amount is a sum with how many of its terms have each dimension: without one, the sum has none either.
+// amount is a sum, and for each dimension the number of its terms. Without a term, the sum does not have the dimension.
 type amount struct {
 	of     model.Resources
-	rest   model.Resources // what of lacks of the exact sum
+	rest   model.Resources // the exact sum minus of
 	having []int
 }
 
-// NewSums adds up along these places. Nobody has anything yet.
+// NewSums returns Sums for these places. All amounts are empty.
 func NewSums(places []Place) *Sums {
 	s := &Sums{
 		above: make([]int, len(places)), below: make([][]int, len(places)), own: make([]model.Resources, len(places)),
@@ -42,10 +41,10 @@ func NewSums(places []Place) *Sums {
 	return s
 }
 
-// Of is what a party and all below it have. It is shared: not to be changed, and valid until the next Set.
+// Of returns the sum of a party and all parties below it. It is shared: do not change it. It is valid until the next Set.
 func (s *Sums) Of(i int) model.Resources { return s.sum[i].of }
 
-// Set puts a party's own amounts in place of its old ones, and says whether they differ.
+// Set replaces a party's own amounts, and reports whether they differ.
 func (s *Sums) Set(i int, v model.Resources) bool {
 	old := s.own[i]
 	if v.Equal(old) {
@@ -68,7 +67,7 @@ func (s *Sums) Set(i int, v model.Resources) bool {
 	return true
 }
 
-// rebuild makes all sums anew, those below first.
+// rebuild computes all sums from scratch, the lowest first.
 func (s *Sums) rebuild() {
 	var order []int
 	for i, above := range s.above {

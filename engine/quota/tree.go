@@ -8,39 +8,38 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Party is one member of a tree of quotas. In its capability a dimension that is missing, or cpu or memory that is not
-// above 0, is no limit.
+// Party is one member of a tree of quotas. In its capability, a missing dimension, or a cpu or memory that is not above 0, is no limit.
 type Party struct {
 	Name string
-	// Parent's name; "" is the root.
+	// name of the parent; "" is the root
 	Parent     string
 	Guarantee  model.Resources
 	Capability model.Resources
 	Deserved   model.Resources
 }
 
-// Place is where a party stands, and what it may hold there. Parties are told by their index.
+// Place is the position of a party, and what it may hold there. Parties are identified by their index.
 type Place struct {
-	// Above is the parent; -1 for the root, and for whoever stands alone.
+	// Above is the parent; -1 for the root, and for a party that is alone.
 	Above int
-	// Root of the tree that the party is in: itself, if it stands alone.
+	// Root is the root of the party's tree: the party itself, if it is alone.
 	Root int
-	// Path goes from below the root down to the party itself; that of the root is the root.
+	// Path contains the parties from below the root down to the party itself. The path of the root is the root.
 	Path []int
-	// Leaf says that nobody names the party as its parent.
+	// Leaf states that no party names this party as its parent.
 	Leaf bool
-	// Problem says why the party hangs on no root; "" if it does. Such a party stands alone, and may hold nothing.
+	// Problem states why the party is below no root; "" if it is. Such a party is alone, and may hold nothing.
 	Problem string
-	// Capability is the party's own, with what it lacks taken over from above.
+	// Capability is the party's own; missing dimensions are inherited from its parent.
 	Capability model.Resources
-	// Real is the most that the party may hold. In a tree a missing dimension is no limit; in Flat it is 0.
+	// Real is the maximum that the party may hold. In a tree, a missing dimension is no limit; in Flat, it is 0.
 	Real model.Resources
 	// Deserved is at least the guarantee.
 	Deserved model.Resources
 }
 
-// Flat places parties that stand side by side under a total: what others are guaranteed nobody may hold, and nobody
-// deserves more than it may hold, save its guarantee. It costs one step a party.
+// Flat places parties next to each other under a total. No party may hold what is guaranteed to others. No party deserves more than it may
+// hold, except its guarantee. The cost is one step per party.
 func Flat(total model.Resources, parties []Party) []Place {
 	var guaranteed model.Resources
 	for _, p := range parties {
@@ -59,12 +58,13 @@ func Flat(total model.Resources, parties []Party) []Place {
 }
 
 // Tree places parties below the party called root. From the top down, a party may hold what its parent may hold, minus what its siblings
-// are guaranteed, and at most its capability. For a resource that its capability does not list, the limit of its parent applies. The root
-// may hold its capability. If it has none, the total applies in the dimensions in which a direct child has a guarantee, so that there is a
-// limit from which to reserve the guarantee. The root deserves the sum of what the parties below it deserve.
+// are guaranteed, and at most its capability. For a resource that its capability does not list, the limit of its parent applies.
 //
-// A party whose chain of parents does not end at the root, or forms a circle, is placed alone with a Problem, and so are all parties below
-// it. The other parties are not affected. The cost is one step for each party on each path.
+// The root may hold its capability. If it has none, the total applies in the dimensions in which a direct child has a guarantee. So there
+// is a limit from which to reserve the guarantee. The root deserves the sum of what the parties below it deserve.
+//
+// A party is placed alone with a Problem if its chain of parents does not end at the root, or forms a circle. The same applies to all
+// parties below it. The other parties are not affected. The cost is one step for each party on each path.
 func Tree(root string, total model.Resources, parties []Party) []Place {
 	t := &treeBuilder{
 		root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)),
@@ -105,7 +105,7 @@ type treeBuilder struct {
 	below   [][]int
 }
 
-// parent of a party: "" is the root, which has none.
+// parent returns the parent's name of a party. An empty name means the root, which has no parent.
 func (t *treeBuilder) parent(i int) string {
 	if p := t.parties[i].Parent; p != "" {
 		return p
@@ -113,7 +113,7 @@ func (t *treeBuilder) parent(i int) string {
 	return t.root
 }
 
-// climb finds out whether a party hangs on the root.
+// climb determines whether a party is below the root.
 func (t *treeBuilder) climb(from int) {
 	var way []int
 	problem := ""
@@ -147,7 +147,7 @@ func (t *treeBuilder) climb(from int) {
 	}
 }
 
-// circle words a circle of parents, from its first name on.
+// circle describes a circle of parents, beginning with its first name.
 func (t *treeBuilder) circle(of []int) string {
 	first := 0
 	for k, i := range of {
@@ -162,7 +162,7 @@ func (t *treeBuilder) circle(of []int) string {
 	return "parents go in a circle: " + strings.Join(names, " below ")
 }
 
-// down places all that hang on a root.
+// down places all parties below a root.
 func (t *treeBuilder) down(top int, total model.Resources) {
 	t.below = make([][]int, len(t.parties))
 	for i := range t.places {
@@ -195,7 +195,7 @@ func (t *treeBuilder) down(top int, total model.Resources) {
 	}
 }
 
-// place says what one party may hold, whose parent may hold whole, of which so much is guaranteed to nobody.
+// place computes what one party may hold. Its parent may hold whole, of which free is guaranteed to no party.
 func (t *treeBuilder) place(i, above, top int, whole, free model.Resources) {
 	p, own := &t.places[i], t.parties[i].Guarantee
 	p.Root = top
@@ -206,7 +206,7 @@ func (t *treeBuilder) place(i, above, top int, whole, free model.Resources) {
 	p.Real = orElse(free.Add(own).Only(whole).Cap(whole).Cap(p.Capability), p.Capability)
 }
 
-// reserve limits a whole to the total where it has no limit and somebody is guaranteed a part.
+// reserve limits whole to the total in dimensions where it has no limit and a party has a guarantee.
 func reserve(whole, total, guaranteed model.Resources) model.Resources {
 	out := whole.Clone()
 	for i := range guaranteed {
@@ -217,7 +217,7 @@ func reserve(whole, total, guaranteed model.Resources) model.Resources {
 	return out
 }
 
-// orElse is a, with what it lacks taken from b.
+// orElse returns a, with its missing dimensions taken from b.
 func orElse(a, b model.Resources) model.Resources {
 	out := a.Clone()
 	for i := range b {

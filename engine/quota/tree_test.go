@@ -15,7 +15,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// stands words a place by names: its path, a leaf's mark, what it may hold, what it deserves, its problem.
+// stands describes a place in words: its path, the mark of a leaf, what it may hold, what it deserves, and its problem.
 func stands(parties []quota.Party, p quota.Place) string {
 	var path []string
 	for _, i := range p.Path {
@@ -169,7 +169,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// drawParties draws a wood: trees, circles, parents that are not there.
+// drawParties draws several trees, circles, and parties whose parents do not exist.
 func drawParties(t *rapid.T) []quota.Party {
 	names := []string{"root", "a", "b", "c", "d", "e", "f", "g"}[:rapid.IntRange(2, 8).Draw(t, "parties")]
 	if rapid.IntRange(0, 9).Draw(t, "no root") == 0 {
@@ -200,8 +200,8 @@ func drawParties(t *rapid.T) []quota.Party {
 	return out
 }
 
-// Whoever hangs on the root has a path that begins below it and ends with itself, each step of it the next one's parent; nobody
-// else may hold anything.
+// TestTreePathsLeadUp checks the paths of the parties below the root. Each path begins below the root and ends with the party. Each step is
+// the parent of the next one. All other parties may hold nothing.
 func TestTreePathsLeadUp(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -227,7 +227,8 @@ func TestTreePathsLeadUp(t *testing.T) {
 	})
 }
 
-// Nobody may hold more than its parent, and than its own capability; everyone deserves its guarantee.
+// TestTreeStaysWithinParents checks that no party may hold more than its parent, or more than its own capability. Each party deserves its
+// guarantee.
 func TestTreeStaysWithinParents(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -250,7 +251,8 @@ func TestTreeStaysWithinParents(t *testing.T) {
 	})
 }
 
-// What one may hold, and what its siblings are guaranteed, is within what is above, as long as guarantees are.
+// TestTreeKeepsGuaranteesFree checks that a parent covers what a party may hold plus the guarantees of its siblings. This holds as long as
+// the parent covers all guarantees.
 func TestTreeKeepsGuaranteesFree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -276,7 +278,7 @@ func TestTreeKeepsGuaranteesFree(t *testing.T) {
 	})
 }
 
-// The order of parties does not matter.
+// TestTreeHasNoFavourites checks that the order of parties does not matter.
 func TestTreeHasNoFavourites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -309,7 +311,8 @@ func TestTreeHasNoFavourites(t *testing.T) {
 	})
 }
 
-// Whatever is set in whatever order, each has its own and that of all below it, and the last word counts alone.
+// TestSumsAreConserved checks sums after settings in any order. Each party has its own amount and the amounts of all below it. Only the
+// last setting counts.
 func TestSumsAreConserved(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,29 +10,29 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Typical is the shapes of task that are most of a workload, each with its part of them. It never changes.
+// Typical contains the most frequent shapes of a workload's tasks, each with its part of them. It never changes.
 type Typical struct {
 	shapes []typicalShape
-	models []string // that any shape names
-	needs  []int64  // thousandths of a device that any shape asks for, ascending
+	models []string // all models that some shape names
+	needs  []int64  // requested thousandths of a device, of any shape, ascending
 	text   string
 	key    string // see Key
 }
 
-// typicalShape is one shape as Fragments wants it.
+// typicalShape is one shape, in the form that Fragments needs.
 type typicalShape struct {
 	cpu    float64
 	count  int
 	need   int     // index in needs; -1 without devices
-	weight float64 // of all shapes: 1
-	models []bool  // by index in Typical.models: allowed; nil: any
-	reach  int     // devices of the nodes that it could run on, were they empty
+	weight float64 // the sum over all shapes is 1
+	models []bool  // allowed models, by index in Typical.models; nil: any
+	reach  int     // number of devices of the nodes on which it could run if they were empty
 }
 
-// NewTypical takes the most frequent shapes until they are cover of all tasks, 0.95 for 95 %, and weighs each by its
-// part of the tasks that are taken. Among equally frequent ones that with more CPU, then more of a device, then more
-// devices, then the models that come last in the alphabet goes first. (Weng et al., "Beware of Fragmentation", USENIX ATC
-// 2023, section 4.1.) The nodes are those that there are for them, as if they were empty.
+// NewTypical takes the most frequent shapes until they cover the part cover of all tasks, for example 0.95 for 95 %. It weights each by its
+// part of the taken tasks. Equally frequent shapes are taken in this order: more CPU, then more of a device, then more devices, then the
+// models that are last in the alphabet. (Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4.1.) nodes are the nodes for the
+// tasks, as if they were empty.
 func NewTypical(workload []model.Shape, cover float64, nodes []Machine) *Typical {
 	t := &Typical{}
 	shapes, total := frequent(workload)
@@ -87,15 +87,15 @@ func (t *Typical) shape(s model.Shape, weight float64) typicalShape {
 	return out
 }
 
-// Machine is nodes that are alike, as they are without any task.
+// Machine is a group of equal nodes, without any task.
 type Machine struct {
-	CPU     float64 // of one, in inner units: thousandths of a core
-	Devices int     // of one
+	CPU     float64 // of one node, in inner units: thousandths of a core
+	Devices int     // of one node
 	Model   string  // of the devices
-	Nodes   int     // how many there are
+	Nodes   int     // number of nodes
 }
 
-// reach is how many devices the machines have on which a task that asks for some could run.
+// reach returns the number of devices of the machines on which a task that requests devices could run.
 func reach(s model.Shape, nodes []Machine) (devices int) {
 	for _, m := range nodes {
 		if s.CPU <= m.CPU && s.GPUCount <= int64(m.Devices) && (len(s.GPUModels) == 0 || slices.Contains(s.GPUModels, m.Model)) {
@@ -105,7 +105,7 @@ func reach(s model.Shape, nodes []Machine) (devices int) {
 	return devices
 }
 
-// frequent joins equal shapes, most tasks first, and counts all tasks.
+// frequent merges equal shapes, most tasks first, and counts all tasks.
 func frequent(workload []model.Shape) (shapes []model.Shape, total int64) {
 	type key struct {
 		cpu          float64
@@ -137,24 +137,24 @@ func modelsOf(s model.Shape) string { return strings.Join(s.GPUModels, "|") }
 // String lists the shapes.
 func (t *Typical) String() string { return t.text }
 
-// Key is equal for equal shapes of equal weights. It has the number of all tasks, because the last bit of the weights depends on it.
+// Key is equal for equal shapes with equal weights. It contains the number of all tasks, because the last bit of the weights depends on it.
 func (t *Typical) Key() string { return t.key }
 
-// Room is what a node has free.
+// Room contains the free resources of a node.
 type Room struct {
 	CPU   float64 // in inner units: thousandths of a core
 	GPUs  []int64 // thousandths of each device, ascending
 	Model string  // of the devices
 }
 
-// fewNeeds is how many amounts are counted without asking for memory.
+// fewNeeds is the number of amounts that are counted without allocating memory.
 const fewNeeds = 64
 
-// The ways in which free devices can be of no use to a shape; each has a sum of its own, which are added in this
-// order at the end: the last bit of the result depends on it, and what is rounded later on that bit.
+// Reasons why free devices are of no use to a shape. Each has its own sum, and the sums are added in this order. The last bit of the
+// result, and later rounding, depend on the order.
 const (
 	lacksBoth = iota
-	lacksGPU  // also what is left on devices that have too little, where the shape fits on others
+	lacksGPU  // also what is free on devices that have too little, if the shape fits on others
 	lacksCPU
 	needsNone
 	needsNoneLacksCPU
@@ -162,9 +162,10 @@ const (
 	wastes
 )
 
-// Fragments is the thousandths of devices that are free on a node and of no use to a typical task, on the average over these:
-// all, where it needs none, lacks CPU or devices, or may not use their model; else what is free on devices that have less than it
-// asks for. Memory is not looked at. (Weng et al., section 4.2.) It costs a step for each shape, device and amount asked for.
+// Fragments returns the thousandths of free devices on a node that are of no use to a typical task, as a mean over these. All are of no use
+// if the task requests no device, lacks CPU or devices, or may not use the model. Otherwise what is free on devices with less than the task
+// requests is of no use. Memory is not considered. (Weng et al., section 4.2.) The cost is one step for each shape, device and requested
+// amount.
 func (t *Typical) Fragments(r Room) float64 {
 	var all int64
 	for _, free := range r.GPUs {
@@ -200,7 +201,7 @@ func (t *Typical) Fragments(r Room) float64 {
 	return out
 }
 
-// wasteOf says in which way all that is free is of no use to a shape, or wastes where it is of use.
+// wasteOf returns the reason why all that is free is of no use to a shape, or wastes if it is of use.
 func wasteOf(s *typicalShape, cpu float64, model int, enough []int64) int {
 	lacks := s.cpu > cpu
 	switch {
@@ -220,8 +221,8 @@ func wasteOf(s *typicalShape, cpu float64, model int, enough []int64) int {
 	return wastes
 }
 
-// Take is the devices that are left of free ones, ascending like these, when count of them lose milli each: of those that have as much, the
-// ones that have least. ok is false where there are too few. into is used for the result.
+// Take returns the free amounts of devices after count of them lose milli each, in ascending order. It takes the devices with the smallest
+// sufficient amount. ok is false if there are too few. The result uses the memory of into.
 func Take(into, free []int64, count, milli int64) (left []int64, ok bool) {
 	into = append(into[:0], free...)
 	for i := range into {
@@ -237,8 +238,8 @@ func Take(into, free []int64, count, milli int64) (left []int64, ok bool) {
 	return into, count == 0
 }
 
-// Gain is how good a change from before to after is, in fragments: 100 times the logistic function of how many devices' worth
-// of them it removes, cut to a whole number. 50, or 49 by the last bit, is no change. (Weng et al., section 4.3 and their simulator.)
+// Gain rates a change from before to after, in fragments. It is 100 times the logistic function of the removed fragments, in devices,
+// truncated to a whole number. 50, or 49 because of the last bit, means no change. (Weng et al., section 4.3 and their simulator.)
 func Gain(before, after float64) float64 {
 	return math.Trunc(1 / (1 + math.Exp(-(before-after)/model.WholeGPU)) * 100)
 }

@@ -16,7 +16,7 @@ func shape(cpu float64, count, milli, tasks int64, models ...string) model.Shape
 	return model.Shape{CPU: cpu, GPUCount: count, GPUMilli: milli, Tasks: tasks, GPUModels: models}
 }
 
-// machines is 10 nodes with two devices each, 3 with eight of a rarer model, and 5 without any.
+// machines returns 10 nodes with two devices each, 3 nodes with eight of a rarer model, and 5 nodes without devices.
 func machines() []Machine {
 	return []Machine{
 		{CPU: 8000, Devices: 2, Model: "A100", Nodes: 10},
@@ -25,7 +25,7 @@ func machines() []Machine {
 	}
 }
 
-// A task could run on nodes that have as much CPU, as many devices, and a model that will do.
+// TestReach checks on which nodes a task could run: those with enough CPU, enough devices, and an allowed model.
 func TestReach(t *testing.T) {
 	for _, test := range []struct {
 		shape model.Shape
@@ -46,8 +46,8 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// The most frequent shapes are taken until they cover enough; equal ones are joined first, and among equally frequent
-// ones the larger goes first.
+// TestNewTypical checks that the most frequent shapes are taken until they cover enough. Equal shapes are joined first. Among equally
+// frequent shapes the larger one goes first.
 func TestNewTypical(t *testing.T) {
 	workload := []model.Shape{
 		shape(1000, 0, 0, 1), shape(2000, 1, 500, 2), shape(4000, 1, 1000, 4), shape(1000, 0, 0, 1), shape(2000, 1, 500, 1, "T4"),
@@ -79,9 +79,8 @@ func TestNewTypical(t *testing.T) {
 	}
 }
 
-// Fragments of a node with 8 cores and devices with 300, 500 and 1000 thousandths free, for one shape after the other.
-
-// TestKeyTellsWeightsApart has the number of tasks that are not typical change the weights of the others by their last bits only.
+// TestKeyTellsWeightsApart checks two workloads that differ in the number of tasks that are not typical. The weights of the typical shapes
+// then differ only in their last bits.
 func TestKeyTellsWeightsApart(t *testing.T) {
 	t.Parallel()
 	of := func(rare int64) *Typical {
@@ -100,6 +99,8 @@ func TestKeyTellsWeightsApart(t *testing.T) {
 	}
 }
 
+// TestFragments computes the fragments of one node for one shape after the other. The node has 8 cores, and devices with 300, 500 and 1000
+// thousandths free.
 func TestFragments(t *testing.T) {
 	room := Room{CPU: 8000, GPUs: []int64{300, 500, 1000}, Model: "T4"}
 	for _, test := range []struct {
@@ -129,7 +130,7 @@ func TestFragments(t *testing.T) {
 	}
 }
 
-// useless is what is free on a node and of no use to one shape, by its definition.
+// useless returns what is free on a node and useless to one shape, by the definition.
 func useless(r Room, s model.Shape) int64 {
 	all, few, enough := int64(0), int64(0), int64(0)
 	for _, free := range r.GPUs {
@@ -156,7 +157,8 @@ func drawShape(t *rapid.T) model.Shape {
 	return s
 }
 
-// On any node, for any workload, the fragments are the mean over the shapes of what is of no use to each.
+// TestFragmentsAreTheMean checks on any node and for any workload that the fragments are the mean over the shapes. The mean is of what is
+// useless to each shape.
 func TestFragmentsAreTheMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workload := rapid.SliceOfN(rapid.Custom(drawShape), 1, 80).Draw(t, "workload")
@@ -198,7 +200,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// The gain is one half of a hundred where nothing changes, more the more fragments go, and never out of its bounds.
+// TestGain checks that the gain is 50 of 100 where nothing changes. It grows as more fragments go, and never leaves its bounds.
 func TestGain(t *testing.T) {
 	for _, test := range [][3]float64{
 		{500, 500, 50},

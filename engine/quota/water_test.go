@@ -11,7 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-// byTheRounds is WaterFill as it is described, one operation of Resources after the other: what the last bits are held to.
+// byTheRounds is WaterFill as its documentation describes it, one operation of Resources after the other. Water must equal it to the last
+// bit.
 func byTheRounds(total model.Resources, claims []quota.Claim) []model.Resources {
 	deserved := make([]model.Resources, len(claims))
 	met := make([]bool, len(claims))
@@ -48,7 +49,7 @@ func byTheRounds(total model.Resources, claims []quota.Claim) []model.Resources 
 	}
 }
 
-// reach raises what is within Slack of most to it.
+// reach raises an amount to most if it is within Slack of it.
 func reach(r, most model.Resources) {
 	for i := range r {
 		if r.Has(i) && r[i] < most.Get(i) && r[i]+model.Slack >= most.Get(i) {
@@ -57,7 +58,7 @@ func reach(r, most model.Resources) {
 	}
 }
 
-// same compares amounts; a missing dimension is 0.
+// same reports whether amounts are equal; a missing dimension counts as 0.
 func same(a, b model.Resources) bool {
 	for i := range max(len(a), len(b)) {
 		if a.Get(i) != b.Get(i) {
@@ -67,7 +68,7 @@ func same(a, b model.Resources) bool {
 	return true
 }
 
-// bits are the dimensions that are there, each with its amount to the last bit.
+// bits returns the dimensions that are present, each with all bits of its amount.
 func bits(r model.Resources) []uint64 {
 	out := []uint64{}
 	for i, v := range r {
@@ -78,7 +79,8 @@ func bits(r model.Resources) []uint64 {
 	return out
 }
 
-// However often the same memory was used, for more claims or fewer, what is shared out is to the last bit what the rounds give.
+// TestWaterIsTheRounds checks that Water shares out exactly what the rounds give, to the last bit. It reuses the same memory for more
+// claims and for fewer.
 func TestWaterIsTheRounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

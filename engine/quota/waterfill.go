@@ -1,4 +1,4 @@
-// Package quota computes who may use how much. It knows amounts and weights, not queues or rules.
+// Package quota computes how much each party may use. It knows amounts and weights, but neither queues nor rules.
 //
 //	claims (weight, floor, ceiling, demand) + total --WaterFill--> what each deserves
 package quota
@@ -11,25 +11,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Claim is what one party brings to the sharing out of a total.
+// Claim is one party's input when a total is shared.
 type Claim struct {
 	Weight  float64         // above 0
-	Floor   model.Resources // at least this
-	Ceiling model.Resources // at most this; a missing dimension is no limit
+	Floor   model.Resources // the minimum
+	Ceiling model.Resources // the maximum; a missing dimension is no limit
 	Demand  model.Resources // no more than this; a missing dimension is 0
-	Rank    float64         // of equal remainders, that of the claim with the larger rank is rounded up first
+	Rank    float64         // if remainders are equal, the claim with the larger rank is rounded up first
 }
 
-// WaterFill shares total out by weight, in rounds: each unmet claim gets its weighted part of what
-// remains, is cut to ceiling and demand and raised to floor, and is met when its demand is, or
-// nothing changed for it. What lies within model.Slack of all that a claim can get is all of it: amounts are whole,
-// and a request that is compared exactly must not fail by a rounding error. It ends when no claim is unmet, or nothing remains or
-// changes. The result has one Resources a claim, in order; the order matters in the last bit only. (docs/volcano.md, Proportion.)
+// WaterFill shares total by weight, in rounds. Each unmet claim gets its weighted part of what remains, limited by ceiling and demand, and
+// at least floor. A claim is met when its demand is met, or when nothing changed for it. A result within model.Slack of the maximum of a
+// claim becomes that maximum. The reason is that amounts are whole, and an exact comparison with a request must not fail because of
+// rounding. WaterFill ends when no claim is unmet, or nothing remains or changes. The result has one Resources per claim, in order. The
+// order affects only the last bit. (docs/volcano.md, Proportion.)
 func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 	return WholeFill(total, claims, nil)
 }
 
-// WholeFill is WaterFill with parts that are whole numbers of units, in the dimensions that have a unit above 0.
+// WholeFill does what WaterFill does, with parts that are whole numbers of units, in the dimensions that have a unit above 0.
 func WholeFill(total model.Resources, claims []Claim, units []float64) []model.Resources {
 	var w Water
 	w.Fill(total, claims)
@@ -41,22 +41,20 @@ func WholeFill(total model.Resources, claims []Claim, units []float64) []model.R
 	return deserved
 }
 
-// Water is a WaterFill whose memory is used again for the next one. The zero value is ready.
-//
-// A round costs a step for each claim that is unmet and each dimension. There are as many rounds as it takes until what remains
-// is gone: each meets a claim, or leaves less than there was. All of them run for each change of any claim: every part depends on the
-// sum of all weights and on what all others leave, and adding that up in another order would give other last bits.
+// A round costs a step for each unmet claim and dimension. Each round meets a claim, or leaves less than before, until nothing remains. All
+// rounds run again after each change of any claim, because every part depends on the sum of all weights and on the other claims. Adding in
+// another order would give other last bits.
 type Water struct {
 	dims int
-	// In rows of dims, one a claim; NaN is absent.
+	// Rows of dims amounts, one row per claim; NaN is absent.
 	floor, most, demand, deserved []float64
 	weight, rank                  []float64
 	unmet                         []int // in order
-	// Of one round.
+	// Amounts of one round.
 	remaining, rise, fall []float64
 }
 
-// Of is what the last Fill gave a claim, by its index. It is valid until the next Fill, and not to be changed.
+// Of returns what the last Fill gave to a claim, by its index. It is valid until the next Fill. Do not change it.
 func (w *Water) Of(claim int) model.Resources {
 	row := w.row(w.deserved, claim)
 	for len(row) > 0 && absent(row[len(row)-1]) {
@@ -70,7 +68,7 @@ func (w *Water) row(of []float64, claim int) []float64 {
 	return of[claim*w.dims : end : end]
 }
 
-// Fill shares a total out among claims. It keeps nothing of its arguments.
+// Fill shares a total among claims. It does not keep its arguments.
 func (w *Water) Fill(total model.Resources, claims []Claim) {
 	w.take(total, claims)
 	for len(w.unmet) > 0 {
@@ -117,7 +115,7 @@ func (w *Water) take(total model.Resources, claims []Claim) {
 	}
 }
 
-// sized is a slice of n absent amounts, in the memory of another where that suffices.
+// sized returns a slice of n absent amounts. It uses the memory of of if that suffices.
 func sized(of []float64, n int) []float64 {
 	if cap(of) < n {
 		of = make([]float64, n)
@@ -131,7 +129,7 @@ func sized(of []float64, n int) []float64 {
 
 func absent(v float64) bool { return v != v }
 
-// get is an amount; 0 if absent.
+// get returns an amount; 0 if absent.
 func get(v float64) float64 {
 	if absent(v) {
 		return 0
@@ -139,10 +137,10 @@ func get(v float64) float64 {
 	return v
 }
 
-// either says that one of two amounts is there.
+// either reports whether one of two amounts is present.
 func either(a, b float64) bool { return !absent(a) || !absent(b) }
 
-// round raises each unmet claim once, and adds up by how much.
+// round raises each unmet claim once, and sums the changes.
 func (w *Water) round(weights float64) {
 	w.rise, w.fall = sized(w.rise, w.dims), sized(w.fall, w.dims)
 	unmet := w.unmet[:0]
@@ -154,13 +152,13 @@ func (w *Water) round(weights float64) {
 	w.unmet = unmet
 }
 
-// raise gives a claim its part of what remains, and says whether it is met.
+// raise gives a claim its part of what remains, and reports whether it is met.
 func (w *Water) raise(claim int, part float64) (met bool) {
 	deserved, floor, most, demand := w.row(w.deserved, claim), w.row(w.floor, claim), w.row(w.most, claim), w.row(w.demand, claim)
 	fits, same := true, true
 	for k, old := range deserved {
 		next := old
-		if more := float64(w.remaining[k] * part); either(old, more) { // float64 keeps it from being fused with what follows
+		if more := float64(w.remaining[k] * part); either(old, more) { // float64 prevents a fused multiply-add
 			next = get(old) + get(more)
 		}
 		if either(next, most[k]) {
@@ -185,8 +183,8 @@ func (w *Water) raise(claim int, part float64) (met bool) {
 	return fits || same
 }
 
-// drain takes what a round gave out from what remains, and says whether that is the end: nothing remains, but for pods, or as much
-// as before.
+// drain subtracts what a round gave from what remains. It reports whether that is the end: nothing remains except pods, or as much as
+// before.
 func (w *Water) drain() (done bool) {
 	empty, same := true, true
 	for k, before := range w.remaining {
@@ -214,7 +212,7 @@ func (w *Water) Round(units []float64) {
 	}
 }
 
-// remainder is what rounding takes from a claim.
+// remainder is the fraction that rounding removes from a claim.
 type remainder struct {
 	claim int
 	rest  float64
@@ -237,7 +235,7 @@ func (w *Water) roundTo(k int, unit float64) {
 		}
 	}
 	slices.SortStableFunc(of, func(a, b remainder) int {
-		if math.Abs(a.rest-b.rest) <= model.Slack { // rounding errors of the rounds do not decide
+		if math.Abs(a.rest-b.rest) <= model.Slack { // rounding errors of the rounds must not decide
 			return cmp.Or(cmp.Compare(w.rank[b.claim], w.rank[a.claim]), cmp.Compare(a.claim, b.claim))
 		}
 		return cmp.Compare(b.rest, a.rest)

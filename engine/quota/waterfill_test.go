@@ -13,10 +13,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-// gpu is a dimension past those that every cluster has.
+// gpu is the first dimension after those that every cluster has.
 const gpu = model.Pods + 1
 
-// amounts are cpu, memory, pods and GPUs; a negative one is absent.
+// amounts returns amounts of CPU, memory, pods and GPUs. A negative value means that the dimension is absent.
 func amounts(values ...float64) model.Resources {
 	var r model.Resources
 	for i, v := range values {
@@ -67,7 +67,7 @@ func TestWaterFill(t *testing.T) {
 			[]model.Resources{amounts(1000), amounts(2000)},
 		},
 		{
-			// Volcano's way: the floor of one is not taken from the part of the other.
+			// As in Volcano: the floor of one claim is not taken from the part of the other.
 			"floors can promise more than there is", amounts(1000),
 			[]quota.Claim{{Weight: 1, Floor: amounts(500), Demand: amounts(1000)}, {Weight: 9, Demand: amounts(1000)}},
 			[]model.Resources{amounts(500), amounts(900)},
@@ -97,13 +97,13 @@ func TestWaterFill(t *testing.T) {
 	}
 }
 
-// filling is one random case; what is absent is drawn too.
+// filling is one random case. Absent dimensions are drawn too.
 type filling struct {
 	total  model.Resources
 	claims []quota.Claim
 }
 
-// drawAmounts draws up to so much of each dimension, in the size that it has: a cluster's memory is near 2^45 bytes.
+// drawAmounts draws up to most units of each dimension. The units have realistic sizes: a cluster's memory is near 2^45 bytes.
 func drawAmounts(t *rapid.T, label string, most, absent int) model.Resources {
 	var r model.Resources
 	for i, unit := range []float64{250, 1 << 28, 1000, 1000} {
@@ -131,7 +131,7 @@ func drawFilling(t *rapid.T, floors int) filling {
 	return f
 }
 
-// atMost is all that a claim can get: less than its ceiling and its demand, but its floor in any case.
+// atMost returns the most that a claim can get: its ceiling or its demand, whichever is less, but at least its floor.
 func atMost(c quota.Claim, dim int) float64 {
 	limit := c.Demand.Get(dim)
 	if c.Ceiling.Has(dim) {
@@ -140,13 +140,13 @@ func atMost(c quota.Claim, dim int) float64 {
 	return max(limit, c.Floor.Get(dim))
 }
 
-// near is how far two ways of adding up may differ: in each dimension the last Slack of everyone is
-// not shared out any more, and large sums have their last bits.
+// near returns how far two ways of adding up may differ. In each dimension the last Slack of each claim is not shared out any more. Large
+// sums also lose their last bits.
 func near(f filling, dim int) float64 {
 	return model.Slack*float64(len(f.claims)+1) + 1e-9*f.total.Get(dim)
 }
 
-// What a claim deserves lies between its floor and all that it can get.
+// TestWaterFillKeepsFloorsAndLimits checks that a claim deserves at least its floor and at most all that it can get.
 func TestWaterFillKeepsFloorsAndLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -161,7 +161,8 @@ func TestWaterFillKeepsFloorsAndLimits(t *testing.T) {
 	})
 }
 
-// Without floors no more is shared out than there is, and as long as anyone can get more, all of it.
+// TestWaterFillSharesAllThereIs checks claims without floors. They get no more than there is. They get all of it as long as one claim can
+// get more.
 func TestWaterFillSharesAllThereIs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,8 +184,8 @@ func TestWaterFillSharesAllThereIs(t *testing.T) {
 	})
 }
 
-// Where there is enough of everything, everyone gets all that they can, to the last bit: a request is compared exactly,
-// and must not fail because eleven elevenths of a float are not the whole.
+// TestWaterFillReachesLimits checks that all claims get their limits, to the last bit, where there is enough of everything. Requests are
+// compared exactly. A request must not fail because eleven elevenths of a float are not the whole.
 func TestWaterFillReachesLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -206,8 +207,8 @@ func TestWaterFillReachesLimits(t *testing.T) {
 	})
 }
 
-// level pours amount into vessels that hold so much each, and rise in step with their weights: it looks for the
-// water level by bisection, and shares nothing with the rounds of WaterFill.
+// level pours an amount into vessels of limited size, which rise in step with their weights. It finds the water level by bisection, and
+// shares no code with the rounds of WaterFill.
 func level(amount float64, room, weights []float64) []float64 {
 	fill := func(height float64) (in []float64, sum float64) {
 		for i := range room {
@@ -229,8 +230,8 @@ func level(amount float64, room, weights []float64) []float64 {
 	return in
 }
 
-// reference is the closed form of the rounds: in the first everyone gets its weighted part of the whole, cut and
-// raised; what then remains rises in all who can take more, by weight, until it is gone.
+// reference is the closed form of the rounds. In the first round each claim gets its weighted part of the whole, cut and raised. The rest
+// then rises by weight in all claims that can take more, until it is gone.
 func reference(f filling, dim int) []float64 {
 	var weights, first, room []float64
 	sum, remains := 0.0, f.total.Get(dim)
@@ -256,7 +257,7 @@ func TestWaterFillIsTheWaterLevel(t *testing.T) {
 		for dim := range gpu + 1 {
 			for n, want := range reference(f, dim) {
 				v := got[n].Get(dim)
-				// Pods are not shared out further when all else is.
+				// When all other dimensions are used up, pods are not shared out further.
 				if v > want+near(f, dim) || dim != model.Pods && v < want-near(f, dim) {
 					t.Fatalf("claim %d gets %g of dimension %d, should get %g", n, v, dim, want)
 				}
@@ -265,7 +266,8 @@ func TestWaterFillIsTheWaterLevel(t *testing.T) {
 	})
 }
 
-// The order of claims matters in the last bits only. (Of pods it may decide about one round more or less.)
+// TestWaterFillHasNoFavourites checks that the order of claims changes only the last bits. (For pods the order may decide about one round
+// more or less.)
 func TestWaterFillHasNoFavourites(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Parts of devices are whole numbers, and together all devices that are wanted: none stays idle while two queues wait for it.
+// TestPartsOfDevicesAreWhole checks that parts of devices are whole numbers. Together they are all devices that are wanted: no device stays
+// idle while two queues wait for it.
 func TestPartsOfDevicesAreWhole(t *testing.T) {
 	t.Parallel()
 	const gpu = 1000 // inner units of one device

@@ -43,14 +43,14 @@ func (o *Objects) Take(deltas []model.Delta) {
 	}
 }
 
-// Clear forgets all objects.
+// Clear removes all objects.
 func (o *Objects) Clear() { *o = Objects{} }
 
 // Copy contains the data for a copy of a cluster. It shares with the cluster only objects that never change, so that another goroutine can
 // create the copy.
 type Copy struct {
 	options model.Options
-	dims    []string // the names of resources, in the cluster's order
+	dims    []string // names of resources, in the cluster's order
 	objects []model.Delta
 	own     *own
 }
@@ -58,7 +58,7 @@ type Copy struct {
 // copyStep is how many tasks or jobs CopyOf examines between two calls of Breathe.
 const copyStep = 256
 
-// CopyOf collects the data for a copy of a cluster, between two cycles. It changes nothing, and Breathe can break it off.
+// CopyOf collects the data for a copy of a cluster, between two cycles. It changes nothing, and Breathe can stop it.
 func CopyOf(c *model.Cluster, o *Objects) *Copy {
 	x := &Copy{
 		options: model.Options{Seed: c.Seed, SchedulerNames: c.SchedulerNames, Workload: c.Workload, Volumes: volume.New, Limits: c.Limits},

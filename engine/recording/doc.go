@@ -1,14 +1,14 @@
-// Package recording keeps what cycles were decided from, and decides them again.
+// Package recording records the inputs of cycles, and replays the cycles.
 //
 //	live: deltas, policy, now, plan --Recorder--> files --Read--> lines --Player--> the same plans, or where they differ
 //
-// A cycle is decided from a cluster, a policy and a time, and from nothing else; and the cluster is what deltas and earlier cycles made of
-// it. So a recording is the deltas in their order, the policies, and of each cycle its time and what it decided: the bindings and evictions
-// themselves, and a sum of the whole plan.
+// A cycle depends only on a cluster, a policy and a time. The cluster depends only on deltas and earlier cycles. So a recording contains
+// the deltas in their order, the policies, and for each cycle its time and its decisions: the bindings and evictions, and a sum of the
+// whole plan.
 //
-// A recording is bounded. Each file of it begins with a checkpoint: the objects as they are, and what was decided and they cannot show yet
-// (own.go). The oldest files go. What is written is encoded by a goroutine of its own; the scheduler only notes it.
+// A recording has a maximum size. Each of its files begins with a checkpoint: the present objects, and the decisions that they do not show
+// yet (own.go). The oldest files are removed. A separate goroutine encodes the data; the scheduler only queues it.
 //
-// Of a plan the sum leaves out its time, and two things that depend on what is remembered from one cycle to the next, which decides
-// nothing: how often a row that errs was asked, and which rows that rest were asked.
+// The sum of a plan leaves out its time, and two values that depend on caches and affect no decision: how often a row that failed was
+// evaluated, and which rows with a pause were evaluated.
 package recording

@@ -22,10 +22,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// version is that of the lines; what reads them reads no other.
+// version is the version of the lines. A reader accepts no other version.
 const version = 1
 
-// line is one line of a recording, in JSON; one of its fields is set.
+// line is one line of a recording, in JSON. Exactly one of its fields is set.
 type line struct {
 	Begin   *begin  `json:"begin,omitempty"`
 	Put     *change `json:"put,omitempty"` // an object of a checkpoint
@@ -33,7 +33,7 @@ type line struct {
 	Policy  *served `json:"policy,omitempty"`
 	Apply   changes `json:"apply,omitempty"`
 	Spare   *spare  `json:"spare,omitempty"`
-	Release string  `json:"release,omitempty"` // the key of a job for which no room is kept any more
+	Release string  `json:"release,omitempty"` // the key of a job for which no resources are kept any more
 	Cycle   *Cycle  `json:"cycle,omitempty"`
 }
 
@@ -42,28 +42,28 @@ type begin struct {
 	Version        int       `json:"version"`
 	SchedulerNames []string  `json:"schedulerNames"`
 	Time           time.Time `json:"time"`
-	// Number is that of the last cycle before, 0 where there was none.
+	// Number is the number of the last cycle before, 0 if there was none.
 	Number uint64 `json:"number"`
 }
 
-// served is the policy of the cycles that follow.
+// served is the policy of the following cycles.
 type served struct {
 	Generation int64           `json:"generation"`
-	Mode       string          `json:"mode"` // which may be that of a newer version, of which nothing else is obeyed
+	Mode       string          `json:"mode"` // may be that of a newer version of the object, which otherwise has no effect
 	Object     json.RawMessage `json:"object"`
 }
 
-// spare says until when a task is not evicted.
+// spare states until when a task is not evicted.
 type spare struct {
 	Task  string    `json:"task"`
 	Until time.Time `json:"until"`
 }
 
-// Cycle is what a recording has of a cycle.
+// Cycle contains the recorded data of a cycle.
 type Cycle struct {
 	Number uint64    `json:"number"`
 	Now    time.Time `json:"now"`
-	// Sum is that of the plan, see SumOf.
+	// Sum is the sum of the plan, see SumOf.
 	Sum    string   `json:"sum"`
 	Admits []string `json:"admits,omitempty"` // keys of jobs
 	Binds  []Placed `json:"binds,omitempty"`
@@ -74,10 +74,10 @@ type Cycle struct {
 type Placed struct {
 	Task string `json:"task"`
 	Node string `json:"node"`
-	For  string `json:"for,omitempty"` // the task for which it goes
+	For  string `json:"for,omitempty"` // the task for which it is evicted
 }
 
-// cycleOf is what a recording has of a plan whose sum is known.
+// cycleOf returns the recorded data of a plan whose sum is known.
 func cycleOf(number uint64, plan *model.Plan, sum string) *Cycle {
 	c := &Cycle{Number: number, Now: plan.Now, Sum: sum}
 	for i := range plan.Admits {
@@ -93,7 +93,7 @@ func cycleOf(number uint64, plan *model.Plan, sum string) *Cycle {
 	return c
 }
 
-// SumOf is a sum of all that a plan decides and tells, but for its time, how often rows erred, and which of those that rest were asked.
+// SumOf returns a sum of everything in a plan, except its time, how often rows failed, and which rows with a pause were evaluated.
 func SumOf(plan *model.Plan) (string, error) {
 	p := *plan
 	p.Now, p.Errors, p.Fired = time.Time{}, nil, nil
@@ -107,22 +107,22 @@ func SumOf(plan *model.Plan) (string, error) {
 
 // change is a delta.
 type change struct {
-	Op     string          `json:"op,omitempty"` // "": the object is as given
+	Op     string          `json:"op,omitempty"` // "": an update
 	Kind   string          `json:"kind"`
 	Object json.RawMessage `json:"object"`
-	// Moment is what momentOf gives of the object, which in JSON has whole seconds.
+	// Moment is the time of momentOf, because the JSON of the object contains whole seconds only.
 	Moment time.Time `json:"moment,omitzero"`
 }
 
 type changes []change
 
-// Words for what happened to an object.
+// Values of change.Op.
 const (
 	opDelete = "delete"
 	opForget = "forget"
 )
 
-// kinds are the objects that a cluster is made of, by their names here.
+// kinds returns the object types of a cluster, by their names here.
 func kinds() map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for _, o := range []any{
@@ -152,10 +152,10 @@ func kinds() map[string]reflect.Type {
 	return out
 }
 
-// nameOf is the name that kinds has for an object.
+// nameOf returns the name of an object's type in kinds.
 func nameOf(object any) string { return reflect.TypeOf(object).Elem().Name() }
 
-// momentOf is the time of an object that is made here, and not by the API server, whose times have whole seconds; nil: it has none.
+// momentOf returns the time of an object that Celsius creates; nil: it has none. Objects of the API server have times in whole seconds.
 func momentOf(object any) *metav1.Time {
 	switch o := object.(type) {
 	case *extender.Answer:
@@ -166,7 +166,7 @@ func momentOf(object any) *metav1.Time {
 	return nil
 }
 
-// written is a delta as it is written.
+// written returns a delta as it is written.
 func written(d model.Delta) (change, error) {
 	c := change{Kind: nameOf(d.Object)}
 	object := d.Object
@@ -176,7 +176,7 @@ func written(d model.Delta) (change, error) {
 		c.Op = opForget
 	case model.Delete:
 		c.Op = opDelete
-		if o, ok := object.(metav1.Object); ok { // of what is gone only that is read
+		if o, ok := object.(metav1.Object); ok { // for a deleted object, only what Delete reads
 			object = map[string]any{"metadata": map[string]any{"namespace": o.GetNamespace(), "name": o.GetName(), "uid": o.GetUID()}}
 		}
 	}
@@ -190,7 +190,7 @@ func written(d model.Delta) (change, error) {
 	return c, nil
 }
 
-// read is the delta that was written.
+// read returns the delta that was written.
 func (c *change) read(known map[string]reflect.Type) (d model.Delta, err error) {
 	t, ok := known[c.Kind]
 	if !ok {

@@ -14,7 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// TestObjectsAreReadAsTheyWere writes an object of each kind, and one that was made at a moment that JSON would cut off.
+// TestObjectsAreReadAsTheyWere writes an object of each kind and reads it back. One object has a moment with nanoseconds, which plain JSON
+// would cut off.
 func TestObjectsAreReadAsTheyWere(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 123456789, time.UTC))
 	deltas := []model.Delta{

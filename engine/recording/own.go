@@ -14,23 +14,23 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// own is what a cluster has of what was decided and its objects do not show.
+// own contains the decisions of a cluster that its objects do not show.
 type own struct {
-	// Bound are tasks that are Binding, and Evicted those that are evicted, of which some are bound as well, and their pods show neither.
+	// Bound contains the tasks that are Binding, and Evicted the evicted tasks. A task may be in both. The pods show neither.
 	Bound   []bound  `json:"bound,omitempty"`
 	Evicted []string `json:"evicted,omitempty"`
 	Spared  []spare  `json:"spared,omitempty"`
-	// Nominated has the nodes where room is kept for tasks, by task.
+	// Nominated contains the nodes where resources are kept for tasks, by task.
 	Nominated map[string]string `json:"nominated,omitempty"`
 	Admitted  []admitted        `json:"admitted,omitempty"`
-	// Fired, Stuck and Exceeded are model.Past's, and Rivals who went for whom.
+	// Fired, Stuck and Exceeded are those of model.Past. Rivals records which jobs evicted pods of which jobs.
 	Fired  map[string]time.Time `json:"fired,omitempty"`
 	Rivals rivals.Book          `json:"rivals"`
 	Stuck  map[string]bool      `json:"stuck,omitempty"`
 
 	Exceeded map[string]time.Time `json:"exceeded,omitempty"`
 
-	// unread has the mistakes of objects; a recording contains these objects instead.
+	// unread contains the mistakes of objects; a recording contains these objects instead.
 	unread unread.Book
 	// lenient means that restore leaves out tasks with objects that it can no longer read. For a recording, such a task is an error.
 	lenient bool
@@ -42,14 +42,14 @@ type bound struct {
 	Volumes []model.VolumeBind `json:"volumes,omitempty"`
 }
 
-// admitted is a job that a cycle let in.
+// admitted is a job that a cycle admitted.
 type admitted struct {
 	Job   string    `json:"job"`
 	At    time.Time `json:"at"`
 	Phase string    `json:"phase"`
 }
 
-// ownOf is what a cluster has of its own between two cycles.
+// ownOf returns the own decisions of a cluster between two cycles.
 func ownOf(c *model.Cluster) *own {
 	o := &own{
 		Nominated: map[string]string{}, Fired: map[string]time.Time{}, Rivals: c.Past.Rivals.Clone(), Stuck: maps.Clone(c.Past.Stuck),
@@ -63,7 +63,7 @@ func ownOf(c *model.Cluster) *own {
 			c.Breathe()
 		}
 		decided := t.NodeName != "" && (t.Status == model.Binding || t.Status == model.Releasing)
-		if decided && t.Object.Spec.NodeName == "" && !t.Foreign { // reads the object of few tasks, because each read waits for memory
+		if decided && t.Object.Spec.NodeName == "" && !t.Foreign { // reads the objects of few tasks, because each read waits for memory
 			o.Bound = append(o.Bound, bound{key, t.Record(), t.Volumes})
 		}
 		if t.Status == model.Releasing && t.Object.DeletionTimestamp == nil {
@@ -90,7 +90,7 @@ func ownOf(c *model.Cluster) *own {
 	return o
 }
 
-// restored is the cluster of a checkpoint.
+// restored returns the cluster of a checkpoint.
 func restored(names []string, objects []model.Delta, o *own) (*model.Cluster, error) {
 	c := model.NewCluster(model.Options{SchedulerNames: names, Volumes: volume.New})
 	if err := restore(c, objects, o); err != nil {
@@ -104,7 +104,7 @@ func restored(names []string, objects []model.Delta, o *own) (*model.Cluster, er
 
 // restore fills an empty cluster with objects and with the decisions about them.
 func restore(c *model.Cluster, objects []model.Delta, o *own) error {
-	var first, again []model.Delta // as they were when it was decided, and as they became since
+	var first, again []model.Delta // as they were when the cycle decided, and as they are now
 	for _, d := range objects {
 		before, since := o.before(d.Object)
 		first = append(first, model.Delta{Object: before})
@@ -112,7 +112,7 @@ func restore(c *model.Cluster, objects []model.Delta, o *own) error {
 			again = append(again, d)
 		}
 	}
-	c.Apply(first...) // what cannot be read could not be then
+	c.Apply(first...) // objects that cannot be read could not be read then either
 	if err := o.decide(c); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func restore(c *model.Cluster, objects []model.Delta, o *own) error {
 	return nil
 }
 
-// before is an object as it was when a cycle let it in, if one did. since: it is otherwise now.
+// before returns an object as it was when a cycle admitted it, if one did. since reports that the object has changed.
 func (o *own) before(object any) (before any, since bool) {
 	group, ok := object.(*v1beta1.PodGroup)
 	if !ok {
@@ -152,7 +152,7 @@ func (o *own) before(object any) (before any, since bool) {
 	return waiting, phase != model.PhaseInqueue || string(group.Status.Phase) == phase
 }
 
-// decide decides again what was decided of jobs and tasks.
+// decide repeats the decisions about jobs and tasks.
 func (o *own) decide(c *model.Cluster) error {
 	for i := range o.Bound {
 		b := &o.Bound[i]

@@ -20,18 +20,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
-// Player decides the cycles of a recording again.
+// Player replays the cycles of a recording.
 type Player struct {
-	// Before is asked before each cycle, with the cluster and the policy that it is decided from; nil: nobody is. It must leave the cluster as
-	// it is.
+	// Before is called before each cycle, with its cluster and policy; nil: it is not called. It must not change the cluster.
 	Before func(x *Moment) error
-	// After is told of each cycle that was decided again.
+	// After is called after each replayed cycle.
 	After func(x *Moment) error
 
 	kinds    map[string]reflect.Type
 	policies map[string]*policy.Policy
 	begin    *begin
-	objects  []model.Delta // of a checkpoint that is read
+	objects  []model.Delta // of the checkpoint that is being read
 	known    known
 	cluster  *model.Cluster
 	policy   *policy.Policy
@@ -43,24 +42,24 @@ type Moment struct {
 	Recorded *Cycle
 	Cluster  *model.Cluster
 	Policy   *policy.Policy
-	// Plan is what was decided again, by Session. Before it is decided both are nil.
+	// Plan is the replayed plan, and Session its session. Before the replay, both are nil.
 	Plan    *model.Plan
 	Session *session.Session
 }
 
-// Again is what was decided again, as it would be recorded. To write it out takes longer than most cycles do.
+// Again returns the replayed cycle in its recorded form. Writing it takes longer than most cycles.
 func (m *Moment) Again() (*Cycle, error) {
 	sum, err := SumOf(m.Plan)
 	return cycleOf(m.Recorded.Number, m.Plan, sum), err
 }
 
-// Same says whether it was decided again as it was, byte for byte.
+// Same reports whether the replayed plan equals the recorded one, byte for byte.
 func (m *Moment) Same() bool {
 	again, err := m.Again()
 	return err == nil && again.Sum == m.Recorded.Sum
 }
 
-// Files are the files of a recording, the oldest first: those in a folder, or the one file that is named.
+// Files returns the files of a recording, the oldest first: those in a folder, or the single named file.
 func Files(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -76,10 +75,10 @@ func Files(path string) ([]string, error) {
 	return files, err
 }
 
-// ErrStop ends a play before its end, as what is asked or told gives it.
+// ErrStop ends a replay early, if Before or After returns it.
 var ErrStop = errors.New("that is enough")
 
-// Play decides what is recorded in a file again. A file that was not ended, as that which is being written, is read as far as it goes.
+// Play replays the cycles of a file. It reads an incomplete file, for example the one that is being written, up to its end.
 func (p *Player) Play(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -89,7 +88,7 @@ func (p *Player) Play(file string) error {
 	packed, err := gzip.NewReader(bufio.NewReader(f))
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil // it was begun just now
+			return nil // the file has just begun
 		}
 		return fmt.Errorf("%s is no recording: %w", file, err)
 	}
@@ -154,7 +153,7 @@ func (p *Player) line(l *line) error {
 	return p.change(l)
 }
 
-// compiled is a policy that served. Those that were met are kept.
+// compiled returns a served policy in compiled form. It caches the policies.
 func (p *Player) compiled(s *served) (*policy.Policy, error) {
 	key := fmt.Sprintf("%d %s %s", s.Generation, s.Mode, s.Object)
 	if known := p.policies[key]; known != nil {
@@ -172,7 +171,7 @@ func (p *Player) compiled(s *served) (*policy.Policy, error) {
 	return x, nil
 }
 
-// Objects are those that the cycle is decided from, of which pods and PodGroups show what was decided of them before.
+// Objects returns the objects of the present cycle. Its pods and PodGroups show the earlier decisions about them.
 func (p *Player) Objects() []metav1.Object {
 	out := make([]metav1.Object, 0, len(p.known))
 	for _, d := range p.known {
@@ -196,7 +195,7 @@ func (p *Player) Objects() []metav1.Object {
 	return out
 }
 
-// change is what happened between cycles.
+// change applies what happened between cycles.
 func (p *Player) change(l *line) error {
 	switch {
 	case l.Apply != nil:
@@ -209,7 +208,7 @@ func (p *Player) change(l *line) error {
 			deltas = append(deltas, d)
 			p.known.take(d)
 		}
-		p.cluster.Apply(deltas...) // what cannot be read could not be then
+		p.cluster.Apply(deltas...) // objects that cannot be read could not be read then either
 	case l.Spare != nil:
 		if t := p.cluster.Tasks[l.Spare.Task]; t != nil {
 			t.Spare(l.Spare.Until)

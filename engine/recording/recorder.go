@@ -16,26 +16,26 @@ import (
 
 // Options of a recording.
 type Options struct {
-	// Folder is where its files are. "": nothing is recorded.
+	// Folder contains the files. "": nothing is recorded.
 	Folder string
-	// Most is how many bytes its files have, at most. 0: DefaultMost.
+	// Most is the maximum size of all files in bytes. 0: DefaultMost.
 	Most int64
-	// Files is into how many files it is cut, so that it begins with one of the oldest cycles that fit. 0: 8.
+	// Files is the number of files. Only whole files are removed, so more files keep more of the oldest cycles. 0: 8.
 	Files int64
 }
 
 const (
 	leastOfRecording = 1 << 20
-	// DefaultMost is how many bytes a recording has at most, unless it is said.
+	// DefaultMost is the default maximum size of a recording in bytes.
 	DefaultMost  = 256 << 20
 	defaultFiles = 8
-	// mostQueued is how many deltas and cycles wait to be written, at most.
+	// mostQueued is the maximum number of deltas and cycles that wait to be written.
 	mostQueued = 200_000
 	writeEvery = time.Second
 	retryAfter = time.Minute
 )
 
-// Check refuses what cannot be meant.
+// Check rejects invalid options.
 func (o *Options) Check() error {
 	if o.Most != 0 && o.Most < leastOfRecording {
 		return fmt.Errorf("a recording of at most %d bytes: at least %d are needed", o.Most, leastOfRecording)
@@ -43,29 +43,30 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// Recorder notes what cycles are decided from. All but Run is for the goroutine that decides; nil records nothing.
+// Recorder records the inputs of cycles. Call all methods except Run from the goroutine that runs the cycles. A nil Recorder records
+// nothing.
 type Recorder struct {
 	o     Options
-	names []string // of schedulers
+	names []string // scheduler names
 	log   logr.Logger
-	// known are the objects as they are.
+	// known contains the present objects.
 	known  known
-	policy *policy.Policy // of the cycles that were noted last
-	whole  bool           // what is noted begins with a checkpoint, and goes on without a gap
+	policy *policy.Policy // of the last recorded cycles
+	whole  bool           // the recorded data begins with a checkpoint and has no gap
 
 	mu     sync.Mutex
 	queue  []noted
-	queued int // deltas and cycles in queue
+	queued int // number of deltas and cycles in queue
 	again  bool
 	wake   chan struct{}
 }
 
-// known are objects as they are.
+// known contains the present objects.
 type known map[objectKey]model.Delta
 
 type objectKey struct{ kind, namespace, name string }
 
-// take takes in a delta, and says whether it is of an object at all.
+// take applies a delta, and reports whether it contains an object of the API.
 func (k known) take(d model.Delta) bool {
 	key, ok := keyOf(d.Object)
 	if ok && d.Op == model.Delete {
@@ -85,7 +86,7 @@ func keyOf(object any) (objectKey, bool) {
 	return objectKey{nameOf(o), o.GetNamespace(), o.GetName()}, true
 }
 
-// noted is what is to be written.
+// noted is data that waits to be written.
 type noted struct {
 	checkpoint *checkpoint
 	deltas     []model.Delta
@@ -95,14 +96,14 @@ type noted struct {
 	number     uint64
 }
 
-// checkpoint is what a file begins with.
+// checkpoint is the beginning of a file.
 type checkpoint struct {
 	begin   begin
 	objects []model.Delta
 	own     *own
 }
 
-// New is a recorder of a cluster of these schedulers that has nothing yet.
+// New returns a Recorder for an empty cluster of these schedulers.
 func New(o Options, names []string, log logr.Logger) *Recorder {
 	if o.Most == 0 {
 		o.Most = DefaultMost
@@ -119,7 +120,7 @@ func (r *Recorder) begin(number uint64, now time.Time) begin {
 	return begin{Version: version, SchedulerNames: r.names, Time: now, Number: number}
 }
 
-// Applied notes deltas that the cluster was given.
+// Applied records deltas that were applied to the cluster.
 func (r *Recorder) Applied(deltas []model.Delta) {
 	if r == nil || len(deltas) == 0 {
 		return
@@ -133,21 +134,21 @@ func (r *Recorder) Applied(deltas []model.Delta) {
 	r.note(noted{deltas: own})
 }
 
-// Spared notes until when a task is not evicted.
+// Spared records until when a task is not evicted.
 func (r *Recorder) Spared(task string, until time.Time) {
 	if r != nil {
 		r.note(noted{line: &line{Spare: &spare{task, until}}})
 	}
 }
 
-// Released notes that no room is kept any more for a job.
+// Released records that no resources are kept any more for a job.
 func (r *Recorder) Released(job string) {
 	if r != nil {
 		r.note(noted{line: &line{Release: job}})
 	}
 }
 
-// Decided notes a cycle: its number, and what was decided by a policy in a cluster, which is as the cycle left it.
+// Decided records a cycle: its number, and the plan of a policy for a cluster, which is as the cycle left it.
 func (r *Recorder) Decided(number uint64, c *model.Cluster, p *policy.Policy, plan *model.Plan) {
 	if r == nil {
 		return
@@ -173,7 +174,7 @@ func (r *Recorder) Decided(number uint64, c *model.Cluster, p *policy.Policy, pl
 	r.note(noted{policy: p})
 }
 
-// note has something written. Where too much waits already, that and all until the next checkpoint is left out.
+// note queues data. If too much waits already, it drops this and all data until the next checkpoint.
 func (r *Recorder) note(n noted) {
 	if !r.whole {
 		return
@@ -193,7 +194,7 @@ func (r *Recorder) note(n noted) {
 	}
 }
 
-// take is all that waits.
+// take returns all queued data.
 func (r *Recorder) take() []noted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,15 +203,15 @@ func (r *Recorder) take() []noted {
 	return out
 }
 
-// anew asks for a checkpoint.
+// anew requests a checkpoint.
 func (r *Recorder) anew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.again = true
 }
 
-// Again forgets the objects, because the cluster was rebuilt. Nothing is noted until the next cycle, which begins with a checkpoint: what a
-// rebuilt cluster decides does not follow from what was noted before.
+// Again removes the objects, because the cluster was rebuilt. Nothing is recorded until the next cycle, which begins with a checkpoint. The
+// decisions of a rebuilt cluster do not follow from what was recorded before.
 func (r *Recorder) Again() {
 	if r != nil {
 		clear(r.known)
@@ -218,7 +219,7 @@ func (r *Recorder) Again() {
 	}
 }
 
-// Run writes until ctx ends. What cannot be written is told, and tried anew with a checkpoint after a while.
+// Run writes until ctx ends. After an error, it logs the error, and starts again with a checkpoint after a while.
 func (r *Recorder) Run(ctx context.Context) {
 	w := &writer{folder: r.o.Folder, most: r.o.Most, ofFile: r.o.Most / r.o.Files}
 	var failed time.Time
@@ -262,7 +263,7 @@ func sleep(ctx context.Context, d time.Duration) (ended bool) {
 	}
 }
 
-// encode writes what was noted as lines.
+// encode writes queued data as lines.
 func (w *writer) encode(n *noted) error {
 	e := json.NewEncoder(w)
 	switch {

@@ -25,7 +25,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// recorded is a recording of three cycles: a job comes to a node, another waits for it.
+// recorded makes a recording of three cycles: one job gets a node, and another waits for it.
 func recorded(tb testing.TB) (folder string) {
 	tb.Helper()
 	folder = tb.TempDir()
@@ -75,7 +75,7 @@ func recorded(tb testing.TB) (folder string) {
 	return folder
 }
 
-// file is the one file of a recording, and its text.
+// file returns the name and the text of the only file of a recording.
 func file(tb testing.TB, folder string) (name, text string) {
 	tb.Helper()
 	files, err := recording.Files(folder)
@@ -112,7 +112,7 @@ func pack(tb testing.TB, name, text string) {
 	}
 }
 
-// TestPlay decides a recording again, as it was, and as it was not.
+// TestPlay decides a recording again, first unchanged and then changed.
 func TestPlay(t *testing.T) {
 	name, text := file(t, recorded(t))
 	for _, c := range []struct{ what, text, want string }{
@@ -146,7 +146,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// FuzzPlay holds that no file brings down what reads it.
+// FuzzPlay checks that no file makes its reader panic.
 func FuzzPlay(f *testing.F) {
 	_, text := file(f, recorded(f))
 	f.Add(text)
@@ -157,11 +157,12 @@ func FuzzPlay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		name := filepath.Join(dir, "fuzzed"+fmt.Sprint(os.Getpid()))
 		pack(t, name, text)
-		_ = (&recording.Player{}).Play(name) // an error or none, and no panic
+		_ = (&recording.Player{}).Play(name) // an error is allowed, a panic is not
 	})
 }
 
-// BenchmarkRecord is what it costs to record 1,000 pods that come: to note them, which the loop waits for, and to write them beside it.
+// BenchmarkRecord measures the cost of recording 1,000 new pods. One part is to note them, which the loop waits for. The other part is to
+// write them, which runs beside the loop.
 func BenchmarkRecord(b *testing.B) {
 	deltas := make([]model.Delta, 1000)
 	for i := range deltas {

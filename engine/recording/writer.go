@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// suffix is that of the files of a recording.
+// suffix is the suffix of the files of a recording.
 const suffix = ".cycles.gz"
 
-// writer writes the files of a recording: the newest, whose size it knows, and it removes the oldest.
+// writer writes the newest file of a recording, whose size it knows, and removes the oldest files.
 type writer struct {
 	folder       string
-	most, ofFile int64 // bytes
+	most, ofFile int64 // in bytes
 
 	file   *os.File
 	packed *gzip.Writer
-	size   int64 // of file, as it is packed
+	size   int64 // compressed size of file
 	sum    string
 }
 
-// Write implements io.Writer: text, to be packed.
+// Write implements io.Writer. It compresses text into the file.
 func (w *writer) Write(text []byte) (int, error) {
 	if w.packed == nil {
-		return len(text), nil // it is of a file that could not be begun
+		return len(text), nil // its file could not be created
 	}
 	return w.packed.Write(text) //nolint:wrapcheck // the caller says what it was
 }
 
-// counted counts what goes into a file.
+// counted counts the bytes that are written to a file.
 type counted struct{ w *writer }
 
 func (c counted) Write(data []byte) (int, error) {
@@ -42,7 +42,7 @@ func (c counted) Write(data []byte) (int, error) {
 	return n, err //nolint:wrapcheck // it names the file
 }
 
-// write writes what was noted. full: it is time for another file.
+// write writes queued data. full reports that the next file must begin.
 func (w *writer) write(batch []noted) (full bool, err error) {
 	for i := range batch {
 		if batch[i].checkpoint != nil {
@@ -63,13 +63,13 @@ func (w *writer) write(batch []noted) (full bool, err error) {
 	return w.size > w.ofFile, nil
 }
 
-// next begins a file, and removes the oldest of too much.
+// next begins a file, and removes the oldest files if the recording is too large.
 func (w *writer) next() error {
 	if err := errors.Join(w.close(), os.MkdirAll(w.folder, 0o700)); err != nil {
 		return fmt.Errorf("make the folder of a recording: %w", err)
 	}
 	name, file, err := "", (*os.File)(nil), os.ErrExist
-	for at := time.Now().UTC(); errors.Is(err, os.ErrExist); at = at.Add(1) { // two may begin at the same time by the clock
+	for at := time.Now().UTC(); errors.Is(err, os.ErrExist); at = at.Add(1) { // two files may begin at the same time by the clock
 		name = filepath.Join(w.folder, at.Format("20060102T150405.000000000Z")+suffix)
 		file, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // the file describes a whole cluster
 	}
@@ -81,7 +81,7 @@ func (w *writer) next() error {
 	return w.trim(name)
 }
 
-// trim removes the oldest files of too much; the newest stays, and room for it.
+// trim removes the oldest files if the recording is too large. It keeps the newest file, and reserves space for it.
 func (w *writer) trim(newest string) error {
 	files, err := filesIn(w.folder)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *writer) close() error {
 	return err
 }
 
-// filesIn are the files of a recording in a folder, the oldest first.
+// filesIn returns the files of a recording in a folder, the oldest first.
 func filesIn(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

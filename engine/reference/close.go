@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// close gives every job and task that waits its reason and every job and queue its status, while what is only promised still counts;
-// then undoes that.
+// close gives every waiting job and task its reason, and every job and queue its status, while promises still count. Then it undoes the
+// promises.
 func (x *cycle) close() {
 	x.statuses()
 	stuck := x.listWaits()
@@ -31,7 +31,7 @@ func (x *cycle) close() {
 	}
 	for _, j := range stuck {
 		x.c.SetStuck(j, !x.c.IsStuck(j))
-		x.plan.DecideBy(x.plan.Now) // rows read it
+		x.plan.DecideBy(x.plan.Now) // rows read the time
 	}
 	for _, q := range x.beyond {
 		x.c.SetExceeded(q, x.plan.Now)
@@ -44,7 +44,7 @@ func (x *cycle) close() {
 	x.plan.Asks, _ = policy.Asks(x.p, x.World(), x.Frame)
 }
 
-// statuses gives every task that waits its reason, and every job its status.
+// statuses gives every waiting task its reason, and every job its status.
 func (x *cycle) statuses() {
 	for _, j := range x.c.JobsByKey() {
 		if report.MayWait(j) {
@@ -77,7 +77,7 @@ func (x *cycle) listWaits() (stuck []*model.Job) {
 	return stuck
 }
 
-// room answers what decides whether a job is stuck.
+// room returns the questions that determine whether a job is stuck.
 func (x *cycle) room() *report.Room {
 	return &report.Room{
 		Lacked: x.p.LacksRoom, NeverFits: func(t *model.Task) bool { return x.fitsNowhere(t) != "" },
@@ -85,13 +85,13 @@ func (x *cycle) room() *report.Room {
 	}
 }
 
-// feasible says whether a task could be placed somewhere.
+// feasible reports whether a task could be placed on some node.
 func (x *cycle) feasible(t *model.Task) (why model.Reason, ok bool) {
 	a := x.All(policy.TaskFeasible, x.Frame().OfTask(t))
 	return a.Reason(), a.Yes
 }
 
-// whole says whether the placements of a job may be kept.
+// whole reports whether the placements of a job may be kept.
 func (x *cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 	a := x.All(policy.JobValid, x.Frame().OfJob(j))
 	if a.Yes {
@@ -100,10 +100,10 @@ func (x *cycle) whole(j *model.Job) (why model.Reason, ok bool) {
 	return a.Reason(), a.Yes
 }
 
-// jobWait notes why a job as a whole was left.
+// jobWait records why a job as a whole was not placed.
 func (x *cycle) jobWait(j *model.Job, why model.Reason) { x.waits.Set(j, nil, x.waits.ForJob(j, why)) }
 
-// taskWait notes why one task was left.
+// taskWait records why one task was not placed.
 func (x *cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCount) {
 	x.waits.Set(t.Job, t, x.waits.ForTask(t, why, nodes))
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// cycle is the work of one cycle.
+// cycle is the state of one cycle.
 type cycle struct {
 	*answers.Answers
 	c        *model.Cluster
 	p        *policy.Policy
 	plan     *model.Plan
 	txn      *model.Txn
-	waits    *report.Waits      // why jobs and tasks were left
-	places   map[*model.Job]int // in the order of the queue
+	waits    *report.Waits      // why jobs and tasks were not placed
+	places   map[*model.Job]int // positions in the order of the queue
 	held     []placed
 	promised []placed
-	forced   map[*model.Task]bool // others go for it
-	nominees map[*model.Job]bool  // are promised room by steps that displace
-	rooms    []eviction.Room      // promised by steps that displace
-	told     map[string]bool      // who goes for rooms, as the plan has told so far
-	kept     *kept.Places         // by the present step; nil: nothing
-	// accepted is what rows of beyondShare accepted in a turn, and exceeding what the turn placed of it.
+	forced   map[*model.Task]bool // tasks for which other tasks are evicted
+	nominees map[*model.Job]bool  // jobs that steps with displace promised resources
+	rooms    []eviction.Room      // promises of steps with displace
+	told     map[string]bool      // tasks that are evicted for rooms, as far as the plan contains them
+	kept     *kept.Places         // resources that the present step keeps; nil: none
+	// accepted is the request that the rows of beyondShare accepted in a turn, and exceeding the part of it that the turn placed.
 	accepted, exceeding model.Resources
-	beyond              []*model.Queue // that exceeded their shares in steps with the gate beyondShare
+	beyond              []*model.Queue // queues that exceeded their shares in steps with the gate beyondShare
 }
 
-// Run decides cycle by cycle. It keeps only the values that settle at the start of a run from one cycle to the next.
+// Run runs one cycle after the other. Between cycles, it keeps only the values that settle at the start of a run.
 type Run struct{ settled values.Settled }
 
 // Decide runs one cycle: (cluster, policy, now) in, Plan out. Afterwards, the tasks that the plan binds are Binding in the cluster, and the
@@ -59,7 +59,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	return x.plan
 }
 
-// verbs says how the step of each verb is run.
+// verbs returns the function of each verb.
 func verbs() map[string]func(*cycle, *policy.Step) {
 	return map[string]func(*cycle, *policy.Step){
 		policy.Admit: (*cycle).admit, policy.Place: (*cycle).place, policy.Displace: (*cycle).displace, policy.Evict: (*cycle).evict,
@@ -110,7 +110,7 @@ func (x *cycle) walk(
 	}
 }
 
-// numbered gives a job its place in its queue, unless an earlier step has done so.
+// numbered sets the position of a job in its queue, unless an earlier step did.
 func (x *cycle) numbered(j *model.Job, places map[*model.Queue]int) {
 	if x.places[j] == 0 {
 		places[j.Queue]++
@@ -128,12 +128,12 @@ func (x *cycle) drop(jobs []*model.Job, places map[*model.Queue]int, why func(*m
 	}
 }
 
-// blocks asks the step whether a job that waits after its turn blocks its queue, so that the jobs behind it wait as well.
+// blocks evaluates whether a job that waits after its turn blocks its queue, so that the jobs behind it wait as well.
 func (x *cycle) blocks(step *policy.Step, j *model.Job) bool {
 	return x.Condition(step.Condition(policy.KeyBlocksQueue), x.Frame().OfJob(j), "job "+j.Key+": ")
 }
 
-// admit admits jobs, in order. It admits a job without minResources without asking the rows. It does not try a refused job again in the
+// admit admits jobs, in order. It admits a job without minResources without evaluating the rows. It does not try a refused job again in the
 // same cycle.
 func (x *cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
@@ -150,7 +150,7 @@ func (x *cycle) admit(step *policy.Step) {
 		}
 		x.waits.Set(j, nil, nil)
 		x.txn.Admit(j, x.plan.Now)
-		why.Reason = "" // that of a refusal
+		why.Reason = "" // only a refusal has a condition reason
 		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: why})
 		return false, false
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// displace makes room for tasks by evicting others.
+// displace evicts tasks to free resources for other tasks.
 func (x *cycle) displace(step *policy.Step) {
 	left, idle := map[*model.Job][]*model.Task{}, func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	force := &eviction.Search{
@@ -17,9 +17,9 @@ func (x *cycle) displace(step *policy.Step) {
 		Served: eviction.Served(x.forced),
 	}
 	gangs := &eviction.Gangs{Search: force}
-	jobs := x.JobsOf(step, idle) // asked of things as they are
+	jobs := x.JobsOf(step, idle) // evaluated in the present state
 	force.LookAhead()
-	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // those that a step between has placed
+	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // without those that a step in between placed
 		return r.Task.Status != model.Pipelined || r.Task.Node != r.Row
 	})
 	x.rooms, x.kept = force.Kept, nil
@@ -62,7 +62,7 @@ func (x *cycle) displace(step *policy.Step) {
 	force.LookBack()
 }
 
-// promise holds room that was made, by force or not.
+// promise holds a promised task until the end of the cycle. forced states that pods are evicted for it.
 func (x *cycle) promise(r eviction.Room, forced bool) {
 	x.hold([]placed{{r.Task, r.Bind}})
 	x.nominees[r.Task.Job] = true
@@ -71,7 +71,7 @@ func (x *cycle) promise(r eviction.Room, forced bool) {
 	}
 }
 
-// takeTogether makes room for several of a job's tasks at once, and gives those that are left, if the job comes back for them.
+// takeTogether frees resources for several of a job's tasks at once. It returns the remaining tasks, if the job gets another turn for them.
 func (x *cycle) takeTogether(
 	gangs *eviction.Gangs, j *model.Job, tasks []*model.Task, further bool,
 ) (again bool, left []*model.Task) {
@@ -88,9 +88,9 @@ func (x *cycle) takeTogether(
 	return len(left) > 0, left
 }
 
-// takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and
-// promised is kept or undone together, or, where the step commits per task, each kept at once. What is not stable is undone. It says
-// whether the job comes back, and for which tasks.
+// takeByForce frees resources for a job's tasks, one after the other. It ends when the step's turn is over, or when the step stops after a
+// failure. The evictions and promises are kept or undone together; if the step commits by task, each is kept at once. Unstable ones are
+// undone. It reports whether the job gets another turn, and for which tasks.
 func (x *cycle) takeByForce(
 	force *eviction.Search, j *model.Job, tasks []*model.Task, further bool,
 ) (out eviction.Turn, again bool, left []*model.Task) {
@@ -137,17 +137,18 @@ func (x *cycle) takeByForce(
 	return out, out.Kept && again, tasks
 }
 
-// passes says whether no room is sought for a task: it does not wait for any, in a further turn the step is no longer about it, or it may
-// not take room by force.
+// passes reports whether to search no resources for a task. It does not wait, the step no longer applies to it in a further turn, or its
+// queue may not evict tasks for it.
 func (x *cycle) passes(step *policy.Step, t *model.Task, further bool) bool {
 	return t.Status != model.Pending || further && !x.TaskPasses(step, t) ||
 		step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(t.Job).OfRequest(t.Request)).Yes
 }
 
-// keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
+// keepTurn keeps the promises of a turn as a whole under two conditions. The job may be held with them, and a later step could not place it
+// without them.
 func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.Room) (kept, stable bool) {
 	if force.Step.Word(policy.KeyCommit) == "task" {
-		return true, true // as they were made
+		return true, true // each promise was kept when it was found
 	}
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {

@@ -1,21 +1,23 @@
-// Package reference says what Celsius decides, as plainly as it can be said. It is the definition: the engine's packages do the same
-// fast, and are held to it byte for byte. What is new is written here first.
+// Package reference defines what Celsius decides, in its simplest form. The engine's packages compute the same decisions faster, and tests
+// compare both byte for byte. Write new behaviour here first.
 //
-// Nothing is remembered from one question to the next, but for the values that settle once a cycle or at the start of a run; every
-// expression is evaluated by cel-go, every order is a sort, every count a loop. What it has in common with the engine is the cluster
-// and its accounting (engine/model), the arithmetic of quotas (engine/quota), the compiled policy (engine/policy), the fields and
-// functions of the language (engine/language), the places kept for pods that are being made (engine/kept), and the words for what was
-// decided (engine/report). Read it in this order:
+// The package remembers nothing from one question to the next, except the values that settle once per cycle or at the start of a run.
+// cel-go evaluates every expression, every order is a sort, and every count a loop. It shares these packages with the engine: the cluster
+// and its accounting (engine/model), the arithmetic of quotas (engine/quota), the compiled policy (engine/policy), the fields and functions
+// of the language (engine/language), the resources kept for pods that do not exist yet (engine/kept), and the texts for decisions
+// (engine/report).
+//
+// Read it in this order:
 //
 //	decide.go    a cycle: the actions, their steps, queues and jobs in turns
-//	place.go     one turn of a job: its tasks, what is kept, held or undone
-//	displace.go  the same where others are evicted for its tasks
+//	place.go     one turn of a job: its tasks, and what is kept, held or undone
+//	displace.go  the same, but other tasks are evicted for its tasks
 //	close.go     reasons and statuses at the end
 //
-// Below it, to be read where it matters:
+// Read the packages below it when you need them:
 //
-//	reference/answers   what sites answer, how things are put in order, and the best node for a task, or why there is none
-//	reference/eviction  who goes for a task, and from which node
-//	reference/values    what expressions give: rows, computed fields, and what accounting functions add up
+//	reference/answers   the answers of sites, the order of objects, and the best node for a task, or why there is none
+//	reference/eviction  which tasks are evicted for a task, and on which node
+//	reference/values    values of expressions: rows, computed fields, and accounting functions
 //	reference/devices   which devices of a node a task gets
 package reference

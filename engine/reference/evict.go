@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// evict evicts whom rows name.
+// evict evicts the tasks that rows name.
 func (x *cycle) evict(step *policy.Step) {
 	if x.rests(step.Name(x.waits.Action), step.Period(policy.KeyEvery)) {
 		return
@@ -37,7 +37,7 @@ func (x *cycle) evict(step *policy.Step) {
 	}
 }
 
-// rests says whether a row or a step was asked too short a while ago; if not, it is asked now.
+// rests reports whether the pause of a row or a step after its last evaluation is not over. If it is over, a new pause starts.
 func (x *cycle) rests(name string, every time.Duration) bool {
 	if every == 0 {
 		return false

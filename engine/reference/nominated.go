@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// renew gives tasks with a nominated node their places before all other tasks. It promises each task its node as the node will be, and a
-// task that may not have its node any more loses it. Then it places each task that fits a node now. The job of a task keeps the places as
+// renew places the tasks with a nominated node before all other tasks. It first promises each task its node as the node will be. A task
+// that may no longer have its node loses it. Then renew places each task that fits a node now. The job of a task keeps the placements as
 // usual.
 func (x *cycle) renew() {
 	x.waits.Action = report.Nominated
@@ -52,8 +52,8 @@ func (x *cycle) forcedJobs() []*model.Job {
 	return slices.DeleteFunc(slices.Clone(x.c.JobsByKey()), func(j *model.Job) bool { return !forced[j] })
 }
 
-// nominate has the cycles that follow keep the room of those that wait for it, as long as the job may start with it: of each job for which
-// others go, or went, or that is promised room by a step that displaces.
+// nominate makes later cycles keep resources for waiting tasks, if their job may start with them. It applies to jobs for which pods are or
+// were evicted, and to jobs to which a step with displace promised resources.
 func (x *cycle) nominate() {
 	forced := eviction.Served(x.forced)
 	for _, j := range x.c.JobsByKey() {
@@ -69,14 +69,14 @@ func (x *cycle) nominate() {
 			default:
 				x.c.Nominate(t, "")
 				if !starts {
-					x.plan.KeptUntil = x.plan.Now // there is room for others
+					x.plan.KeptUntil = x.plan.Now // the resources become free for others
 				}
 			}
 		}
 	}
 }
 
-// starts says whether a job may start with what it has and is promised.
+// starts reports whether a job may start with what it has and is promised.
 func (x *cycle) starts(j *model.Job) bool {
 	_, whole := x.whole(j)
 	return whole || x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes

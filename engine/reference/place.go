@@ -11,20 +11,20 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// placed is a placement that is not kept (yet).
+// placed is a placement that is not permanent (yet).
 type placed struct {
 	task *model.Task
 	bind model.Bind
 }
 
-// place walks queues, jobs and tasks in order and puts tasks on nodes.
+// place walks queues, jobs and tasks in order, and places tasks on nodes.
 func (x *cycle) place(step *policy.Step) {
-	left := map[*model.Job][]*model.Task{} // of jobs that come back for another turn
+	left := map[*model.Job][]*model.Task{} // of jobs that get another turn
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
 	}
-	if !step.Gate(policy.BeyondShare) { // places that earlier steps keep for pods that are still to be made stay kept
+	if !step.Gate(policy.BeyondShare) { // resources that earlier steps keep for pods that do not exist yet stay kept
 		x.kept = nil
 	}
 	x.walk(x.JobsOf(step, settled), x.overused(step), func(j *model.Job) (again, blocks bool) {
@@ -34,7 +34,7 @@ func (x *cycle) place(step *policy.Step) {
 			return true, false
 		}
 		if j.PlacedNow > before && !x.awaited(step, j).IsZero() {
-			left[j] = []*model.Task{} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
+			left[j] = []*model.Task{} // its position in the order may have changed, also for its pods that do not exist yet
 			return true, false
 		}
 		x.await(step, j)
@@ -42,7 +42,7 @@ func (x *cycle) place(step *policy.Step) {
 	})
 }
 
-// overused asks the gate of that name, if the step heeds it.
+// overused returns a function that evaluates the gate overused, if the step has it.
 func (x *cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
 	return func(q *model.Queue) policy.Answer {
 		if !step.Gate(policy.Overused) {
@@ -52,10 +52,10 @@ func (x *cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
 	}
 }
 
-// tasksOf are those of a job that a step is about, in order.
+// tasksOf returns the tasks of a job to which a step applies, in order.
 func (x *cycle) tasksOf(step *policy.Step, j *model.Job) (tasks []*model.Task) {
 	for _, t := range j.Tasks {
-		if x.TaskPasses(step, t) && !x.forced[t] { // a promise for which others go is kept
+		if x.TaskPasses(step, t) && !x.forced[t] { // a promise for which other tasks are evicted is kept
 			tasks = append(tasks, t)
 		}
 	}
@@ -96,7 +96,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 
 // beyondShare reports whether the rows of beyondShare accept a job. If so, it clears the reasons that earlier steps gave for the job and
 // its tasks, and returns the tasks of the turn: it leaves out tasks in front if the rows refuse them, and the job can start without them.
-// If not, the job gets the reason of a row that states one, and so do tasks that wait because of the share of their queue.
+// If not, the job gets the reason of a row that states one. Tasks that wait because of the share of their queue get it too.
 func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) (turn []*model.Task, yes bool) {
 	for i := range tasks {
 		request, enough := j.NextRequestWith(tasks[i:])
@@ -120,8 +120,8 @@ func (x *cycle) beyondShare(j *model.Job, tasks []*model.Task) (turn []*model.Ta
 	return nil, false
 }
 
-// keptFromShare notes for the first n tasks, if they wait because of the share of their queue, why the rows of beyondShare refuse the job
-// with all of its tasks. It returns nil if no row states why.
+// keptFromShare records a reason for the first n tasks, if they wait because of the share of their queue. The reason is why the rows of
+// beyondShare reject the job with all of its tasks. It returns nil if no row states why.
 func (x *cycle) keptFromShare(j *model.Job, tasks []*model.Task, n int) *model.Reason {
 	if n == 0 {
 		return nil
@@ -136,7 +136,7 @@ func (x *cycle) keptFromShare(j *model.Job, tasks []*model.Task, n int) *model.R
 	return why
 }
 
-// whyNotBeyond is the reason of the first row of beyondShare that refuses and states why; nil: none does.
+// whyNotBeyond returns the reason of the first row of beyondShare that rejects and states why; nil: none does.
 func (x *cycle) whyNotBeyond(f *language.Frame) *model.Reason {
 	for _, r := range x.p.Rules(policy.BeyondShare) {
 		if r.Message != nil && x.Opinion(r, f) == language.No && x.Text(r, f) != "" {
@@ -147,8 +147,8 @@ func (x *cycle) whyNotBeyond(f *language.Frame) *model.Reason {
 	return nil
 }
 
-// mayExceed asks the rows of beyondShare about a task if they did not accept it together with what the turn has placed since they were
-// asked. rest are the tasks that follow.
+// mayExceed evaluates the rows of beyondShare for a task. It does so unless they accepted the task together with what the turn has placed
+// since their last evaluation. rest are the tasks that follow.
 func (x *cycle) mayExceed(j *model.Job, t *model.Task, rest []*model.Task) bool {
 	if x.exceeding.Add(t.Request).Fits(x.accepted) {
 		return true
@@ -165,7 +165,7 @@ func (x *cycle) mayExceed(j *model.Job, t *model.Task, rest []*model.Task) bool 
 	return false
 }
 
-// refused asks a gate about a job, and notes why it does not hold.
+// refused evaluates a gate for a job, and records the reason if it is false.
 func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
 	a := x.All(gate, f)
 	if !a.Yes {
@@ -175,8 +175,8 @@ func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
 }
 
 // turn places a job's tasks, one after the other, until the step's turn is over or a task finds no node. It returns the remaining tasks.
-// waits states that the job is not ready afterwards. The placements are kept, held or rolled back together. If the step commits per task,
-// each placement is kept at once. In a further turn of the job, the step is asked again about each task.
+// waits states that the job is not ready afterwards. The placements are kept, held or rolled back together. If the step commits by task,
+// each placement is kept at once. In a further turn of the job, the conditions of the step are evaluated again for each task.
 func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, further bool) (again, waits bool, left []*model.Task) {
 	start, before := x.txn.Mark(), x.kept.Clone()
 	var done []placed
@@ -224,13 +224,13 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task, furth
 	} else {
 		kept, ready = x.finish(j, start, before, done)
 	}
-	for _, t := range j.Tasks { // one that asks for nothing counts for its gang while it waits, but in a turn from which it got no place
+	for _, t := range j.Tasks { // a task that requests nothing counts for its gang while it waits, except in a turn in which it got no node
 		x.c.SetVain(t, false)
 	}
 	return kept && again, !ready, tasks
 }
 
-// turnOver says whether a job yields the floor after a placement.
+// turnOver reports whether a job's turn ends after a placement.
 func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	switch step.Word(policy.KeyTurn) {
 	case "oneTask":
@@ -243,7 +243,7 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	return false
 }
 
-// allocatable asks the gate of that name, and beyondShare, if the step heeds them. rest are the tasks that follow.
+// allocatable evaluates the gates allocatable and beyondShare, if the step has them. rest are the tasks that follow.
 func (x *cycle) allocatable(step *policy.Step, t *model.Task, rest []*model.Task) bool {
 	if step.Gate(policy.BeyondShare) && !x.mayExceed(t.Job, t, rest) {
 		return false
@@ -262,7 +262,7 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task, rest []*model.Task
 	return a.Yes
 }
 
-// fitsNowhere says of a task that asks for more than any node has when it is empty that it does; "" of any other.
+// fitsNowhere returns a text for a task that requests more than any empty node has; "" for any other task.
 func (x *cycle) fitsNowhere(t *model.Task) string {
 	for _, dim := range x.c.Nodes.Dims() {
 		if never := x.NeverFits(t, dim); never != "" && len(x.c.Nodes.ByOrder()) > 0 {
@@ -272,7 +272,7 @@ func (x *cycle) fitsNowhere(t *model.Task) string {
 	return ""
 }
 
-// try finds a node for a task and puts it there. One that was promised a node before gives that up first.
+// try finds a node for a task and places it there. A task that was promised a node first gives up the promise.
 func (x *cycle) try(step *policy.Step, t *model.Task) (p placed, found bool) {
 	if why, ok := x.feasible(t); !ok {
 		x.taskWait(t, why, nil)
@@ -344,7 +344,7 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places,
 	return false, false
 }
 
-// keep makes what is allocated binds, and what was held of a job that is ready now; what is pipelined stays promised.
+// keep binds the allocated tasks, and the held tasks of a job that is now ready. Pipelined tasks stay promised.
 func (x *cycle) keep(done []placed) {
 	x.hold(done)
 	for _, p := range done {
@@ -356,7 +356,7 @@ func (x *cycle) keep(done []placed) {
 	x.release(done[0].task.Job)
 }
 
-// release binds what is held of a job that is ready.
+// release binds the held tasks of a job that is ready.
 func (x *cycle) release(j *model.Job) {
 	for _, p := range x.held {
 		if p.task.Job == j {
@@ -372,7 +372,7 @@ func (x *cycle) bind(p placed) {
 	}
 }
 
-// hold leaves placements until the cycle ends.
+// hold keeps placements until the end of the cycle.
 func (x *cycle) hold(done []placed) {
 	for _, p := range done {
 		if p.task.Status == model.Allocated {
@@ -384,8 +384,8 @@ func (x *cycle) hold(done []placed) {
 	}
 }
 
-// awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made. The zero
-// time: it does not.
+// awaited returns until when a step waits for a job's pods: for a while after admission, as long as some pods do not exist yet. The zero
+// time: it does not wait.
 func (x *cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
 	wait := step.Period(policy.KeyAwaitPods)
 	if end := j.AdmittedAt.Add(wait); wait > 0 && !j.AdmittedAt.IsZero() && len(j.Expected) > 0 && end.After(x.plan.Now) {
@@ -394,11 +394,11 @@ func (x *cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
 	return until
 }
 
-// await keeps places for a job that is awaited and just had its turn.
+// await keeps resources for a job that is awaited and just had its turn.
 func (x *cycle) await(step *policy.Step, j *model.Job) {
 	until := x.awaited(step, j)
 	least := j.MinMember - j.Ready() - j.Counts[model.Pipelined]
-	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
+	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // the pods that must start together exist, but could not start
 		return
 	}
 	if kept.LacksLeftOut(x.c, j) {

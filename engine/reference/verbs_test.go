@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// The reference runs every verb of the language.
+// TestEachVerbIsRun checks that the reference runs every verb of the language.
 func TestEachVerbIsRun(t *testing.T) {
 	t.Parallel()
 	for _, v := range policy.Verbs() {

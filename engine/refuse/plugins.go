@@ -87,7 +87,7 @@ func (n *Namespace) limit(p *corev1.Pod) error {
 	return nil
 }
 
-// sorted puts several errors in order: the library finds them in the order of a map.
+// sorted sorts several errors, because the library returns them in random order.
 func sorted(err error) error {
 	many, ok := err.(apierrors.Aggregate) //nolint:errorlint // the library returns it unwrapped
 	if !ok {

@@ -4,8 +4,8 @@ package refuse
 
 import corev1 "k8s.io/api/core/v1"
 
-// Namespace is what restricts the pods of a namespace. It owns the objects: the LimitRanges get their defaults, and Used
-// of the status of a quota grows with each pod that is admitted.
+// Namespace contains what restricts the pods of a namespace. It owns the objects: it adds defaults to the LimitRanges, and each admitted
+// pod increases Used in the status of a quota.
 type Namespace struct {
 	Ranges []*corev1.LimitRange
 	Quotas []*corev1.ResourceQuota

@@ -16,9 +16,9 @@ type Causes struct {
 	Answers CauseAnswers
 }
 
-// CauseAnswers are what Causes asks of a cycle.
+// CauseAnswers contains the questions of Causes about a cycle.
 type CauseAnswers interface {
-	// NeverStarts states why a job can never start; "" of any other.
+	// NeverStarts states why a job can never start; "" for any other job.
 	NeverStarts(j *model.Job) string
 	// VolumePlaces states where the volumes of a pod are; "" if every node reaches them.
 	VolumePlaces(t *model.Task) string
@@ -97,7 +97,7 @@ func (x *Causes) NeverInQueue(j *model.Job, first *model.Wait) string {
 func (x *Causes) closedCause(j *model.Job) string {
 	command := func(queue string) string { return "celsius queue operate " + queue + " --action open" }
 	why := fmt.Sprintf("queue %s is %s and starts no jobs", j.QueueName, j.Queue.State)
-	var closed []string // the highest first
+	var closed []string // the highest queue comes first
 	for _, higher := range above(x.Cluster, j.Queue) {
 		if q := x.Cluster.Queues[higher]; !q.Open {
 			closed = slices.Insert(closed, 0, higher)
@@ -118,7 +118,7 @@ func (x *Causes) closedCause(j *model.Job) string {
 func FirstLimit(waits iter.Seq[*model.Wait]) (first *model.Wait) {
 	for w := range waits {
 		if w.Fared.Node != "" {
-			continue // it found a node: it waits because other pods of its gang do
+			continue // it found a node: it waits because other pods of its gang wait
 		}
 		own, limited := Own(w)
 		if own && !limited {
@@ -139,10 +139,10 @@ func above(c *model.Cluster, q *model.Queue) (names []string) {
 	return names
 }
 
-// anyReached stands for an unknown number of nodes, more than none.
+// anyReached stands for an unknown number of nodes above 0.
 const anyReached = -1
 
-// PlacesCause states that the volumes of a pod restrict it to some of the nodes. reached is how many of all reach them.
+// PlacesCause states that the volumes of a pod restrict it to some of the nodes. reached is how many of all nodes reach the volumes.
 func PlacesCause(t *model.Task, places string, reached, all int) string {
 	if reached == 0 {
 		return fmt.Sprintf("no node reaches the volumes of pod %s: %s; add a node there, or use another claim", t.Key, places)
@@ -192,12 +192,12 @@ func (x *Causes) volumes(w *Waits, j *model.Job) string {
 	return ""
 }
 
-// of states why a job waits, as far as another job cannot change that; "" if that is not known.
+// of states why a job waits, as far as no other job can change that; "" if it is not known.
 func (x *Causes) of(w *Waits, j *model.Job) string {
 	return cmp.Or(x.Answers.NeverStarts(j), x.OfQueue(j, w.firstLimit(j)), x.volumes(w, j))
 }
 
-// firstLimit returns the wait that OfQueue asks for.
+// firstLimit returns the wait that OfQueue requires.
 func (w *Waits) firstLimit(j *model.Job) *model.Wait {
 	if j.Phase == model.PhasePending {
 		return w.jobs[j]

@@ -1,10 +1,9 @@
-// Package report words what a cycle decided: the reasons of what waits and of what was placed, conditions, phases and statuses. Each is a
-// function of what was found; nothing is decided here, so that engine/action, which decides fast, and engine/reference, which decides
-// plainly, can say it in the same words.
+// Package report writes texts for the decisions of a cycle: reasons of waits and placements, conditions, phases and statuses. Each text is
+// a function of the facts that the caller found, and this package decides nothing. engine/action and engine/reference use the same texts.
 //
-//	reasons.go  why a job or a task was left, where no row of a table says so
-//	nodes.go    why no node takes a task, and why one was preferred to another
-//	waits.go    of each job and task the last reason that it was left for
-//	status.go   what jobs and queues are told at the end of a cycle
-//	written.go  a plan as text, to be compared
+//	reasons.go  why a job or a task was not placed, if no row of a table states it
+//	nodes.go    why no node accepts a task, and why one node was preferred to another
+//	waits.go    the last reason of each job and task that waits
+//	status.go   the statuses of jobs and queues at the end of a cycle
+//	written.go  a plan as text, for comparisons
 package report

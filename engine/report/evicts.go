@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Evict takes a task off its node for another. first is the first row that lets it go, and rows are all that do, as table/rule.
+// Evict returns the eviction of a task for another task. first is the first row that allows it. rows are all rows that do, as table/rule.
 func Evict(t, preemptor *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
 	first.Text = MakesRoom(preemptor.Key, rows)
 	return model.Evict{
@@ -16,12 +16,12 @@ func Evict(t, preemptor *model.Task, action, via string, first model.Reason, row
 	}
 }
 
-// MakesRoom is why a pod is evicted for another, as rows, as table/rule, permit.
+// MakesRoom states why a pod is evicted for another. rows, as table/rule, permit the eviction.
 func MakesRoom(preemptor string, rows []string) string {
 	return fmt.Sprintf("makes room for %s by %s", preemptor, strings.Join(rows, ", "))
 }
 
-// Needed adds which task the node would refuse without the eviction, and why. Usually this is the task for which the pod is evicted.
+// Needed adds which task the node would reject without the eviction, and why. Usually this is the task for which the pod is evicted.
 func Needed(e model.Evict, at *model.Task, why model.Reason) model.Evict {
 	where := "here"
 	if at.Key != e.For {
@@ -32,8 +32,9 @@ func Needed(e model.Evict, at *model.Task, why model.Reason) model.Evict {
 	return e
 }
 
-// ForGang evicts a task for one of a gang, as it, or another that was promised room, has no place on a node otherwise. If the whole of its
-// own gang goes, that is so were all of it spared.
+// ForGang adds to an eviction for a gang why it is necessary: without it, the task at would not fit on a node. at is the task of the gang,
+// or another task that was promised resources. With whole, the whole gang of the victim is evicted, and the reason assumes that none of it
+// were.
 func ForGang(e model.Evict, at *model.Task, node string, needed model.Reason, whole bool) model.Evict {
 	who := "spared"
 	if at.Key != e.For {
@@ -47,7 +48,7 @@ func ForGang(e model.Evict, at *model.Task, node string, needed model.Reason, wh
 	return e
 }
 
-// Named evicts a task that rows name, for no other's sake.
+// Named returns the eviction of a task that rows name. It serves no other task.
 func Named(t *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
 	first.Text = "is named by " + strings.Join(rows, ", ")
 	return model.Evict{
@@ -55,13 +56,13 @@ func Named(t *model.Task, action, via string, first model.Reason, rows []string)
 	}
 }
 
-// Nominated is the action, as it were, by which tasks get room that others left for them in an earlier cycle.
+// Nominated takes the place of an action in reasons, for tasks that get resources that victims freed in an earlier cycle.
 const Nominated = "nominated"
 
-// Kept is why a task is promised a node that it was promised in an earlier cycle.
+// Kept states why a task is promised a node that it was promised in an earlier cycle.
 func Kept() model.Reason { return model.Reason{Text: "others leave this node for it"} }
 
-// RoomMade is why a task is promised a node on which so many others go for it.
+// RoomMade states why a task is promised a node on which this many tasks are evicted for it.
 func RoomMade(victims int) model.Reason {
 	switch victims {
 	case 0:
@@ -72,14 +73,15 @@ func RoomMade(victims int) model.Reason {
 	return model.Reason{Text: fmt.Sprintf("%d pods are evicted for it", victims)}
 }
 
-// CostsLess adds to why a task is promised a node that it costs less by a row who goes there than who would go on the next best.
+// CostsLess adds to the reason of a promised node that, by a row, the evictions there cost less than those on the next best node.
 func CostsLess(why model.Reason, site, table, rule, next string) model.Reason {
 	why.Site, why.Table, why.Rule = site, table, rule
 	why.Text += ", which costs less than on " + next
 	return why
 }
 
-// GangRoomMade is why a task is promised a node while so many others go for it and those of its gang that are promised theirs with it.
+// GangRoomMade states why a task is promised a node. victims is the number of tasks evicted for it and for the tasks of its gang that are
+// promised nodes together with it.
 func GangRoomMade(victims int) model.Reason {
 	if victims == 1 {
 		return model.Reason{Text: "1 pod is evicted for it and its gang"}

@@ -9,10 +9,10 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// InVain counts why nobody goes for a task, by node, or for a gang, by pod. The zero value has counted nothing.
+// InVain counts why no pod is evicted: for a task by node, or for a gang by pod. The zero value is empty.
 type InVain struct{ counts []inVain }
 
-// inVain is one kind of them. The text has a place for the row.
+// inVain is the count for one reason. The text contains a placeholder for the row.
 type inVain struct {
 	text, table, rule string
 	count             int
@@ -29,20 +29,21 @@ func (v *InVain) add(n int, text, table, rule string) {
 	v.counts[i].count += n
 }
 
-// Reset forgets what was counted.
+// Reset sets all counts to zero.
 func (v *InVain) Reset() { v.counts = v.counts[:0] }
 
-// TakenBack is a node where of those who could go somebody would take the room back.
+// TakenBack counts a node where some candidate victim would take the resources back.
 func (v *InVain) TakenBack() {
 	v.add(1, "node(s) where those who could go would take the room back", "builtin", "stable")
 }
 
-// TooLittle is a node where there were too little room if all went who are asked about.
+// TooLittle counts a node that would have too few free resources even if all candidates were evicted.
 func (v *InVain) TooLittle() {
 	v.add(1, "node(s) with too little room even if all went who may be asked to", "builtin", "fit")
 }
 
-// Kept is a node where too few may go, as a row keeps the first of the others; without a row it is that none of a site lets it.
+// Kept counts a node where too few tasks may be evicted, because a row protects the first of the others. Without a row, no row of a site
+// allows it.
 func (v *InVain) Kept(site, table, rule string) {
 	if rule == "" {
 		v.add(1, "node(s) where too few may go, as no row of %s lets others", "", site)
@@ -51,37 +52,37 @@ func (v *InVain) Kept(site, table, rule string) {
 	v.add(1, "node(s) where too few may go, as %s keeps others", table, rule)
 }
 
-// StillRefused is a node that is refused though all go who may.
+// StillRefused counts a node that is rejected even if all tasks are evicted that may be.
 func (v *InVain) StillRefused(why model.Reason) {
 	v.add(1, "node(s) that %s refuses even if all go who may", why.Table, why.Rule)
 }
 
-// OfMates is a node where room was made, with which what the job was promised before would be taken from it.
+// OfMates counts a node where resources can be freed, but earlier promises to the job would then be lost.
 func (v *InVain) OfMates() {
 	v.add(1, "node(s) where with this room others would take back what its job was promised before", "builtin", "stable")
 }
 
-// OnlyTogether is a node where the rows let those go who would have to, but not without others.
+// OnlyTogether counts a node where the rows allow the necessary evictions only together with others.
 func (v *InVain) OnlyTogether() {
 	v.add(1, "node(s) where those who are needed may go only with others", "builtin", "legal")
 }
 
-// NoVolumes is a node where room is made, and the task's volumes cannot be bound.
+// NoVolumes counts a node where resources can be freed, but the task's volumes cannot be bound.
 func (v *InVain) NoVolumes() {
 	v.add(1, "node(s) where its volumes cannot be bound", "builtin", "volumes")
 }
 
-// PodsTakenBack are pods that would take the room of a gang back.
+// PodsTakenBack counts pods that would take the resources of a gang back.
 func (v *InVain) PodsTakenBack(n int) {
 	v.add(n, "pod(s) that would take the room back", "builtin", "stable")
 }
 
-// PodsNotSpared are pods that their gangs cannot spare, and that do not go as a whole.
+// PodsNotSpared counts pods that their gangs need, and whose gangs are not evicted as a whole.
 func (v *InVain) PodsNotSpared(n int) {
 	v.add(n, "pod(s) that their gangs cannot spare", "builtin", "gang")
 }
 
-// PodsKept are pods that may not go, the first of them by a row; without a row it is that none of a site lets them.
+// PodsKept counts pods that may not be evicted, the first of them because of a row. Without a row, no row of a site allows it.
 func (v *InVain) PodsKept(n int, site, table, rule string) {
 	if rule == "" {
 		v.add(n, "pod(s) that no row of %s lets go", "", site)
@@ -90,17 +91,17 @@ func (v *InVain) PodsKept(n int, site, table, rule string) {
 	v.add(n, "pod(s) that may not go, the first by %s", table, rule)
 }
 
-// PodsTooFew are pods that may go, and would not leave room enough.
+// PodsTooFew counts pods that may be evicted, but would free too few resources.
 func (v *InVain) PodsTooFew(n int) {
 	v.add(n, "pod(s) that may go, and leave too little room", "builtin", "fit")
 }
 
-// PodsOnlyTogether are pods that would have to go, and may only go with others.
+// PodsOnlyTogether counts pods that are necessary victims, but may only be evicted together with others.
 func (v *InVain) PodsOnlyTogether(n int) {
 	v.add(n, "pod(s) that are needed, and may go only with others", "builtin", "legal")
 }
 
-// Told is what was counted, for the plan, the most first.
+// Told returns the counts for the plan, the largest first.
 func (v *InVain) Told(action, scope string) model.InVain {
 	out := model.InVain{Action: action, Scope: scope}
 	for _, c := range v.counts {

@@ -58,7 +58,7 @@ func Shapes(n *model.Nodes) []model.Resources {
 	return out
 }
 
-// isWithinAny says whether some shape has at least as much of everything as a node.
+// isWithinAny reports whether some shape has at least as much of everything as a node.
 func isWithinAny(n *model.Nodes, row int, shapes []model.Resources) bool {
 next:
 	for _, shape := range shapes {
@@ -114,8 +114,8 @@ func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 		tooFewPlaces(c, j, sizes) != "" || tooLargeForPermitted(c, j, able)
 }
 
-// tooLargeForPermitted reports whether the same nodes are permitted to all of some pods, and the pods of them that must start together
-// request more of a dimension than these nodes allocate.
+// tooLargeForPermitted reports whether all of some pods are permitted the same nodes, and request more of a dimension than these nodes
+// allocate. Only the pods that must start together count.
 func tooLargeForPermitted(c *model.Cluster, j *model.Job, pods []alikePods) bool {
 	dim, _ := gangExceedsPermitted(c, j, pods)
 	return dim >= 0
@@ -239,7 +239,7 @@ func keepingBack(j *model.Job, pods, small []alikePods) []alikePods {
 	return nil
 }
 
-// countOf counts pods of a role; "" is every role.
+// countOf counts the pods of a role; "" means every role.
 func countOf(pods []alikePods, role string) (count int64) {
 	for i := range pods {
 		if role == "" || pods[i].Role == role {
@@ -249,7 +249,8 @@ func countOf(pods []alikePods, role string) (count int64) {
 	return count
 }
 
-// fitsNoNode states why the first of some pods that fits no node does not, even if the nodes were empty; "" if each of them fits one.
+// fitsNoNode finds the first pod that would fit no node even if the nodes were empty, and states why. It returns "" if each pod fits a
+// node.
 func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	for _, why := range []func(*model.Cluster, *alikePods, int, Sizes) string{notOffered, tooLarge} {
 		for i := range pods {
@@ -268,8 +269,8 @@ func fitsNoNode(c *model.Cluster, pods []alikePods, sizes Sizes) string {
 	return ""
 }
 
-// waitingPods are the pods of a job that have no node, and those that do not exist yet, by role, request and whether they are refused.
-// permitted is as in Sizes.
+// waitingPods returns the pods of a job that have no node, and those that do not exist yet. It groups them by role, request, and whether
+// they are refused. permitted is as in Sizes.
 func waitingPods(c *model.Cluster, j *model.Job, permitted func(*model.Task) *Permitted) []alikePods {
 	var out []alikePods
 	add := func(p alikePods) {
@@ -298,7 +299,7 @@ func waitingPods(c *model.Cluster, j *model.Job, permitted func(*model.Task) *Pe
 	return out
 }
 
-// name is what the pods are called in a message.
+// name returns the name of the pods in a message.
 func (p *alikePods) name() string {
 	name := "each pod"
 	if p.count == 1 {
@@ -348,7 +349,7 @@ func tooLarge(c *model.Cluster, p *alikePods, dim int, sizes Sizes) string {
 		who, c.Dims.Name(dim), request, largest)
 }
 
-// initContainer is the init container of a pod that requests the most of a dimension; "" if there is none.
+// initContainer returns the init container of a pod that requests the most of a dimension; "" if there is none.
 func initContainer(dims *model.Dims, pod *corev1.PodSpec, dim int) (name string, most float64) {
 	if pod == nil {
 		return "", 0
@@ -438,8 +439,8 @@ func gangExceeds(
 	return -1, 0
 }
 
-// QueueNeverHolds states that the pods of a job that must start together request more than the capability of a queue, so that the job could
-// not start even if the queue were empty. It also states what would change that. It returns "" for any other job.
+// QueueNeverHolds applies to a job whose pods that must start together request more than the capability of a queue. It states that the job
+// could not start even if the queue were empty, and what would change that. It returns "" for any other job.
 func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 	limit := func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) }
 	dim, sum := gangExceeds(c, j, waitingPods(c, j, nil), limit)
@@ -455,7 +456,7 @@ func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 		"queue, or raise the capability of queue %s", who, c.Dims.Name(dim), request, q.Name, most, q.Name)
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -10,15 +10,15 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// What refuses nodes beside the rows of a policy.
+// Built-in reasons to reject nodes.
 
-// NotReady is of nodes that take no pods.
+// NotReady counts nodes that accept no pods.
 func NotReady() model.NodeCount { return refused("ready-node", "node(s) were not ready") }
 
-// TooFewDevices is of nodes that have not as many devices free as a task asks for.
+// TooFewDevices counts nodes with fewer free devices than a task requests.
 func TooFewDevices() model.NodeCount { return refused("devices", "node(s) had too few free devices") }
 
-// Insufficient is of nodes that have too little of a dimension; never: as NeverFits says it.
+// Insufficient counts nodes that have too little of a dimension. never is the text of NeverFits.
 func Insufficient(name, never string) model.NodeCount {
 	if never != "" {
 		name += " (" + never + ")"
@@ -26,7 +26,7 @@ func Insufficient(name, never string) model.NodeCount {
 	return refused("fit", "Insufficient "+name)
 }
 
-// Refused is why one node is refused that is counted so.
+// Refused returns the reason of one node that is counted in n.
 func Refused(n model.NodeCount) model.Reason {
 	return model.Reason{Site: "predicates", Table: n.Table, Rule: n.Rule, Text: n.Text}
 }
@@ -42,8 +42,8 @@ const (
 	mostNodes = 128
 )
 
-// ByText is what a row says of the nodes that it refuses, which are so many: one text, or, where its message tells of the node, a few
-// with their counts, most nodes first.
+// ByText returns the messages of a row for the count nodes that it rejects. It returns one message. If the row's message depends on the
+// node, it returns a few with their counts, most nodes first.
 func ByText(
 	count int, refused iter.Seq[int32], tellsOfNode bool, nodes *model.Nodes, say func(row int32) model.NodeCount,
 ) []model.NodeCount {
@@ -77,8 +77,8 @@ func ByText(
 	return out
 }
 
-// NoNode words a histogram as kube-scheduler does, under what refused most nodes. Its reason is Unschedulable, unless a row refuses every
-// node alike.
+// NoNode formats the counts as kube-scheduler does, with the row that rejected most nodes. Its reason is Unschedulable, unless one row
+// rejects every node for the same reason.
 func NoNode(site string, nodes []model.NodeCount) model.Reason {
 	why := model.Reason{Site: site, Reason: "Unschedulable"}
 	if len(nodes) == 0 {
@@ -99,13 +99,13 @@ func NoNode(site string, nodes []model.NodeCount) model.Reason {
 	return why
 }
 
-// OnlyNode is why a task went where it did: there was no choice.
+// OnlyNode states why a task was placed on its node: there was no choice.
 func OnlyNode(site string) model.Reason {
 	return model.Reason{Site: site, Text: "the only node that fits"}
 }
 
-// Preferred is why a task went where it did, but for the text: the row that put the node ahead of the runner-up most; none, where the two
-// are equal. runnerUp is what the rows gave to that one.
+// Preferred states why a task was placed on its node, without the text: the row that contributed most to its lead over the second-best
+// node; none if both are equal. runnerUp contains the scores of the second-best node.
 func Preferred(site string, b *model.Bind, runnerUp []model.RowScore) model.Reason {
 	why := model.Reason{Site: site}
 	if b.Score == b.RunnerUpScore {

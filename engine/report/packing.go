@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// NodeKind is a number of nodes that allocate the same amounts.
+// NodeKind is a group of nodes that allocate the same amounts.
 type NodeKind struct {
 	Allocatable model.Resources
 	// Named reports whether the nodes have the label kubernetes.io/hostname. Terms of that topology key do not apply to other nodes.
@@ -27,8 +27,8 @@ func (k NodeKind) Equal(other NodeKind) bool {
 	return k.Named == other.Named && k.Count == other.Count && k.Allocatable.Equal(other.Allocatable)
 }
 
-// Kinds returns the value for Sizes.Kinds. If the nodes are of more than mostShapes kinds, as machines that differ by a few bytes of memory
-// are, it rounds the amounts up, so that places in these kinds are an upper bound. It is nil if there are still more kinds.
+// Kinds returns the value for Sizes.Kinds. Machines that differ by a few bytes of memory can make more than mostShapes kinds of nodes.
+// Kinds then rounds the amounts up, so that places in these kinds are an upper bound. It is nil if there are still more kinds.
 func Kinds(n *model.Nodes) []NodeKind {
 	if kinds, ok := kindsBy(n, func(v float64) float64 { return v }); ok {
 		return kinds
@@ -37,11 +37,11 @@ func Kinds(n *model.Nodes) []NodeKind {
 	return kinds
 }
 
-// kindsBy returns the kinds of nodes by amounts that are rounded; false: there are too many.
+// kindsBy returns the kinds of nodes by their rounded amounts; false: there are too many kinds.
 func kindsBy(n *model.Nodes, rounded func(float64) float64) (kinds []NodeKind, ok bool) {
 	index := map[string]int{}
 	var key []byte
-	var amounts model.Resources // of the row
+	var amounts model.Resources // of the present row
 	i := 0
 	for row, node := range n.Rows {
 		if node == nil {
@@ -56,7 +56,7 @@ func kindsBy(n *model.Nodes, rounded func(float64) float64) (kinds []NodeKind, o
 			}
 			amounts = append(amounts, amount)
 		}
-		if len(kinds) > 0 && kinds[i].Named == named && slices.Equal(kinds[i].Allocatable, amounts) { // like the row before, as most are
+		if len(kinds) > 0 && kinds[i].Named == named && slices.Equal(kinds[i].Allocatable, amounts) { // equal to the previous row, like most rows
 			kinds[i].Count++
 			continue
 		}
@@ -101,7 +101,7 @@ type similarPods struct {
 	role    string
 	request model.Resources
 	count   int64
-	// anywhere is true of pods for which nothing is known that limits how many a node can hold.
+	// anywhere is true of pods for which no known limit restricts how many a node can hold.
 	anywhere bool
 	apart    apart
 
@@ -111,14 +111,15 @@ type similarPods struct {
 	roles []string // of pods of a group: all their roles
 }
 
-// apart is why pods cannot share a node. It is the zero value if they can.
+// apart states why pods cannot share a node. It is the zero value if they can.
 type apart struct {
 	port  model.HostPort
 	terms string
 }
 
-// tooFewPlaces states that the nodes of the cluster can hold too few of the pods that must start together, all of a job or of a role, even
-// if all nodes were empty. It only considers how many of these pods each node can hold, so that it never names a gang that could start.
+// tooFewPlaces applies to pods that must start together, all of a job or of a role. It states that the cluster can hold too few of them
+// even if all nodes were empty. It only considers how many of these pods each node can hold, so that it never names a gang that could
+// start.
 func tooFewPlaces(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	missing, roles := missingPods(j)
 	roles = slices.DeleteFunc(roles, func(r missingRole) bool { return r.missing < 2 })
@@ -139,7 +140,7 @@ func tooFewPlaces(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	return ""
 }
 
-// missingRole is a role of which pods must start together, and how many of them.
+// missingRole is a role and how many of its pods must start together.
 type missingRole struct {
 	*model.Role
 	missing int64
@@ -147,7 +148,7 @@ type missingRole struct {
 
 // missingPods returns how many pods of a job must start together, of all roles and of each that needs any.
 func missingPods(j *model.Job) (missing int64, roles []missingRole) {
-	unknown := j.Counts[model.Unknown] // they may run again
+	unknown := j.Counts[model.Unknown] // unknown pods may run again
 	for _, r := range j.Roles {
 		n := r.Min - r.Holding() - r.Counts[model.Succeeded] - unknown
 		if j.MinMember >= j.RoleMinTotal && n > 0 { // the minimums of roles count only if minAvailable covers them
@@ -157,8 +158,8 @@ func missingPods(j *model.Job) (missing int64, roles []missingRole) {
 	return j.MinMember - j.Ready() - unknown, roles
 }
 
-// gangPods are the pods of a job that have no node, and those that do not exist yet, by role. Ports and terms of the latter are
-// not known.
+// gangPods returns the pods of a job that have no node, and those that do not exist yet, by role. Ports and terms of the latter are
+// unknown.
 func gangPods(c *model.Cluster, j *model.Job, by Apart) []similarPods {
 	var out []similarPods
 	var template *model.Template // of the last pod: pods that share it have the same labels if they have terms
@@ -189,7 +190,7 @@ func gangPods(c *model.Cluster, j *model.Job, by Apart) []similarPods {
 	return out
 }
 
-// withPods adds pods to those of a job that are similar, if there are any.
+// withPods adds pods to similar pods of the job, or to the list if there are none.
 func withPods(to []similarPods, p similarPods) []similarPods {
 	for i := range to {
 		if o := &to[i]; o.role == p.role && o.terms == p.terms && o.anywhere == p.anywhere && slices.Equal(o.ports, p.ports) &&
@@ -201,8 +202,9 @@ func withPods(to []similarPods, p similarPods) []similarPods {
 	return append(to, p)
 }
 
-// apartTerms identifies the terms and the labels of a pod, if a required anti-affinity keeps all pods of the same terms and labels off its
-// node. It is "" for other pods. It does not read the labels of namespaces, which can change while the job does not.
+// apartTerms identifies the terms and the labels of a pod with a certain anti-affinity. It is required, and keeps all pods with the same
+// terms and labels off the pod's node. It is "" for other pods. It does not read the labels of namespaces, which can change while the job
+// does not.
 func apartTerms(t *model.Task) string {
 	for i := range t.PodTerms.RequiredAntiAffinity {
 		term := &t.PodTerms.RequiredAntiAffinity[i]
@@ -239,7 +241,7 @@ func assignApart(pods []similarPods) {
 	}
 }
 
-// packing is the pods that must start together, and the nodes that have to hold them.
+// packing contains the pods that must start together, and the nodes that have to hold them.
 type packing struct {
 	dims  *model.Dims
 	kinds []NodeKind
@@ -249,7 +251,7 @@ type packing struct {
 // tooFew states that the nodes can hold fewer of the pods than must start together. It is "" if they can hold enough, or if more pods may
 // come than are known.
 func (x packing) tooFew(missing int64, pods, minimum string) string {
-	if len(x.pods) == 1 && x.mostOf(x.pods) >= missing { // as of most jobs
+	if len(x.pods) == 1 && x.mostOf(x.pods) >= missing { // the usual case
 		return ""
 	}
 	groups := x.groups()
@@ -343,7 +345,7 @@ func placesOn(kind *NodeKind, request model.Resources) float64 {
 	return most
 }
 
-// placesIn returns the same as if the pods requested one dimension only.
+// placesIn does what placesOn does, for pods that request only one dimension.
 func placesIn(kind *NodeKind, request model.Resources, dim int) float64 {
 	want, has := request.Get(dim), kind.Allocatable.Get(dim)+model.Slack
 	switch {
@@ -361,7 +363,7 @@ func (x packing) causes(group []similarPods, alone bool) (causes []string, remed
 	if group[0].anywhere {
 		return nil, ""
 	}
-	sharing := int64(0) // how many pods the nodes could hold if all of them could share nodes
+	sharing := int64(0) // number of pods that the nodes could hold if all of them could share nodes
 	for i := range group {
 		sharing += min(group[i].count, x.places(group[i].request, apart{}))
 	}
@@ -404,7 +406,7 @@ func (x packing) scarce(request model.Resources) string {
 	return listed(amounts)
 }
 
-// each is what one of some pods is called in a message.
+// each returns the name of one of some pods in a message.
 func each(pods []similarPods, alone bool) string {
 	if alone {
 		return "each"
@@ -428,7 +430,7 @@ func each(pods []similarPods, alone bool) string {
 	return "each pod of tasks " + listed(roles)
 }
 
-// listed joins names by commas, and the last one by "and".
+// listed joins names with commas, and the last one with "and".
 func listed(names []string) string {
 	last := len(names) - 1
 	if last < 1 {

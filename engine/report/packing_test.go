@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// amounts reads "cpu=1 memory=2Gi".
+// amounts parses "cpu=1 memory=2Gi".
 func amounts(text string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for part := range strings.FieldsSeq(text) {
@@ -32,7 +32,7 @@ func amounts(text string) corev1.ResourceList {
 	return out
 }
 
-// machines are nodes that allocate the same. They have the label kubernetes.io/hostname if their name does not start with "bare".
+// machines returns nodes that allocate the same amounts. They have the label kubernetes.io/hostname unless their name starts with "bare".
 func machines(count int, name, allocatable string) (out []any) {
 	for i := range count {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{}}}
@@ -47,7 +47,7 @@ func machines(count int, name, allocatable string) (out []any) {
 
 type podEdit func(*corev1.Pod)
 
-// replicas are pods of one task of the gang.
+// replicas returns pods of one task of the gang.
 func replicas(count int, task, requests string, edits ...podEdit) (out []any) {
 	for i := range count {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -67,7 +67,7 @@ func replicas(count int, task, requests string, edits ...podEdit) (out []any) {
 	return out
 }
 
-// hostPort has a pod use a host port, written "PORT", "PORT/PROTOCOL" or "PORT/PROTOCOL/IP".
+// hostPort returns an edit that adds a host port, written "PORT", "PORT/PROTOCOL" or "PORT/PROTOCOL/IP".
 func hostPort(text string) podEdit {
 	parts := append(strings.Split(text, "/"), "", "")
 	port := corev1.ContainerPort{Protocol: corev1.Protocol(parts[1]), HostIP: parts[2]}
@@ -85,7 +85,7 @@ func labelled(keysAndValues ...string) podEdit {
 	}
 }
 
-// gated gives pods a scheduling gate.
+// gated adds a scheduling gate to a pod.
 func gated(p *corev1.Pod) {
 	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/dataset"}}
 }
@@ -93,7 +93,7 @@ func gated(p *corev1.Pod) {
 // numbered gives each pod a label of its own.
 func numbered(p *corev1.Pod) { p.Labels["index"] = p.Name }
 
-// apartFrom has a pod keep pods off its node that have the labels app=nccl, in its own namespace.
+// apartFrom returns an edit that keeps pods with the label app=nccl in the same namespace off the pod's node.
 func apartFrom(edits ...func(*corev1.PodAffinityTerm)) podEdit {
 	term := corev1.PodAffinityTerm{
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nccl"}},
@@ -120,7 +120,7 @@ func running(on string) podEdit {
 	return func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = on, corev1.PodRunning }
 }
 
-// gangOf is the PodGroup of the pods of replicas. roles are minimums, written "task=1".
+// gangOf returns the PodGroup of the pods of replicas. roles are minimums, written "task=1".
 func gangOf(minMember int, roles ...string) any {
 	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "nccl", Namespace: "speech"}}
 	g.Spec.MinMember = int32(minMember)
@@ -138,7 +138,7 @@ func gangOf(minMember int, roles ...string) any {
 	return g
 }
 
-// clusterOf reads objects.
+// clusterOf returns a cluster with the objects.
 func clusterOf(t interface{ Fatal(args ...any) }, objects ...any) (*model.Cluster, *model.Job) {
 	c := model.NewCluster(model.Options{Volumes: volume.New})
 	for _, o := range objects {
@@ -149,7 +149,7 @@ func clusterOf(t interface{ Fatal(args ...any) }, objects ...any) (*model.Cluste
 	return c, c.Jobs["speech/nccl"]
 }
 
-// sizesOf are the sizes of all nodes.
+// sizesOf returns the sizes of all nodes.
 func sizesOf(c *model.Cluster, apart report.Apart) report.Sizes {
 	sizes := report.Sizes{Shapes: report.Shapes(&c.Nodes), Kinds: report.Kinds(&c.Nodes), Apart: apart}
 	for _, row := range c.Nodes.ByOrder() {
@@ -160,7 +160,7 @@ func sizesOf(c *model.Cluster, apart report.Apart) report.Sizes {
 
 func all(lists ...[]any) []any { return slices.Concat(lists...) }
 
-// differing are nodes of so many kinds, the smallest of which has at least the memory.
+// differing returns nodes of count kinds, the smallest of which has the given memory.
 func differing(count int, memory int64) (out []any) {
 	for i := range count {
 		out = append(out, machines(1, fmt.Sprintf("dgx%d", i), fmt.Sprintf("cpu=64 memory=%d gpu=4", memory+int64(i)*4096))...)
@@ -168,8 +168,7 @@ func differing(count int, memory int64) (out []any) {
 	return out
 }
 
-// TestGangNeedsMorePlaces states that a gang can never start where its own pods alone keep it from starting, by how many of them each node
-// holds.
+// TestGangNeedsMorePlaces checks that NeverStarts reports a gang that can never start because the nodes can hold too few of its pods.
 func TestGangNeedsMorePlaces(t *testing.T) {
 	t.Parallel()
 	const gi = 1 << 30
@@ -304,7 +303,7 @@ func TestGangNeedsMorePlaces(t *testing.T) {
 		"anti-affinity in another namespace": {all(a10, of3(apartFrom(in("nlp")))), gangOf(3), false, ""},
 		"anti-affinity in all namespaces":    {all(a10, of3(apartFrom(inLabelled(nil)))), gangOf(3), false, byTerm},
 		"anti-affinity in labelled ones": {
-			all(a10, of3(apartFrom(inLabelled(map[string]string{corev1.LabelMetadataName: "speech"})))), gangOf(3), false, "", // they change
+			all(a10, of3(apartFrom(inLabelled(map[string]string{corev1.LabelMetadataName: "speech"})))), gangOf(3), false, "", // they can change
 		},
 		"a selector of nothing": {
 			all(a10, of3(apartFrom(func(term *corev1.PodAffinityTerm) { term.LabelSelector = nil }))), gangOf(3), false, "",
@@ -351,7 +350,7 @@ func inLabelled(labels map[string]string) func(*corev1.PodAffinityTerm) {
 	}
 }
 
-// spread are nodes whose amounts differ by much.
+// spread returns nodes whose amounts differ greatly.
 func spread(count int) (out []any) {
 	for i := range count {
 		out = append(out, machines(1, fmt.Sprintf("edge%d", i), fmt.Sprintf("cpu=64 memory=%dGi gpu=1", 200+2*i))...)
@@ -359,7 +358,7 @@ func spread(count int) (out []any) {
 	return out
 }
 
-// TestNodeKinds counts nodes by what they allocate, and rounds up if they are of too many kinds.
+// TestNodeKinds checks that nodes are counted by what they allocate, and that amounts are rounded up if there are too many kinds.
 func TestNodeKinds(t *testing.T) {
 	t.Parallel()
 	kinds := func(objects []any) (c *model.Cluster, counts []int64, nodes int64) {
@@ -418,7 +417,7 @@ func TestGangThatFitsIsNeverNamed(t *testing.T) {
 	}
 }
 
-// triedGang is what is stated of a gang, and whether it can start.
+// triedGang contains the reports about a gang, and whether it can start.
 type triedGang struct {
 	why      string // what NeverStarts states
 	never    bool   // what GangNeverStarts reports
@@ -446,7 +445,7 @@ func tryGang(t *rapid.T) triedGang {
 	return a
 }
 
-// fault states what is wrong in what is stated of a gang; "": nothing.
+// fault states which report about a gang is wrong; "": none.
 func (a *triedGang) fault() string {
 	switch {
 	case a.never && a.startsNow:
@@ -502,7 +501,7 @@ func drawGang(t *rapid.T) (objects []any) {
 	return append(objects, gangOf(rapid.IntRange((2*pods+2)/3, pods).Draw(t, "min"), roles...))
 }
 
-// drawPodEdits draws what some pods of a gang have in common.
+// drawPodEdits draws edits for some pods of a gang.
 func drawPodEdits(draw func(what string, of ...string) string) []podEdit {
 	edits := []podEdit{labelled("app", draw("app", "nccl", "nccl", "nemo"))}
 	if draw("gates", "", "", "", "", "gated") != "" {
@@ -546,7 +545,8 @@ func newPlacer(c *model.Cluster, j *model.Job, apart report.Apart) *placer {
 	return x
 }
 
-// starts reports whether the gang can start with a place for each of the first n pods, or none, as they are, and any for the others.
+// starts reports whether the gang can start if the first n pods do not move. Each of them keeps its node, or stays without one. The others
+// may use any node.
 func (x *placer) starts(n int) bool {
 	if n == len(x.waiting) {
 		return x.isWhole()
@@ -564,7 +564,7 @@ func (x *placer) starts(n int) bool {
 	return x.starts(n + 1)
 }
 
-// fitting counts the waiting pods that some node has room for when it is empty.
+// fitting counts the waiting pods that fit some empty node.
 func (x *placer) fitting() (n int) {
 	empty := &placer{c: x.c}
 	for _, task := range x.waiting {
@@ -575,7 +575,7 @@ func (x *placer) fitting() (n int) {
 	return n
 }
 
-// takes reports whether a node has room for one more pod.
+// takes reports whether one more pod fits on a node.
 func (x *placer) takes(row int32, task *model.Task) bool {
 	if x.gates && task.Gated {
 		return false

@@ -13,7 +13,7 @@ func PermitsBy(filters func(function string, implied ...string) bool) Permits {
 	return Permits{Labels: filters("matchesNodeAffinity"), Taints: filters("toleratesAll")}
 }
 
-// Any reports whether there is such a rule.
+// Any reports whether a policy has one of the rules.
 func (p Permits) Any() bool { return p.Labels || p.Taints }
 
 // Permitted are the amounts that the nodes that are permitted to a pod allocate when they are empty, as in Sizes.

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// The reasons of PodScheduled=False (docs/compatibility.md). Autoscalers add nodes for pods whose reason is Unschedulable, so a pod has it
-// only where another node would help.
+// Reasons of PodScheduled=False (docs/compatibility.md). Autoscalers add nodes for pods whose reason is Unschedulable. So a pod has this
+// reason only if another node would help.
 const (
 	ReasonUnschedulable  = unschedulable
 	ReasonSchedulerError = "SchedulerError" // a binding was refused
@@ -25,7 +25,7 @@ const (
 	reasonFIFOBlocked    = "FIFOBlocked"
 )
 
-// ofSite is the reason of a row that has none of its own, by the site that it belongs to.
+// ofSite maps a site to the reason of its rows that have no reason of their own.
 var ofSite = map[string]string{ //nolint:gochecknoglobals // read only
 	"jobValid":       reasonGangIncomplete,
 	"jobReady":       reasonGangIncomplete,
@@ -38,7 +38,7 @@ var ofSite = map[string]string{ //nolint:gochecknoglobals // read only
 	"taskFeasible":   reasonPodRefused,
 }
 
-// ofBuiltin is the reason of what no row decides, by its name.
+// ofBuiltin maps the name of a built-in rule to its reason.
 var ofBuiltin = map[string]string{ //nolint:gochecknoglobals // read only
 	"queue":    reasonQueueUnusable,
 	"paused":   reasonPolicyPaused,
@@ -51,7 +51,7 @@ var ofBuiltin = map[string]string{ //nolint:gochecknoglobals // read only
 // ruleFIFO is the rule in the reason of a job that waits behind another job of its queue.
 const ruleFIFO = "fifo"
 
-// reasonOf is the reason of a pod that waits for this alone.
+// reasonOf returns the reason of a pod that waits only for this.
 func reasonOf(why *model.Reason) string {
 	own := why.Reason
 	if own == "" && why.Site == "" && why.Table == "builtin" {
@@ -60,8 +60,8 @@ func reasonOf(why *model.Reason) string {
 	return cmp.Or(own, ofSite[why.Site], ReasonUnschedulable)
 }
 
-// followsOthers reports whether the reason of a pod, or of the pods of a job that have none of their own, follows from the job's other
-// pods: the turn of the job ended because of these.
+// followsOthers reports whether a reason follows from the job's other pods: the turn of the job ended because of these. The reason is that
+// of a pod, or of the pods of a job that have none of their own.
 func followsOthers(w *model.Wait) bool {
 	if w.Task != "" {
 		return w.Reason.Table == "builtin" && (w.Reason.Rule == "turn" || w.Reason.Rule == "role")
@@ -79,16 +79,16 @@ func Own(w *model.Wait) (own, limited bool) {
 	return !followsOthers(w), reasonOf(&w.Reason) == reasonQueueLimited
 }
 
-// PodReasons gives the pods that wait the reasons of their conditions, by the jobs that they belong to.
+// PodReasons determines the reasons in the conditions of waiting pods, by job.
 type PodReasons struct{ jobs map[string]*jobReasons }
 
-// jobReasons is what the pods of one job wait for.
+// jobReasons contains what the pods of one job wait for.
 type jobReasons struct {
-	nodes bool   // one waits for a node, or for one that is being freed
+	nodes bool   // some pod waits for a node, or for resources that are being freed
 	other string // the first reason of another kind
-	held  int64  // pods that wait for something of another kind
+	held  int64  // number of pods that wait for something of another kind
 
-	counted, helped bool // what nodesHelp found
+	counted, helped bool // result of nodesHelp
 }
 
 func (r *jobReasons) add(reason string) {
@@ -99,7 +99,7 @@ func (r *jobReasons) add(reason string) {
 	r.other, r.held = cmp.Or(r.other, reason), r.held+1
 }
 
-// NewPodReasons reads what a plan decided on the pods that wait.
+// NewPodReasons reads what a plan decided about waiting pods.
 func NewPodReasons(plan *model.Plan) *PodReasons {
 	r := &PodReasons{jobs: map[string]*jobReasons{}}
 	for i := range plan.Pipelines {
@@ -111,7 +111,7 @@ func NewPodReasons(plan *model.Plan) *PodReasons {
 		if w.Task == "" || followsOthers(w) {
 			continue
 		}
-		if reason := reasonOf(&w.Reason); reason != corev1.PodReasonSchedulingGated { // those are counted by their gates
+		if reason := reasonOf(&w.Reason); reason != corev1.PodReasonSchedulingGated { // gated pods are counted by their gates
 			r.of(w.Job).add(reason)
 		}
 	}
@@ -127,8 +127,8 @@ func (r *PodReasons) of(job string) *jobReasons {
 	return own
 }
 
-// promised is the reason of a pod that is promised a node: it waits for resources that are being released there, or its queue is full until
-// other pods are gone.
+// promised returns the reason of a pod that is promised a node. It waits for resources that are being released there, or its queue is full
+// until other pods are gone.
 func promised(b *model.Bind) string {
 	if b.Reason.Site == "bindable" {
 		return cmp.Or(b.Reason.Reason, reasonQueueLimited)
@@ -136,13 +136,13 @@ func promised(b *model.Bind) string {
 	return ReasonUnschedulable
 }
 
-// Promised is the reason of a pod that waits on a node that it is promised.
+// Promised returns the reason of a pod that waits on a node that it is promised.
 func (r *PodReasons) Promised(j *model.Job, b *model.Bind) string { return r.inGang(j, promised(b)) }
 
-// Held is the reason of a pod whose place is held while its gang waits for the rest.
+// Held returns the reason of a pod whose placement is held while its gang waits for the rest.
 func (r *PodReasons) Held(j *model.Job) string { return r.follow(j, reasonGangIncomplete) }
 
-// Of is the reason of the pod that w is about, or, if it is about a job, of the job's pods without a wait of their own.
+// Of returns the reason of the pod of w. If w belongs to a job, it returns the reason of the job's pods without a wait of their own.
 func (r *PodReasons) Of(j *model.Job, w *model.Wait) string {
 	own := reasonOf(&w.Reason)
 	if followsOthers(w) {
@@ -151,7 +151,7 @@ func (r *PodReasons) Of(j *model.Job, w *model.Wait) string {
 	return r.inGang(j, own)
 }
 
-// follow is the reason of pods that would start with the job's other pods, and otherwise if there are none.
+// follow returns the reason of pods that would start with the job's other pods. It returns otherwise if there is none.
 func (r *PodReasons) follow(j *model.Job, otherwise string) string {
 	own := r.jobs[j.Key]
 	switch {
@@ -165,7 +165,7 @@ func (r *PodReasons) follow(j *model.Job, otherwise string) string {
 	return otherwise
 }
 
-// inGang is a pod's own reason, unless nodes alone cannot start its gang.
+// inGang returns a pod's own reason, unless nodes alone cannot start its gang.
 func (r *PodReasons) inGang(j *model.Job, reason string) string {
 	own := r.jobs[j.Key]
 	if reason != ReasonUnschedulable || own == nil || own.nodesHelp(j) {
@@ -174,7 +174,7 @@ func (r *PodReasons) inGang(j *model.Job, reason string) string {
 	return cmp.Or(own.other, reasonGangIncomplete)
 }
 
-// nodesHelp reports whether the job can start, or grow, once there are nodes enough: so many of its pods wait for nothing else.
+// nodesHelp reports whether the job can start, or grow, after nodes are added: enough of its pods wait for nothing else.
 func (r *jobReasons) nodesHelp(j *model.Job) bool {
 	if !r.counted {
 		missing := j.MinMember - j.Ready()
@@ -183,7 +183,7 @@ func (r *jobReasons) nodesHelp(j *model.Job) bool {
 	return r.helped
 }
 
-// gated is how many pods of a job have scheduling gates.
+// gated returns the number of a job's pods with scheduling gates.
 func gated(j *model.Job) (n int64) {
 	for _, t := range j.Tasks {
 		if t.Gated && t.Status == model.Pending {

@@ -7,7 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// All pods of a gang have the reason Unschedulable if one of them waits for a node, whatever other jobs wait for.
+// TestReasonsOfPodsBelongToTheirJob checks that all pods of a gang have the reason Unschedulable if one of them waits for a node, whatever
+// other jobs wait for.
 func TestReasonsOfPodsBelongToTheirJob(t *testing.T) {
 	t.Parallel()
 	gang := func(name string) *model.Job {

@@ -7,18 +7,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Builtin is a reason that no row of a table gives.
+// Builtin returns a reason that no row of a table gives.
 func Builtin(rule, text string) model.Reason {
 	return model.Reason{Table: "builtin", Rule: rule, Text: text}
 }
 
-// RoleFailed is why a task is not tried: another of its role found no node in this turn.
+// RoleFailed states why a task is not tried: another task of its role found no node in this turn.
 func RoleFailed(role string) model.Reason {
 	return Builtin("role", "another pod of role "+role+" found no node")
 }
 
-// KeptFor is why a task does not get the place that was found for it: it is kept for pods of a job that comes before, which the task's
-// owner may or may not see by its name.
+// KeptFor states why a task does not get the node that was found for it: the resources are kept for pods of a job that comes first. named
+// states whether the owner of the task may see the name of that job.
 func KeptFor(first *model.Job, named bool) model.Reason {
 	job := "a job of another namespace"
 	if named {
@@ -27,8 +27,8 @@ func KeptFor(first *model.Job, named bool) model.Reason {
 	return Builtin("await-pods", "the place is kept for "+job+", which comes first and whose pods are being made")
 }
 
-// Behind is the reason of a job that is not tried because another job comes first in its queue, waits, and blocks the queue. named states
-// whether the owner of the job may see the name of the first job.
+// Behind returns the reason of a job that is not tried because another job comes first in its queue, waits, and blocks the queue. named
+// states whether the owner of the job may see the name of the first job.
 func Behind(first *model.Job, named bool) model.Reason {
 	job := "a job of another namespace"
 	if named {
@@ -37,7 +37,8 @@ func Behind(first *model.Job, named bool) model.Reason {
 	return Builtin(ruleFIFO, job+" comes first in queue "+first.QueueName+" and still waits; the queue starts its jobs in order (fifo)")
 }
 
-// Unasked is why no action comes to a job as a whole, under a policy that is paused or has so many actions; without a rule: some may.
+// Unasked states why no action tries a job as a whole, under a policy that may be paused and has this many actions. A reason without a
+// rule: an action may try it.
 func Unasked(j *model.Job, policy string, paused bool, actions int) model.Reason {
 	switch {
 	case j.Queue == nil:
@@ -54,7 +55,7 @@ func Unasked(j *model.Job, policy string, paused bool, actions int) model.Reason
 	return model.Reason{}
 }
 
-// Unready is Held where nothing else is known than why the job is not ready.
+// Unready does what Held does. If no task of the job waits for releasing resources, it adds why the job is not ready.
 func Unready(j *model.Job, site string, because, unready model.Reason) model.Reason {
 	why := Held(j, site, because)
 	if j.Counts[model.Pipelined] == 0 && unready.Text != "" {
@@ -63,7 +64,7 @@ func Unready(j *model.Job, site string, because, unready model.Reason) model.Rea
 	return why
 }
 
-// Held is why a job that is not ready waits, though its placements are held; because is the answer by which they are.
+// Held states why a job that is not ready waits, although its placements are held. because is the answer that allowed to hold them.
 func Held(j *model.Job, site string, because model.Reason) model.Reason {
 	why := model.Reason{Site: site, Table: because.Table, Rule: because.Rule, Text: "its places are held, though it is not ready"}
 	if j.Counts[model.Pipelined] > 0 {
@@ -72,7 +73,7 @@ func Held(j *model.Job, site string, because model.Reason) model.Reason {
 	return why
 }
 
-// RolledBack is why a job waits of which so many tasks were placed and undone.
+// RolledBack states why a job waits after this many of its tasks were placed and undone.
 func RolledBack(why model.Reason, placed int) model.Reason {
 	if placed > 0 {
 		why.Text = fmt.Sprintf("%s; %d found a node, rolled back", why.Text, placed)
@@ -80,7 +81,7 @@ func RolledBack(why model.Reason, placed int) model.Reason {
 	return why
 }
 
-// NeverFits says of a task that asks for more of a dimension than the largest node has that it does; "" of any other.
+// NeverFits returns a text for a task that requests more of a dimension than the largest node has; "" for any other task.
 func NeverFits(dims *model.Dims, t *model.Task, dim int, largest float64) string {
 	if !t.Request.Has(dim) || !(t.Request[dim] > largest+model.Slack) {
 		return ""

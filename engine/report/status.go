@@ -10,17 +10,17 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// The conditions of a PodGroup.
+// Types of the conditions of a PodGroup.
 const (
 	unschedulable = "Unschedulable"
 	scheduled     = "Scheduled"
-	// notEnoughResources is the reason where the row that said no gives none.
+	// notEnoughResources is the reason if the row that rejected gives none.
 	notEnoughResources = "NotEnoughResources"
 )
 
-// Status is what a job's PodGroup is told at the end of a cycle, while what is only promised still counts (docs/volcano.md, PodGroups at
-// the end of a cycle). whole says whether the job's placements may be kept, and why not; it is asked of jobs that have tasks. The cause of
-// a job that is unschedulable comes first in its message, and once.
+// Status returns the status of a job's PodGroup at the end of a cycle, while promises still count (docs/volcano.md, PodGroups at the end of
+// a cycle). whole reports whether the job's placements may be kept, and why not. It is called for jobs that have tasks. The cause of an
+// unschedulable job comes first in its message, and only once.
 func (w *Waits) Status(
 	j *model.Job, whole func(*model.Job) (why model.Reason, ok bool), causes *Causes,
 ) model.JobStatus {
@@ -36,7 +36,7 @@ func (w *Waits) Status(
 	}
 }
 
-// condition says whether a job's placements may be kept: that is what Scheduled means. nil: what was said last stands.
+// condition reports whether a job's placements may be kept, which is the meaning of Scheduled. nil: the last condition stays.
 func (w *Waits) condition(j *model.Job, whole func(*model.Job) (why model.Reason, ok bool)) *model.Condition {
 	if j.TaskCount() == 0 {
 		return w.notLetIn(j)
@@ -74,7 +74,7 @@ func blocked(w *model.Wait) string {
 	return ""
 }
 
-// notLetIn says why a job that has no tasks yet was not let in: until it is, it gets none that could say so.
+// notLetIn states why a job that has no tasks yet was not admitted. It has no tasks that could state the reason before it is admitted.
 func (w *Waits) notLetIn(j *model.Job) *model.Condition {
 	why := w.jobs[j]
 	if why == nil || j.Phase != model.PhasePending {
@@ -90,11 +90,12 @@ func waitsFor(why *model.Wait, reason, what string) *model.Condition {
 	}
 }
 
-// longestMessage bounds the message of a condition, in bytes. It is written into each pod of a job, and users choose the names in it.
+// longestMessage limits the message of a condition, in bytes. The message is written into each pod of a job, and users choose the names in
+// it.
 const longestMessage = 4096
 
-// Short cuts a message that is too long for a condition, and escapes control characters and line breaks in it, because users choose the
-// names that it contains.
+// Short cuts a message that is too long for a condition. It escapes control characters and line breaks in the message, because users choose
+// the names that it contains.
 func Short(message string) string {
 	message = source.Line(message)
 	if len(message) <= longestMessage {
@@ -103,14 +104,14 @@ func Short(message string) string {
 	return strings.ToValidUTF8(message[:longestMessage], "") + " …"
 }
 
-// leavingOnly says whether a gang that is not whole lacks nothing but members that are on their way out: none is there that
-// could be placed in their stead, so nothing of it is unschedulable, and what was said of it last stands until they are gone.
+// leavingOnly reports whether an incomplete gang lacks only members that are terminating. No task waits that could replace them, so no task
+// is unschedulable, and the last condition stays until they are gone.
 func leavingOnly(j *model.Job) bool {
 	leaving := releasing(j)
 	return j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && leaving > 0 && j.Ready()+leaving >= j.MinMember
 }
 
-// releasing is how many tasks hold a node on their way out.
+// releasing returns the number of tasks that hold a node while they terminate.
 func releasing(j *model.Job) (n int64) {
 	if j.Counts[model.Releasing]+j.Counts[model.Unknown] == 0 {
 		return 0
@@ -123,7 +124,7 @@ func releasing(j *model.Job) (n int64) {
 	return n
 }
 
-// phase is the phase after the cycle. A task that was bound just now is not scheduled yet.
+// phase returns the phase after the cycle. A task that was just bound is not scheduled yet.
 func (w *Waits) phase(j *model.Job, condition *model.Condition) string {
 	if j.Counts[model.Running] > 0 && condition != nil && condition.Type == unschedulable {
 		return "Unknown"
@@ -143,7 +144,7 @@ func (w *Waits) phase(j *model.Job, condition *model.Condition) string {
 	return "Pending"
 }
 
-// Queues adds the statuses of queues to a plan, and warns of what pods ask for that this version does not heed.
+// Queues adds the statuses of queues to a plan, and warns of requests of pods that this version ignores.
 func Queues(c *model.Cluster, plan *model.Plan) {
 	Unheeded(c, plan)
 	for _, q := range c.QueuesByName() {
@@ -151,14 +152,14 @@ func Queues(c *model.Cluster, plan *model.Plan) {
 	}
 }
 
-// Unheeded warns of what pods ask for that this version does not heed.
+// Unheeded warns of requests of pods that this version ignores.
 func Unheeded(c *model.Cluster, plan *model.Plan) {
 	if c.Claiming > 0 {
 		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim resources (DRA), which this version does not heed", c.Claiming))
 	}
 }
 
-// Queue is the status of one queue.
+// Queue returns the status of one queue.
 func Queue(c *model.Cluster, q *model.Queue) model.QueueStatus {
 	status := model.QueueStatus{Queue: q.Name, Allocated: map[string]string{}}
 	for i, v := range q.Allocated {

@@ -7,11 +7,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Room answers what decides whether a job is stuck.
+// Room contains the questions that determine whether a job is stuck.
 type Room struct {
-	// Lacked reports whether a row, or the scheduler itself, refuses for want of room.
+	// Lacked reports whether a row, or the scheduler itself, rejects because resources are lacking.
 	Lacked func(why model.Reason) bool
-	// NeverFits reports whether a task asks for more than any node has, and NeverStarts what GangNeverStarts does of a job.
+	// NeverFits reports whether a task requests more than any node has. NeverStarts is GangNeverStarts of a job.
 	NeverFits   func(*model.Task) bool
 	NeverStarts func(*model.Job) bool
 }
@@ -37,7 +37,7 @@ func Stuck(j *model.Job, waits []model.Wait, room *Room) (stuck bool) {
 	return waiting && room.NeverStarts(j) || stuck && !waiting
 }
 
-// neverFits asks NeverFits about the task of a job with a key; none: it does not.
+// neverFits calls NeverFits for the task of a job with a key; false if there is none.
 func (r *Room) neverFits(j *model.Job, key string) bool {
 	i, found := slices.BinarySearchFunc(j.Tasks, key, func(t *model.Task, key string) int { return strings.Compare(t.Key, key) })
 	return found && r.NeverFits(j.Tasks[i])

@@ -10,13 +10,13 @@ import (
 
 // Waits stores the last reason why each job and task waits. A later action that succeeds clears the reason.
 type Waits struct {
-	Action string // at work
+	Action string // the action that runs now
 	jobs   map[*model.Job]*model.Wait
 	tasks  map[*model.Task]*model.Wait
 	undone map[*model.Job]int
 	served map[*model.Job]bool
 	vain   map[vainOf][]model.InVain
-	whole  *model.Condition // of the jobs that can start
+	whole  *model.Condition // shared by the jobs that can start
 }
 
 // vainOf is a task, or a gang as a whole if task is nil, for which no pod is evicted.
@@ -25,7 +25,7 @@ type vainOf struct {
 	task *model.Task
 }
 
-// NewWaits begins a cycle.
+// NewWaits returns the empty Waits of a cycle.
 func NewWaits() *Waits {
 	return &Waits{
 		jobs: map[*model.Job]*model.Wait{}, tasks: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{}, served: map[*model.Job]bool{},
@@ -34,12 +34,12 @@ func NewWaits() *Waits {
 	}
 }
 
-// ForJob is a wait of a job as a whole.
+// ForJob returns a wait of a job as a whole.
 func (w *Waits) ForJob(j *model.Job, why model.Reason) *model.Wait {
 	return &model.Wait{Job: j.Key, Queue: j.QueueName, Action: w.Action, Reason: why}
 }
 
-// Instead is a wait of a job with another reason than it has so far. How its tasks fared in a turn that was undone stays.
+// Instead returns a wait of a job with another reason than before. It keeps what happened to its tasks in a turn that was undone.
 func (w *Waits) Instead(j *model.Job, why model.Reason) *model.Wait {
 	wait := w.ForJob(j, why)
 	if before := w.jobs[j]; before != nil {
@@ -48,7 +48,7 @@ func (w *Waits) Instead(j *model.Job, why model.Reason) *model.Wait {
 	return wait
 }
 
-// ForTask is a wait of one task.
+// ForTask returns a wait of one task.
 func (w *Waits) ForTask(t *model.Task, why model.Reason, nodes []model.NodeCount) *model.Wait {
 	return &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: w.Action, Reason: why, Nodes: nodes}
 }
@@ -71,7 +71,7 @@ func (w *Waits) Set(j *model.Job, t *model.Task, wait *model.Wait) {
 // Of returns why a task waits; nil: no reason is recorded.
 func (w *Waits) Of(t *model.Task) *model.Wait { return w.tasks[t] }
 
-// SetUndone says how many tasks a job's last turn placed, and undid again.
+// SetUndone records how many tasks a job's last turn placed and undid.
 func (w *Waits) SetUndone(j *model.Job, placed int) { w.undone[j] = placed }
 
 // SetServed records that pods are or were evicted for a job, and that the job may start with the resources that they free. The job then
@@ -105,18 +105,18 @@ func (w *Waits) ofJob(j *model.Job) []model.InVain {
 	return slices.Concat(w.vain[vainOf{j, nil}], first)
 }
 
-// Untold says whether a pending task of a job has no reason, of its own or its job's.
+// Untold reports whether a pending task of a job has no reason, of its own or of its job.
 func (w *Waits) Untold(j *model.Job) bool {
 	return j.Counts[model.Pending] > 0 && w.jobs[j] == nil &&
 		slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return t.Status == model.Pending && w.tasks[t] == nil })
 }
 
-// after is what is said of a job after what was said before: tasks found nodes in the turn of either.
+// after merges a job's wait with its earlier wait: the tasks that found nodes in either turn are reported.
 func after(earlier, w *model.Wait) *model.Wait {
 	if earlier == nil || earlier.Tried == nil || w.Tried == nil || earlier.Tried.Waiting != w.Tried.Waiting || len(earlier.Tried.Found) == 0 {
 		return w
 	}
-	found := slices.Concat(w.Tried.Found, earlier.Tried.Found) // of two on one task the later
+	found := slices.Concat(w.Tried.Found, earlier.Tried.Found) // the later one of two for the same task
 	byTask := func(a, b model.Found) int { return a.Task - b.Task }
 	slices.SortStableFunc(found, byTask)
 	both := *w
@@ -126,8 +126,8 @@ func after(earlier, w *model.Wait) *model.Wait {
 	return &both
 }
 
-// Tried is how the tasks of a job fared in a turn that placed so many of them and was undone; nil: there is no other task that waits.
-// node is what was found for a task, "" nothing; it is asked in the order of keys.
+// Tried returns what happened to the tasks of a job in a turn that placed this many of them and was undone; nil: no other task waits. node
+// returns the node that was found for a task, "" if none. It is called in key order.
 func Tried(j *model.Job, placed int, node func(*model.Task) string) *model.Tried {
 	out := &model.Tried{Waiting: int(j.Counts[model.Pending] + j.Counts[model.Pipelined])}
 	if out.Waiting < 2 {
@@ -150,13 +150,13 @@ func Tried(j *model.Job, placed int, node func(*model.Task) string) *model.Tried
 	return out
 }
 
-// Untried gives the pending tasks that no step came to their reason, and so a job that waits to be let in and has no tasks yet. unasked is
-// why no action comes to the job as a whole; feasible tells why a task could be placed nowhere.
+// Untried adds a reason for the pending tasks that no step tried, and for a job that waits for admission and has no tasks yet. unasked is
+// why no action tries the job as a whole. feasible returns why a task could be placed on no node.
 func (w *Waits) Untried(j *model.Job, unasked model.Reason, feasible func(*model.Task) (why model.Reason, ok bool)) {
 	if w.jobs[j] != nil || j.Counts[model.Pending] == 0 && (j.Phase != model.PhasePending || j.TaskCount() > 0) {
 		return
 	}
-	none := Waits{} // of no action
+	none := Waits{} // without an action
 	if unasked.Rule != "" && !j.Orphan {
 		w.Set(j, nil, none.ForJob(j, unasked))
 		return
@@ -178,7 +178,7 @@ func (w *Waits) Untried(j *model.Job, unasked model.Reason, feasible func(*model
 	}
 }
 
-// List is a job's wait, then those of its tasks, which sort puts in order. place is the job's in its queue's order.
+// List returns a job's wait, and then those of its tasks, which sort sorts. place is the job's position in the order of its queue.
 func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.Wait {
 	var out []model.Wait
 	add := func(why *model.Wait, t *model.Task) {
@@ -186,7 +186,7 @@ func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.
 		own.Place, own.InVain = place, w.vain[vainOf{j, t}]
 		if t == nil {
 			own.InVain = w.ofJob(j)
-		} else if len(out) == 0 { // what is said of a gang as a whole is told once
+		} else if len(out) == 0 { // the reasons of a gang as a whole are listed once
 			own.InVain = slices.Concat(w.vain[vainOf{j, nil}], own.InVain)
 		}
 		out = append(out, own)
@@ -207,7 +207,7 @@ func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.
 	return out
 }
 
-// Unplaced says whether tasks of a job have no node yet, or one that is only promised.
+// Unplaced reports whether tasks of a job have no node yet, or only a promised node.
 func Unplaced(j *model.Job) bool {
 	return j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
 }
@@ -215,7 +215,7 @@ func Unplaced(j *model.Job) bool {
 // Dropped reports whether a job needs a reason if a step leaves it out: it waits for something that the step could give it.
 func Dropped(j *model.Job) bool { return j.Counts[model.Pending] > 0 || j.Phase == model.PhasePending }
 
-// MayWait says whether a job can have something to wait for: to be let in, for nodes, or for what is being released.
+// MayWait reports whether a job can wait for something: for admission, for nodes, or for resources that are being released.
 func MayWait(j *model.Job) bool {
 	if j.Orphan {
 		return j.Counts[model.Pending] > 0 && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return !t.Foreign })
@@ -223,7 +223,7 @@ func MayWait(j *model.Job) bool {
 	return j.Phase == model.PhasePending || j.TaskCount() == 0 || len(j.Expected) > 0 || Unplaced(j)
 }
 
-// ByQueue is all jobs by their queues' names, and keys: the order in which waits are listed.
+// ByQueue returns all jobs by the names of their queues, and by key. Waits are listed in this order.
 func ByQueue(c *model.Cluster) []*model.Job {
 	jobs := slices.Clone(c.JobsByKey())
 	slices.SortStableFunc(jobs, func(a, b *model.Job) int { return cmp.Compare(a.QueueName, b.QueueName) })

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Written is a plan as text, with all that it says but how often rows erred, as what is remembered is not asked again, and whether it
-// is the same as the last.
+// Written returns a plan as text. It leaves out how often rows failed, because remembered results are not evaluated again, and whether the
+// plan is the same as the last.
 func Written(plan *model.Plan) (string, error) {
 	p := *plan
 	p.Errors = nil
@@ -18,7 +18,7 @@ func Written(plan *model.Plan) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write a plan: %w", err)
 	}
-	// What JSON leaves out.
+	// Data that JSON leaves out.
 	for i := range p.Waits {
 		if w := &p.Waits[i]; w.Tried != nil {
 			data = fmt.Appendf(data, "\n%s tried %+v", w.Job, *w.Tried)
@@ -32,8 +32,8 @@ func Written(plan *model.Plan) (string, error) {
 	return fmt.Sprintf("%s\nkept until %s", data, p.KeptUntil), nil
 }
 
-// OutOfSteps reports whether a row had no steps left for all that it was asked in a cycle. How many steps it takes depends on what is
-// remembered, so two implementations need not agree on such a plan.
+// OutOfSteps reports whether a row used up its budget of a cycle. How many steps it takes depends on what is remembered, so two
+// implementations need not agree on such a plan.
 func OutOfSteps(plan *model.Plan) bool {
 	return slices.ContainsFunc(plan.Errors, func(e model.RuleError) bool { return e.OverBudget > 0 && strings.Contains(e.Text, "a cycle") })
 }

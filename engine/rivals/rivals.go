@@ -1,5 +1,5 @@
-// Package rivals remembers for which jobs the pods of a job were evicted, and so which job would close a circle if it took resources from
-// another.
+// Package rivals remembers for which jobs the pods of a job were evicted. So it knows which job would close a circle if it took resources
+// from another.
 package rivals
 
 import (
@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Kept is for how long is remembered that a pod of one job went for another.
+// Kept is how long an eviction of one job's pod for another job is remembered.
 const Kept = 24 * time.Hour
 
 // Book stores the evictions that are remembered. The zero value is empty.
 type Book struct {
-	going map[string]going                // by the UID of the pod, while it is there
-	last  map[string]map[string]time.Time // by the key of the job whose pods went, and of the one for which: when the last was evicted
-	by    map[string]map[string]bool      // the other way round: the jobs whose pods went, by that for which
+	going map[string]going                // by the UID of the pod, while it exists
+	last  map[string]map[string]time.Time // time of the last eviction, by the keys of the losing job and of the taker
+	by    map[string]map[string]bool      // the reverse: the losing jobs, by taker
 	swept time.Time
 }
 
 type going struct {
-	of, ours string // the keys of its job, and of that for which it goes
+	of, ours string // keys of the pod's job, and of the job for which it is evicted
 	at       time.Time
 }
 
-// Clone is a copy.
+// Clone returns a copy.
 func (b *Book) Clone() Book {
 	out := Book{going: maps.Clone(b.going), last: maps.Clone(b.last), by: maps.Clone(b.by), swept: b.swept}
 	for job := range out.last {
@@ -37,15 +37,15 @@ func (b *Book) Clone() Book {
 	return out
 }
 
-// SameTakers says whether all jobs have the same takers by another book.
+// SameTakers reports whether all jobs have the same takers in both books.
 func (b *Book) SameTakers(other *Book) bool {
 	return maps.EqualFunc(b.last, other.last, func(x, y map[string]time.Time) bool { return maps.EqualFunc(x, y, time.Time.Equal) })
 }
 
-// Losers are the keys of the jobs that have takers, in order.
+// Losers returns the keys of the jobs that have takers, in order.
 func (b *Book) Losers() []string { return slices.Sorted(maps.Keys(b.last)) }
 
-// Evicted notes that a pod of one job is evicted for another.
+// Evicted records that a pod of one job is evicted for another.
 func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 	if of == ours || ours == "" {
 		return
@@ -56,7 +56,7 @@ func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 	b.going[uid] = going{of, ours, at}
 }
 
-// Stays takes that back of a pod: its eviction was refused, or it ended by itself first.
+// Stays removes the record of Evicted: the eviction of the pod was refused, or the pod ended by itself first.
 func (b *Book) Stays(uid string) { delete(b.going, uid) }
 
 // Gone records that a pod is gone. It returns, in order, the keys of the jobs whose takers, or the times of these, change.
@@ -82,7 +82,7 @@ func (b *Book) Gone(uid string) (of []string) {
 	return slices.Sorted(maps.Keys(b.losers(g.of)))
 }
 
-// losers are a job, and all that have it among their takers.
+// losers returns a job, and all jobs that have it among their takers.
 func (b *Book) losers(job string) map[string]bool {
 	all, open := map[string]bool{job: true}, []string{job}
 	for len(open) > 0 {
@@ -98,11 +98,11 @@ func (b *Book) losers(job string) map[string]bool {
 	return all
 }
 
-// Takers returns the jobs for which pods of a job were evicted, the jobs for which pods of these jobs were evicted, and so on, by key. The
-// job itself is left out. The value is the time of the oldest eviction on the chain that leads to a job. If several chains lead to it, the
-// latest of these times counts.
+// Takers returns the jobs for which pods of a job were evicted, by key. It also returns the jobs for which pods of these jobs were evicted,
+// and so on. The job itself is left out. The value is the time of the oldest eviction on the chain that leads to a job. If several chains
+// lead to it, the latest of these times counts.
 func (b *Book) Takers(job string) map[string]time.Time {
-	if len(b.last[job]) == 0 { // which is so of nearly all, and asked of each pair
+	if len(b.last[job]) == 0 { // this applies to nearly all jobs, and the function is called for each pair
 		return nil
 	}
 	since, open := map[string]time.Time{}, []string{job}
@@ -122,7 +122,7 @@ func (b *Book) Takers(job string) map[string]time.Time {
 	return since
 }
 
-// Forget forgets, once an hour, what is older than a day, and gives the keys of the jobs whose takers are others by that, in order.
+// Forget removes, once per hour, entries older than a day. It returns the keys of the jobs whose takers change, in order.
 func (b *Book) Forget(now time.Time) (of []string) {
 	if now.Sub(b.swept) < time.Hour {
 		return nil
@@ -140,7 +140,7 @@ func (b *Book) Forget(now time.Time) (of []string) {
 	return slices.Sorted(maps.Keys(told))
 }
 
-// Left forgets a job that is there no more, and gives the keys of those whose takers are others by that, in order.
+// Left removes a job that no longer exists. It returns the keys of the jobs whose takers change, in order.
 func (b *Book) Left(job string) (of []string) {
 	told := b.losers(job)
 	for other := range b.last[job] {
@@ -163,7 +163,7 @@ func (b *Book) drop(job, other string) {
 	}
 }
 
-// written is a book in JSON.
+// written is the JSON form of a book.
 type written struct {
 	Going map[string]writtenGoing         `json:"going,omitempty"`
 	Last  map[string]map[string]time.Time `json:"last,omitempty"`
@@ -175,7 +175,7 @@ type writtenGoing struct {
 	At      time.Time
 }
 
-// MarshalJSON writes all that is remembered.
+// MarshalJSON writes the whole book.
 func (b *Book) MarshalJSON() ([]byte, error) {
 	w := written{Last: b.last, Swept: b.swept, Going: map[string]writtenGoing{}}
 	for uid, g := range b.going {

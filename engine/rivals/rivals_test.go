@@ -84,22 +84,22 @@ func TestWhoIsForgottenAfterADayIsTold(t *testing.T) {
 	b.Evicted("b-0", "b", "c", at(5))
 	b.Gone("b-0")
 	same(t, b.Forget(at(0).Add(rivals.Kept)), nil)
-	same(t, b.Forget(at(1).Add(rivals.Kept)), nil) // within an hour of the last time
+	same(t, b.Forget(at(1).Add(rivals.Kept)), nil) // within an hour of the last eviction
 	same(t, b.Takers("a"), since{"b": at(0), "c": at(0)})
 	same(t, b.Forget(at(61).Add(rivals.Kept)), []string{"a", "b"})
 	same(t, b.Takers("a"), nil)
 	same(t, b.Takers("b"), nil)
 }
 
-// evictions are those that are not forgotten: when the last pod of one job was evicted for another.
+// evictions are the evictions that are not forgotten: when the last pod of one job was evicted for another.
 type evictions map[pair]time.Time
 
 type pair struct{ of, ours string }
 
 var jobs = []string{"a", "b", "c", "d", "e", "f"}
 
-// takers are, for each pair, since when a way leads from the one to the other: of all ways that
-// of which the earliest eviction is the latest.
+// takers returns, for each pair of jobs, since when a way leads from one to the other. Of all ways, it takes the one whose earliest
+// eviction is the latest.
 func (e evictions) takers() evictions {
 	out := maps.Clone(e)
 	for _, via := range jobs {
@@ -120,8 +120,8 @@ func (e evictions) takers() evictions {
 	return out
 }
 
-// Whatever is noted and forgotten, the takers of a job are those to whom a way leads over evictions that are not forgotten, and whose
-// takers change is told.
+// TestTakersAreWhomAWayLeadsTo notes and forgets evictions at random. The takers of a job are the jobs to which a way of remembered
+// evictions leads. The book reports each job whose takers change.
 func TestTakersAreWhomAWayLeadsTo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b rivals.Book

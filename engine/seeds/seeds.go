@@ -1,5 +1,5 @@
-// Package seeds has the properties of a test binary that imports it draw from the seed $RAPID_SEED, as if -rapid.seed said so: what a run
-// of all tests draws is then the same whenever the same is tested. Without the variable each run draws anew.
+// Package seeds makes the property tests of a test binary use the seed $RAPID_SEED, as the flag -rapid.seed does. Two runs of the same
+// tests then draw the same values. Without the variable, each run draws other values.
 package seeds
 
 import (
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	_ "pgregory.net/rapid" // whose flag is set
+	_ "pgregory.net/rapid" // its flag is set
 )
 
 var _ = fromEnvironment()

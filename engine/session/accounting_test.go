@@ -17,7 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// largestFunction is an accounting function of these tests alone: this file and a line of registration are all that it takes.
+// largestFunction is an accounting function that exists only in these tests. It needs only this file and one line of registration.
 func largestFunction() *policy.Accounting {
 	return &policy.Accounting{
 		Name: "largest",
@@ -39,7 +39,7 @@ func largestFunction() *policy.Accounting {
 	}
 }
 
-// largestState keeps the number of each job.
+// largestState stores the number of each job.
 type largestState struct {
 	policy.Derived
 	x      *policy.Attribute
@@ -92,7 +92,7 @@ func (st *largestState) Value(x *policy.Attribute, owner ref.Val) ref.Val {
 	return types.Double(largest)
 }
 
-// loadedWithLargest compiles a policy where tables may have the function as well.
+// loadedWithLargest compiles a policy whose tables may also use the function.
 func loadedWithLargest(t *testing.T, table string) (*policy.Policy, source.Issues) {
 	t.Helper()
 	docs, issues := source.Parse("policy.yaml", []byte(policyText(table)))
@@ -120,8 +120,8 @@ queueOrder:
 - {name: wide, by: queue.widest}
 `
 
-// An accounting function is one file: what is registered is read, compiled, answered, and remembered as the others are, and what the
-// others compute of it is as well.
+// TestAFunctionIsOneFile checks that a registered accounting function is read, compiled, evaluated and cached as the others are. So is what
+// other functions compute from it.
 func TestAFunctionIsOneFile(t *testing.T) {
 	t.Parallel()
 	p, issues := loadedWithLargest(t, largest)
@@ -154,7 +154,8 @@ func TestAFunctionIsOneFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { newTwins(p, figures).run(t) })
 }
 
-// What is wrong with a registered function's use is said at its place, without words of the function's own.
+// TestWrongUsesOfARegisteredFunction checks that a mistake in the use of a registered function is reported at its position, without text of
+// its own.
 func TestWrongUsesOfARegisteredFunction(t *testing.T) {
 	t.Parallel()
 	for use, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// told is all that a node tells in amounts, in words.
+// told returns all amounts of a node as text.
 func told(c *model.Cluster, row int32) string {
 	n := &c.Nodes
 	text := fmt.Sprint(n.TaskCount[row], n.Unasked[model.CPU][row], n.Unasked[model.Memory][row], n.GPUs[row], n.Rows[row].GPUModel)
@@ -22,7 +22,7 @@ func told(c *model.Cluster, row int32) string {
 	return text
 }
 
-// TestNodesAlikeHaveOneNumber: nodes have the same number if, and only if, they tell the same amounts, whatever happens to them.
+// TestNodesAlikeHaveOneNumber checks that nodes have the same number exactly if they have the same amounts, after any changes.
 func TestNodesAlikeHaveOneNumber(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -85,7 +85,7 @@ func oneNumberEach(t *rapid.T, c *model.Cluster, a *verdict.Alike) {
 	}
 }
 
-// TestNumbersBeginAnew: there are no more numbers than may be, and what was said of old ones is not taken for new ones.
+// TestNumbersBeginAnew checks that there are at most as many numbers as allowed, and that results of old numbers are not used for new ones.
 func TestNumbersBeginAnew(t *testing.T) {
 	t.Parallel()
 	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aNode("n2", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1"))

@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// anew is a session at the same moment of the same cycle that remembers nothing of this one but what settled in the cycle or at a start,
-// what erred, and how often each row was asked.
+// anew returns a session at the same moment of the same cycle without caches. It keeps values that settled in the cycle or at a start, the
+// errors, and the numbers of evaluations.
 func anew(s *Session) *Session {
 	out := s.Renewed()
 	out.Cycle, out.Action, out.UsedAtStart = s.Cycle, s.Action, s.UsedAtStart
@@ -39,7 +39,7 @@ func anew(s *Session) *Session {
 	return out
 }
 
-// anew forgets what the side's session and heaps remember. Queues are not kept along a tree then.
+// anew drops the caches of the side's session and heaps. Its queues are then not kept in a tree.
 func (x *side) anew() {
 	x.s = anew(x.s)
 	if x.queues == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// asking puts each yes-or-no site's question about the pod a/p, its job or its queue.
+// asking returns for each yes-or-no site a function that evaluates it for the pod a/p, its job or its queue.
 func asking() map[string]func(s *Session) bool {
 	task := func(s *Session) *model.Task { return s.c.Tasks["a/p"] }
 	job := func(s *Session) *model.Job { return s.c.Jobs["a/g"] }
@@ -31,14 +31,14 @@ func asking() map[string]func(s *Session) bool {
 	}
 }
 
-// answerCase is one row of a yes-or-no site, and what the site answers then.
+// answerCase is one row of a yes-or-no site, and the expected answer of the site.
 type answerCase struct {
 	name, row string
 	want      bool
 	faults    int
 }
 
-// answerCases are rows that agree, refuse, have no opinion or err, each of the given site.
+// answerCases returns rows of the site that agree, refuse, have no opinion, or fail.
 func answerCases(site policy.Site) []answerCase {
 	erring := map[string]string{
 		policy.Overused: "queue.labels['none'] == ''", policy.Allocatable: "task.labels['none'] == ''",
@@ -48,7 +48,7 @@ func answerCases(site policy.Site) []answerCase {
 	if erring == "" {
 		erring = "job.labels['none'] == ''"
 	}
-	// No row at all: nothing stops the job, and nobody is overused or starves. An overused queue is one that a row names.
+	// Without rows, nothing stops the job, and no queue is overused and no job starves. A queue is overused only if a row states it.
 	nobody := site.Name != policy.Overused && site.Name != policy.JobStarving
 	denied := site.DenyIs
 	return []answerCase{
@@ -66,7 +66,7 @@ func answerCases(site policy.Site) []answerCase {
 	}
 }
 
-// What each site answers where its one row agrees, refuses, has no opinion, or errs, and where there is none
+// TestAnswers checks the answer of each site in five cases: its only row agrees, refuses, has no opinion, or fails, or there is no row
 // (docs/rule-language.md, Sections).
 func TestAnswers(t *testing.T) {
 	for _, site := range policy.Sites() {
@@ -99,7 +99,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A row that errs for one object hurts that object only, is counted for each, and is named once with the first.
+// TestFaultsAreCountedAndContained checks a row that fails for one object. Only that object is affected. Each failure is counted. It is
+// reported once, with the first object.
 func TestFaultsAreCountedAndContained(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aNode("n2", "cpu=9 pods=9", labelled("rack", "r2")), aNode("n3", "cpu=9 pods=9"),
 		aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1"))
@@ -122,7 +123,8 @@ func TestFaultsAreCountedAndContained(t *testing.T) {
 	}
 }
 
-// A message is written where the row said no, with the values of that moment; what errs in it is shown, and stops nothing.
+// TestMessages checks that a message is written when the row rejects, with the values of that moment. An error in it is shown, and stops
+// nothing.
 func TestMessages(t *testing.T) {
 	for _, test := range [][2]string{
 		{"plain words", "plain words"},
@@ -160,7 +162,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// order writes the names of jobs in the order of a table.
+// order returns the names of jobs in the order of a table.
 func order(t *testing.T, table string, edits ...func(*v1beta1.PodGroup)) (names string, s *Session) {
 	t.Helper()
 	objects := []any{aQueue("q")}
@@ -178,7 +180,7 @@ func order(t *testing.T, table string, edits ...func(*v1beta1.PodGroup)) (names 
 	return strings.TrimSpace(names), s
 }
 
-// keyed gives a PodGroup the label k, none where it is "".
+// keyed returns an edit that gives a PodGroup the label k; none if value is "".
 func keyed(value string) func(*v1beta1.PodGroup) {
 	return func(g *v1beta1.PodGroup) {
 		g.Labels = map[string]string{}
@@ -188,7 +190,7 @@ func keyed(value string) func(*v1beta1.PodGroup) {
 	}
 }
 
-// Sort keys of every type, and what has none (docs/rule-language.md, Orders).
+// TestOrders checks sort keys of every type, and objects without a key (docs/rule-language.md, Orders).
 func TestOrders(t *testing.T) {
 	for _, test := range []struct {
 		name, row string
@@ -239,7 +241,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// What NaN did to the error's text.
+// TestNaNSaysSo checks the text of an error that NaN causes.
 func TestNaNSaysSo(t *testing.T) {
 	_, s := order(t, "jobOrder: [{name: r, by: 0.0 / 0.0}]", keyed(""))
 	if f := s.Faults(); len(f) != 1 || !strings.Contains(f[0].Text, "NaN") || f[0].Object != "a/j1" {
@@ -247,7 +249,7 @@ func TestNaNSaysSo(t *testing.T) {
 	}
 }
 
-// The devices that a task gets: the largest sums, the lowest index on ties (docs/concepts.md, Sharing GPUs).
+// TestDevices checks the devices that a task gets: the largest sums, and the lowest index on ties (docs/concepts.md, Sharing GPUs).
 func TestDevices(t *testing.T) {
 	node := aNode("n1", "cpu=9 pods=9 nvidia.com/gpu=4")
 	share := func(name, milli, device string) *corev1.Pod {

@@ -12,13 +12,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// answers puts sites' questions to the rows.
+// answers combines the answers of the rows of a site.
 type answers struct{ base }
 
-// Errors is how many evaluations erred so far.
+// Errors returns the number of evaluations that failed so far.
 func (s *answers) Errors() uint64 { return s.ask.Errors() }
 
-// all asks for agreement: the first row that says no decides.
+// all requires agreement: the first row that answers no decides.
 func (s *answers) all(site string, f *language.Frame) policy.Answer {
 	return s.allOf(s.p.Rules(site), f)
 }
@@ -32,7 +32,7 @@ func (s *answers) allOf(rules []*policy.Rule, f *language.Frame) policy.Answer {
 	return policy.Answer{Yes: true}
 }
 
-// agreed is all without words.
+// agreed does what all does, without the text of the answer.
 func (s *answers) agreed(site string, f *language.Frame) bool {
 	for _, r := range s.p.Rules(site) {
 		if s.ask.Opinion(r, f) == language.No {
@@ -42,7 +42,7 @@ func (s *answers) agreed(site string, f *language.Frame) bool {
 	return true
 }
 
-// vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
+// vote evaluates tier by tier. A refusal decides. Otherwise a permit in the tier decides. If no row has an opinion, the answer is a permit.
 func (s *answers) vote(site string, f *language.Frame) policy.Answer {
 	var permit *policy.Rule
 	tier := -1
@@ -68,41 +68,41 @@ func (s *answers) answer(yes bool, r *policy.Rule, f *language.Frame) policy.Ans
 	return policy.Answer{Yes: yes, Rule: r, Text: s.ask.Text(r, f)}
 }
 
-// askJob asks a site about a job.
+// askJob calls ask with a frame for a job.
 func (s *answers) askJob(j *model.Job, ask func(f *language.Frame) policy.Answer) policy.Answer {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	return ask(f)
 }
 
-// Valid asks jobValid.
+// Valid evaluates jobValid.
 func (s *answers) Valid(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobValid, f) })
 }
 
-// Ready asks jobReady: may the job's placements be kept?
+// Ready evaluates jobReady: may the job's placements be kept?
 func (s *answers) Ready(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobReady, f) })
 }
 
-// IsReady is Ready where nobody wants to know why not.
+// IsReady does what Ready does, for callers that do not need the reason.
 func (s *answers) IsReady(j *model.Job) bool {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	return s.agreed(policy.JobReady, f)
 }
 
-// Pipelined asks jobPipelined: may they be held?
+// Pipelined evaluates jobPipelined: may the job's placements be held?
 func (s *answers) Pipelined(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.vote(policy.JobPipelined, f) })
 }
 
-// Enqueueable asks jobEnqueueable: may the job be let in?
+// Enqueueable evaluates jobEnqueueable: may the job be admitted?
 func (s *answers) Enqueueable(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.vote(policy.JobEnqueueable, f) })
 }
 
-// Starving asks jobStarving: all rows of the first tier that has any; none: no.
+// Starving evaluates jobStarving. All rows of the first tier with rows must agree; without rows the answer is no.
 func (s *answers) Starving(j *model.Job) bool {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
@@ -123,10 +123,10 @@ func (s *answers) Starving(j *model.Job) bool {
 	return starving
 }
 
-// Overused asks whether to skip a queue now: any row.
+// Overused reports whether to skip a queue now: one row that answers yes is enough.
 func (s *answers) Overused(q *model.Queue) policy.Answer { return s.OverusedIn(nil, q) }
 
-// OverusedIn is Overused by the rows that a step asks; nil: by all.
+// OverusedIn does what Overused does, with the rows that a step uses; nil: all rows.
 func (s *answers) OverusedIn(step *policy.Step, q *model.Queue) policy.Answer {
 	f := s.ask.Frame()
 	defer s.ask.Done()
@@ -139,18 +139,18 @@ func (s *answers) OverusedIn(step *policy.Step, q *model.Queue) policy.Answer {
 	return policy.Answer{}
 }
 
-// Allocatable asks whether the queue may take a task.
+// Allocatable reports whether the queue may receive a task.
 func (s *answers) Allocatable(t *model.Task) policy.Answer { return s.AllocatableIn(nil, t) }
 
-// AllocatableIn is Allocatable by the rows that a step asks; nil: by all.
+// AllocatableIn does what Allocatable does, with the rows that a step uses; nil: all rows.
 func (s *answers) AllocatableIn(step *policy.Step, t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.allOf(s.p.RulesIn(step, policy.Allocatable), f)
 }
 
-// BeyondShare asks whether a job may start with request although its queue then holds more than its share: any row. If none accepts, the
-// answer is that of the first row whose message is not empty.
+// BeyondShare reports whether a job may start with request although its queue then holds more than its share. One row that accepts is
+// enough. If no row accepts, the answer is that of the first row whose message is not empty.
 func (s *answers) BeyondShare(j *model.Job, request model.Resources) (refusal policy.Answer) {
 	f := s.ask.Frame().OfJob(j).OfRequest(request)
 	defer s.ask.Done()
@@ -165,21 +165,21 @@ func (s *answers) BeyondShare(j *model.Job, request model.Resources) (refusal po
 	return refusal
 }
 
-// MayAllocate is Allocatable without words.
+// MayAllocate does what Allocatable does, without the text of the answer.
 func (s *answers) MayAllocate(t *model.Task) bool {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.agreed(policy.Allocatable, f)
 }
 
-// BindableIn asks, by the rows that a step heeds, whether a task may be bound now.
+// BindableIn reports, by the rows that a step uses, whether a task may be bound now.
 func (s *answers) BindableIn(step *policy.Step, t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.allOf(s.p.RulesIn(step, policy.Bindable), f)
 }
 
-// Preemptive asks whether a job's queue may take request by force.
+// Preemptive reports whether a job's queue may evict pods of other queues to get request.
 func (s *answers) Preemptive(j *model.Job, request model.Resources) policy.Answer {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
@@ -187,35 +187,35 @@ func (s *answers) Preemptive(j *model.Job, request model.Resources) policy.Answe
 	return s.all(policy.Preemptive, f)
 }
 
-// Feasible asks taskFeasible: can the task be placed anywhere at all?
+// Feasible evaluates taskFeasible: can the task be placed on any node at all?
 func (s *answers) Feasible(t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.all(policy.TaskFeasible, f)
 }
 
-// JobFilter evaluates a step's condition on a job. An error is false, with its text.
+// JobFilter evaluates a step's condition for a job. An error counts as false, and is returned.
 func (s *answers) JobFilter(e *eval.Expr, j *model.Job) (bool, error) {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	return s.filter(e, f)
 }
 
-// TaskFilter evaluates a step's condition on a task.
+// TaskFilter evaluates a step's condition for a task.
 func (s *answers) TaskFilter(e *eval.Expr, t *model.Task) (bool, error) {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.filter(e, f)
 }
 
-// Condition evaluates a step's condition on the cluster.
+// Condition evaluates a step's condition for the cluster.
 func (s *answers) Condition(e *eval.Expr) (bool, error) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	return s.filter(e, f)
 }
 
-// Count evaluates a step's number on the cluster. An error is 0, with its text.
+// Count evaluates a step's number for the cluster. An error counts as 0, and is returned.
 func (s *answers) Count(e *eval.Expr) (int, error) {
 	f := s.ask.Frame()
 	defer s.ask.Done()

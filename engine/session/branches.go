@@ -12,88 +12,88 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// hierarchy is a tree of queues, of which each node has a part of the keys of all queues below it. N tells its nodes.
+// hierarchy is a tree of queues. Each node has a part of the keys of all queues below it. N identifies a node.
 type hierarchy[N comparable] interface {
-	// update brings it to the present moment; false: it is another than it was, or there is none.
+	// update updates the hierarchy; false: it was replaced, or does not exist.
 	update() bool
-	// changed calls again for the nodes whose parts may be others since the last time; false: it is not known which, or again said so.
-	// touched are the queues that changed.
+	// changed calls again for the nodes whose parts may have changed since the last call. touched are the changed queues. false: the changes
+	// are unknown, or again returned false.
 	changed(touched []*model.Queue, again func(N) bool) bool
-	// path is the way to a queue; false: there is none.
+	// path returns the path to a queue; false: there is none.
 	path(q *model.Queue) ([]N, bool)
-	// part is what a node has; false: it is no key.
+	// part returns the part of a key that belongs to a node; false: the node has no key.
 	part(node N) (language.Key, bool)
 }
 
-// branchHeap is a heap of queues along a hierarchy.
+// branchHeap is a heap of queues that follows a hierarchy.
 type branchHeap interface {
-	// begin opens a walk, with no queue there; false: what is known of the hierarchy is not so any more.
+	// begin starts a walk with an empty heap; false: the cached hierarchy is stale.
 	begin() bool
-	// put adds a queue; false: it has no key that fits in.
+	// put adds a queue; false: the queue has no key that fits the heap.
 	put(q *model.Queue) bool
 	// take removes the first queue.
 	take() (*model.Queue, bool)
-	// refresh reads again what has changed; false: that cannot be told.
+	// refresh reads again what has changed; false: the changes are unknown.
 	refresh() bool
-	// all lists the queues that are there.
+	// all lists the queues in the heap.
 	all() []*model.Queue
 }
 
-// keyPart is what a node of the hierarchy has, for all queues below it.
+// keyPart is the part of the keys that a node of the hierarchy gives to all queues below it.
 type keyPart[N comparable] struct {
 	key language.Key
-	at  *branch[N] // nil: nobody below is there, or all are in the run
-	// run is those below that were put into the run of a walk.
+	at  *branch[N] // nil: no queue below is in the heaps
+	// run contains the queues below that were put into the run of a walk.
 	run  []*branch[N]
 	walk uint64
 }
 
-// branches are the queues that are there: those that were put before the first was asked for in one run, sorted once, and those that came
-// later, or whose keys are others since, as a tree of heaps. Keys and parts are kept from walk to walk.
+// branches contains the queues of a walk. Queues that were put before the first take are in one run, which is sorted once. Queues that came
+// later, or whose keys changed since, are in a tree of heaps. Keys and parts are kept from walk to walk.
 type branches[N comparable] struct {
 	s    *orders
-	row  int // among the rows of the site, the one whose keys go along the hierarchy
+	row  int // index of the row of the site whose keys follow the hierarchy
 	of   hierarchy[N]
 	flat *Heap[*model.Queue] // for its order of ties
 	top  *branch[N]
-	// leaves are those that are known of queues; run, those of this walk.
+	// leaves contains the known branches of queues; run contains those of this walk.
 	leaves follow.BySlot[*branch[N]]
 	run    branchRun[N]
-	// depth is how many parts a key has; -1: none is known yet.
+	// depth is the number of parts of a key; -1: not known yet.
 	depth int
 
 	begun  bool
-	clock  uint64 // of the cluster
+	clock  uint64 // of the cluster, at the last refresh
 	cursor follow.Cursor[*model.Queue]
 	parts  map[N]*keyPart[N]
-	again  func(N) bool // x.reread
+	again  func(N) bool // calls x.reread
 }
 
-// branchRun is queues in order from next on, with gaps.
+// branchRun contains queues in order from index next on, with gaps.
 type branchRun[N comparable] struct {
 	list     []*branch[N]
 	next     int
 	gathered bool
 	walk     uint64
-	last     []*branch[N] // the list of the walk before, without gaps
+	last     []*branch[N] // the list of the previous walk, without gaps
 }
 
-// branch is a node with queues below it, or a queue.
+// branch is a queue, or a node with queues below it.
 type branch[N comparable] struct {
 	x     *branches[N]
-	above *branch[N] // nil of a queue: it is not in the heaps
-	index int        // among those of above, or in the run
+	above *branch[N] // nil for a queue that is not in the heaps
+	index int        // in the kids of above, or in the run
 	part  *keyPart[N]
 	kids  []*branch[N]
 
 	queue   *model.Queue
-	keys    []language.Key // of the other rows
+	keys    []language.Key // the keys of the other rows
 	path    []*keyPart[N]
-	version uint64 // of the queue, when it was read
-	walk    uint64 // in which it was put into the run last
+	version uint64 // of the queue, when its keys were read
+	walk    uint64 // the last walk in which it was put into the run
 	inRun   bool
 
-	first *branch[N] // of the queues below; of a queue itself
+	first *branch[N] // the first of the queues below; a queue itself
 }
 
 func newBranches[N comparable](s *orders, row int, of hierarchy[N], flat *Heap[*model.Queue]) *branches[N] {
@@ -104,10 +104,10 @@ func newBranches[N comparable](s *orders, row int, of hierarchy[N], flat *Heap[*
 	return x
 }
 
-// begin opens a walk.
+// begin starts a walk.
 func (x *branches[N]) begin() bool {
 	x.leaves.Follow(&x.s.c.Slots.Queues)
-	x.each(func(b *branch[N]) { b.inRun, b.above = false, nil }) // that a walk left behind
+	x.each(func(b *branch[N]) { b.inRun, b.above = false, nil }) // left by an unfinished walk
 	r := &x.run
 	r.last = append(r.last[:0], r.list...)
 	r.list, r.next, r.gathered = r.list[:0], 0, false
@@ -116,13 +116,13 @@ func (x *branches[N]) begin() bool {
 	return x.refresh()
 }
 
-// all lists the queues that are there.
+// all lists the queues in the run and in the heaps.
 func (x *branches[N]) all() (out []*model.Queue) {
 	x.each(func(b *branch[N]) { out = append(out, b.queue) })
 	return out
 }
 
-// each goes through the queues that are there.
+// each calls do for the queues in the run and in the heaps.
 func (x *branches[N]) each(do func(b *branch[N])) {
 	for _, b := range x.run.list[x.run.next:] {
 		if b != nil {
@@ -141,7 +141,7 @@ func (x *branches[N]) each(do func(b *branch[N])) {
 	walk(x.top)
 }
 
-// put adds a queue; false: it has no key that fits in.
+// put adds a queue; false: the queue has no key that fits the heap.
 func (x *branches[N]) put(q *model.Queue) bool {
 	if !x.refresh() {
 		return false
@@ -169,7 +169,7 @@ func (x *branches[N]) put(q *model.Queue) bool {
 	return true
 }
 
-// line puts a queue into the run.
+// line appends a queue to the run.
 func (x *branches[N]) line(b *branch[N]) {
 	r := &x.run
 	r.list = append(r.list, b)
@@ -182,7 +182,7 @@ func (x *branches[N]) line(b *branch[N]) {
 	}
 }
 
-// gather sorts the run. Queues come in the order of the walk before as far as it is known, as little of it is another in general.
+// gather sorts the run. It starts with the order of the previous walk, because most of the order usually stays the same.
 func (x *branches[N]) gather() {
 	r := &x.run
 	if r.gathered {
@@ -199,7 +199,7 @@ func (x *branches[N]) gather() {
 		n := 0
 		for _, b := range r.last {
 			if b != nil && b.walk == r.walk && b.inRun {
-				b.inRun = false // it has its place
+				b.inRun = false // the branch already has its position
 				r.last[n] = b
 				n++
 			}
@@ -220,7 +220,7 @@ func (x *branches[N]) gather() {
 	}
 }
 
-// leave takes a queue out of the run.
+// leave removes a queue from the run.
 func (x *branches[N]) leave(b *branch[N]) {
 	x.run.list[b.index], b.inRun = nil, false
 }
@@ -252,7 +252,7 @@ func (x *branches[N]) read(b *branch[N]) {
 	errors := x.s.ask.Errors()
 	b.version, b.keys = b.queue.Version, x.s.keysBut(policy.QueueOrder, x.row, f, b.keys)
 	if x.s.ask.Errors() != errors {
-		b.version = 0 // each cycle is to be told of it
+		b.version = 0 // read again in the next cycle, so that each cycle reports the error
 	}
 }
 
@@ -286,7 +286,7 @@ func (x *branches[N]) take() (*model.Queue, bool) {
 	}
 }
 
-// rise puts a branch in its place among its siblings, and those above it as well.
+// rise restores the heap order of a branch among its siblings, and that of the branches above it.
 func (b *branch[N]) rise() {
 	for ; b.above != nil; b = b.above {
 		b.find()
@@ -295,7 +295,7 @@ func (b *branch[N]) rise() {
 	b.find()
 }
 
-// find is the first queue below.
+// find sets first, the first queue below.
 func (b *branch[N]) find() {
 	switch {
 	case b.queue != nil:
@@ -307,22 +307,17 @@ func (b *branch[N]) find() {
 	}
 }
 
-// Len implements sort.Interface.
 func (b *branch[N]) Len() int { return len(b.kids) }
 
-// Less implements sort.Interface.
 func (b *branch[N]) Less(i, j int) bool { return b.x.before(b.kids[i].first, b.kids[j].first) }
 
-// Swap implements sort.Interface.
 func (b *branch[N]) Swap(i, j int) {
 	b.kids[i], b.kids[j] = b.kids[j], b.kids[i]
 	b.kids[i].index, b.kids[j].index = i, j
 }
 
-// Push implements heap.Interface.
 func (b *branch[N]) Push(any) {}
 
-// Pop implements heap.Interface.
 func (b *branch[N]) Pop() any {
 	last := b.kids[len(b.kids)-1]
 	b.kids[len(b.kids)-1] = nil
@@ -330,7 +325,7 @@ func (b *branch[N]) Pop() any {
 	return last
 }
 
-// before is the order of queues.
+// before reports whether a comes before b in the order of queues.
 func (x *branches[N]) before(a, b *branch[N]) bool {
 	for i, r := range x.s.p.Rules(policy.QueueOrder) {
 		var c int
@@ -361,7 +356,7 @@ func comparePaths[N comparable](a, b []*keyPart[N]) int {
 	return 0
 }
 
-// refresh reads again what has changed, one node after the other, so that each finds all others in order; false: that cannot be told.
+// refresh reads the changed nodes one after the other, so that all others are in order each time; false: the changes are unknown.
 func (x *branches[N]) refresh() bool {
 	if x.begun && x.clock == x.s.c.Clock {
 		return true
@@ -417,7 +412,7 @@ func (x *branches[N]) reread(node N) bool {
 	return true
 }
 
-// pathOf gives the nodes on the way to a queue; false: it has no key.
+// pathOf returns the nodes on the path to a queue; false: it has no key.
 func (x *branches[N]) pathOf(q *model.Queue) (path []*keyPart[N], ok bool) {
 	nodes, ok := x.of.path(q)
 	if !ok {
@@ -438,12 +433,12 @@ func (x *branches[N]) pathOf(q *model.Queue) (path []*keyPart[N], ok bool) {
 	return path, true
 }
 
-// quotaBranches is a tree of quotas as a hierarchy: a node is a queue.
+// quotaBranches presents a tree of quotas as a hierarchy: a node is a queue.
 type quotaBranches struct {
 	s       *orders
 	tree    *policy.QuotaTree
 	now     *policy.TreeState
-	each    *eval.Each // of a queue on the path
+	each    *eval.Each // computes the part of a queue on the path
 	version uint64
 	moved   follow.Cursor[*model.Queue]
 }
@@ -477,11 +472,11 @@ func (h *quotaBranches) part(q *model.Queue) (language.Key, bool) {
 	return language.KeyOf(h.each.Of(f, h.s.QueueView(q)))
 }
 
-// shareBranches is a tree of shares as a hierarchy: a node is a group.
+// shareBranches presents a tree of shares as a hierarchy: a node is a group.
 type shareBranches struct {
 	s     *orders
 	of    *policy.Attribute
-	tree  *language.ShareTree // nil: not looked at yet
+	tree  *language.ShareTree // nil: not read yet
 	moved follow.Cursor[*quota.Group]
 }
 
@@ -491,7 +486,7 @@ func (h *shareBranches) update() bool {
 		return false
 	}
 	if h.tree == nil {
-		t.Tree.Moved(&h.moved) // from here on
+		t.Tree.Moved(&h.moved) // record moves from now on
 	}
 	h.tree = t
 	return true
@@ -513,7 +508,7 @@ func (h *shareBranches) path(q *model.Queue) ([]*quota.Group, bool) {
 
 func (h *shareBranches) part(g *quota.Group) (language.Key, bool) { return rankKey(g.Rank()) }
 
-// rankKey is what a group has in the keys of the queues below it, as the function key has it.
+// rankKey returns the part that a group has in the keys of the queues below it, as the function key computes it.
 func rankKey(r quota.Rank) (language.Key, bool) {
 	saturated := 0.0
 	if r.Saturated {

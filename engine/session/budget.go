@@ -7,8 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// meters count what the expressions use that run within a budget: those of one row, one attribute, one variable or one step's condition
-// together, with their parts that read only now.
+// meters counts the work of expressions that have a budget. All expressions of one row, attribute, variable or step condition share a
+// meter, and so do their parts that read only the time.
 type meters struct{ of map[*eval.Expr]*eval.Meter }
 
 func metersOf(p *policy.Policy) meters {
@@ -20,7 +20,7 @@ func metersOf(p *policy.Policy) meters {
 		m.share(append(policy.ArgumentsOf(x.Args), x.When, x.Expr)...)
 	}
 	for _, x := range p.Accounts {
-		if len(x.Fields) > 1 { // which all of them share
+		if len(x.Fields) > 1 { // all of them share it
 			m.share(policy.ArgumentsOf(x.Args)...)
 		}
 	}
@@ -32,7 +32,7 @@ func metersOf(p *policy.Policy) meters {
 	return m
 }
 
-// share gives one meter to all of these that are counted.
+// share gives one meter to all metered expressions of the list.
 func (m *meters) share(list ...*eval.Expr) {
 	var one *eval.Meter
 	for _, e := range list {
@@ -66,7 +66,7 @@ func (s *Session) Spent() bool {
 	return false
 }
 
-// Renewed is a session that remembers nothing of this one but the values that settle at a start.
+// Renewed returns a session that remembers nothing of s except the values of attributes that settle at a start.
 func (s *Session) Renewed() *Session {
 	out := New(s.c, s.p)
 	out.ask.Split, out.Keep = s.ask.Split, s.Keep

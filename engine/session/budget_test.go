@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// overBudget has rows that are not counted, but read what is: loops whose turns go by how much cpu is in use.
+// overBudget has rows that are not metered, but read metered values: loops whose length depends on the used cpu.
 const overBudget = `
 attributes:
 - {on: cluster, name: loops, settle: start,
@@ -29,7 +29,7 @@ scores:
 - {name: of-node, expression: "double(node.taskCount + variables.nodeTurns)"}
 `
 
-// overBudgetWorld is nodes with one pod each, which use 20 cpu together, and a task that waits.
+// overBudgetWorld returns nodes with one pod each, which together use 20 cpu, and a waiting task.
 func overBudgetWorld(t *testing.T) (*Session, *model.Task) {
 	t.Helper()
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=1")}
@@ -41,7 +41,8 @@ func overBudgetWorld(t *testing.T) (*Session, *model.Task) {
 	return begun(t, c, overBudget), c.Tasks["a/waits"]
 }
 
-// A row that is not counted, but reads what is, is told the same by several goroutines as by one. Run it with the race detector.
+// TestWhatIsCountedHasOneOwner checks that a row that reads metered values has the same result with several goroutines as with one. Run it
+// with the race detector.
 func TestWhatIsCountedHasOneOwner(t *testing.T) {
 	for i := range 3 {
 		see := func(by Split) (text string, spent bool) {
@@ -70,7 +71,8 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 	}
 }
 
-// A value of the start that is over its budget is an error for the cycle, and is computed again in the next.
+// TestStartOverItsBudget checks a value of the start that exceeds its budget. It is an error for the cycle, and the next cycle computes it
+// again.
 func TestStartOverItsBudget(t *testing.T) {
 	s, _ := overBudgetWorld(t)
 	x := s.p.Attributes()[0]
@@ -96,7 +98,8 @@ func TestStartOverItsBudget(t *testing.T) {
 	}
 }
 
-// An argument by column that is counted has the budget of an evaluation: its call is not given up for each node.
+// TestCountedArgumentsByColumn checks that a metered argument by column has the budget of one evaluation, and that its call does not fail
+// for each node.
 func TestCountedArgumentsByColumn(t *testing.T) {
 	scope, p := kernelFixture(t)
 	e, issues := eval.Compile(scope, source.NewText(countedArgument), rules.Bool())
@@ -116,7 +119,7 @@ func TestCountedArgumentsByColumn(t *testing.T) {
 	}
 }
 
-// The expressions of one row, of one attribute and of one tree share their steps of a cycle.
+// TestMetersAreShared checks that the expressions of one row, of one attribute and of one tree share their budget of a cycle.
 func TestMetersAreShared(t *testing.T) {
 	const turns = "lists.range(queue.jobCount).size() + "
 	s := begun(t, aCluster(t, aQueue("q")), `

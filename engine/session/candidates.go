@@ -13,11 +13,11 @@ import (
 // Candidates selects the tasks that may be evicted for another task, by the condition of a step.
 type Candidates struct {
 	s         *Session
-	condition *eval.Expr // nil: everybody
+	condition *eval.Expr // nil: every task is a candidate
 	scope     string
 	warn      func(text string)
 
-	known  bool // the following are
+	known  bool // stands and of are computed
 	stands bool
 	of     []rules.Read
 	text   []byte
@@ -46,7 +46,8 @@ func (x *Candidates) Of(t *model.Task, tasks []*model.Task) (pass []*model.Task,
 	}), erred
 }
 
-// Kind is a text that tasks share for which the same pass, on each node until it changes; false: what else changes may make others pass.
+// Kind returns a key: for tasks with equal keys, the same candidates pass on each node until the node changes. false: other changes may
+// also change which candidates pass.
 func (x *Candidates) Kind(t *model.Task) (string, bool) {
 	if !x.known {
 		x.known, x.stands = true, x.standing()
@@ -55,7 +56,7 @@ func (x *Candidates) Kind(t *model.Task) (string, bool) {
 		return "", false
 	}
 	b := append(append(x.text[:0], t.Job.QueueName...), 0)
-	if x.scope != policy.ScopeOtherQueues { // who is of the job tells who may go
+	if x.scope != policy.ScopeOtherQueues { // the candidates depend on the job
 		b = append(append(b, t.Job.Key...), 0)
 	}
 	b = encodeReads(b, x.s, t, x.of)
@@ -63,7 +64,7 @@ func (x *Candidates) Kind(t *model.Task) (string, bool) {
 	return string(b), true
 }
 
-// encodeReads appends what is read of a task, or of its job.
+// encodeReads appends what is read of a task or its job.
 func encodeReads(b []byte, s *Session, t *model.Task, of []rules.Read) []byte {
 	for i := range of {
 		read := &of[i]
@@ -76,7 +77,7 @@ func encodeReads(b []byte, s *Session, t *model.Task, of []rules.Read) []byte {
 	return b
 }
 
-// standing reports whether the result depends only on the task for which pods are evicted, and on the candidates. It notes what the
+// standing reports whether the result depends only on the task for which pods are evicted, and on the candidates. It records what the
 // condition reads of the task. What the condition reads of a candidate changes only with the candidate's node, or not within a step.
 func (x *Candidates) standing() bool {
 	if x.condition == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// columnExpressions have all that has a form by column of its own.
+// columnExpressions contains everything that has a form by column of its own.
 func columnExpressions() []string {
 	list := []string{
 		"task.matchesNodeAffinity(node)", "task.toleratesAll(node)", "task.portsFree(node)", "task.nodeAffinityScore(node)",
@@ -44,10 +44,10 @@ func columnExpressions() []string {
 	return list
 }
 
-// countedArgument is a call by column of which an argument is counted.
+// countedArgument is a call by column with a metered argument.
 const countedArgument = "lists.range(int(task.request.cpu) + 1).map(i, task.request)[0].fits(node.idle)"
 
-// columnForms are those, compiled.
+// columnForms returns these expressions, compiled.
 func columnForms(t *testing.T, scope *rules.Scope) []*eval.Expr {
 	t.Helper()
 	var list []*eval.Expr
@@ -61,7 +61,7 @@ func columnForms(t *testing.T, scope *rules.Scope) []*eval.Expr {
 	return list
 }
 
-// TestFormsByColumn: what has a form by column of its own gives by it what cel-go gives.
+// TestFormsByColumn checks that forms by column give the same values as cel-go.
 func TestFormsByColumn(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
@@ -69,7 +69,8 @@ func TestFormsByColumn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { agreesInWorlds(t, p, list...) })
 }
 
-// TestManyValues: where a label has as many values as there are nodes, or first few and then many, it is not computed by value.
+// TestManyValues checks labels with many values. A label is not evaluated by value if it has as many values as there are nodes. The same is
+// true if it first has few values and later many.
 func TestManyValues(t *testing.T) {
 	scope, _ := kernelFixture(t)
 	e, issues := eval.Compile(scope, source.NewText("int(node.labels['host']) > 90"), rules.Bool())
@@ -109,7 +110,7 @@ func TestManyValues(t *testing.T) {
 			apply(t, c, host(i, step.hosts))
 		}
 		for range language.FewValues {
-			s.Begin(noon()) // until it is looked at again
+			s.Begin(noon()) // until it is evaluated again
 		}
 		if got, few := holding(), !s.ByLabel("host").Many; got != step.holds || few != step.few {
 			t.Errorf("of %d hosts %d nodes are above 90, want %d; that values are few is said to be %t", step.hosts, got, step.holds, few)

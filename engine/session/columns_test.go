@@ -14,7 +14,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// placement is all that the answer for one task holds.
+// placement contains the complete answer for one task.
 type placement struct {
 	Node, RunnerUp  string
 	Score, RunScore float64
@@ -25,7 +25,7 @@ type placement struct {
 	Rejections      []model.NodeCount
 }
 
-// placements asks for every pending task in turn.
+// placements returns the answer for each pending task.
 func placements(x *side) any {
 	out := map[string]placement{}
 	for _, task := range x.c.TasksByKey() {
@@ -53,7 +53,7 @@ func (x *side) placement(task *model.Task) placement {
 	return p
 }
 
-// columnTables are tables whose rows depend on different things, section by section.
+// columnTables returns tables whose rows depend on different inputs, by section.
 func columnTables() map[string]map[string]string {
 	return map[string]map[string]string{
 		"of objects": {
@@ -202,7 +202,7 @@ func columnTables() map[string]map[string]string {
 	}
 }
 
-// together is one table with the rows of several.
+// together returns one table with the rows of several.
 func together(tables ...map[string]string) string {
 	var b strings.Builder
 	for _, section := range []string{"attributes", "variables", "predicates", "scores", "deviceScores"} {
@@ -217,8 +217,8 @@ func together(tables ...map[string]string) string {
 	return b.String()
 }
 
-// However a cluster came to be as it is: a class chooses the same node with the same scores, and gives the same
-// reasons, as if nothing had been remembered.
+// TestColumnsAreWhatTheyWouldBeAfresh checks that a class chooses the same node with the same scores, and gives the same reasons, as
+// without any caches. This is so whatever the history of the cluster.
 func TestColumnsAreWhatTheyWouldBeAfresh(t *testing.T) {
 	t.Parallel()
 	tables := columnTables()
@@ -236,7 +236,7 @@ func TestColumnsAreWhatTheyWouldBeAfresh(t *testing.T) {
 	}
 }
 
-// Tasks are of different classes for what rows look at in a map, or in amounts, and for nothing else that lies there.
+// TestClassesByKey checks that tasks are of different classes only if the entries of maps and amounts that rows read differ.
 func TestClassesByKey(t *testing.T) {
 	rows := "predicates: [{name: r, expression: \"task.annotations[?'a'].orValue('') != 'x' && !('b' in job.labels) && " +
 		"job.minResources.cpu < 9.0\"}]"
@@ -261,7 +261,7 @@ func TestClassesByKey(t *testing.T) {
 	}
 }
 
-// What is read of an object that a variable or an attribute gives is read, wherever it was got from.
+// TestReadsThroughVariables checks that reads of an object are recorded even if a variable or an attribute returns the object.
 func TestReadsThroughVariables(t *testing.T) {
 	p := loaded(t, policyText(`
 variables:

@@ -8,9 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Computed gives the fields of a queue that the policy's tables compute, by name, as
-// messages would show them. Those that have no value for the queue are left out. What
-// settles once a cycle is as of the last Begin.
+// Computed returns the fields of a queue that the policy's tables compute, by name, in the form of messages. It leaves out fields without a
+// value. Fields that settle once per cycle have the value of the last Begin.
 func (s *Session) Computed(q *model.Queue) map[string]string {
 	out := map[string]string{}
 	for _, x := range s.p.Attributes() {
@@ -24,7 +23,7 @@ func (s *Session) Computed(q *model.Queue) map[string]string {
 	return out
 }
 
-// QueueAmounts gives a queue's computed Resources by name, for reports; ok is false where there is none.
+// QueueAmounts returns a queue's computed Resources with that name, for reports; ok is false if there are none.
 func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
 	for _, x := range s.p.Attributes() {
 		if x.On == "queue" && x.Name == name {

@@ -12,7 +12,7 @@ import (
 func (s *orders) Costs(t *model.Task, scope string, gone []*model.Task, costs []float64) []float64 {
 	f := s.ask.Frame()
 	defer s.ask.Done()
-	most := gone // of those who go, whom the last rows found the worst
+	most := gone // the victims with the largest value of the previous rows
 	says := make([]float64, len(gone))
 	for _, r := range s.p.Rules(policy.VictimCost) {
 		among := gone

@@ -24,13 +24,13 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// reading is an expression about one field, or one call of a function, as it is asked of every object that it can be asked of.
+// reading is an expression with one field, or one call of a function. The test evaluates it for every possible object.
 type reading struct {
 	name string
 	*eval.Expr
 }
 
-// readingsOf are all fields of a vocabulary by several ways to their objects, and all functions with sample arguments.
+// readingsOf returns readings of all fields of a vocabulary, by several paths to their objects, and of all functions with sample arguments.
 func readingsOf(t testing.TB, v rules.Vocabulary) (out []reading) {
 	t.Helper()
 	lang, err := rules.NewLanguage(v)
@@ -67,7 +67,7 @@ func readingsOf(t testing.TB, v rules.Vocabulary) (out []reading) {
 			o := &f.Overloads[i]
 			text := sampleCall(f, o)
 			if strings.Contains(text, "tree") || strings.Contains(text, "typical") || strings.HasPrefix(text, "said.") {
-				continue // values of computed fields only; what they read of it is the value itself
+				continue // they read only values of computed fields; what they read is the value itself
 			}
 			add(f.Name, text)
 		}
@@ -75,7 +75,7 @@ func readingsOf(t testing.TB, v rules.Vocabulary) (out []reading) {
 	return out
 }
 
-// waysTo are paths to objects of a type, each by other links.
+// waysTo returns paths to objects of a type, each by other links.
 func waysTo(object string) []string {
 	return map[string][]string{
 		"Task": {"task", "node.tasks[]"}, "Job": {"job", "task.job", "node.tasks.map(t, t.job)[]"}, "Role": {"job.roles[]", "task.job.roles[]"},
@@ -87,8 +87,8 @@ func waysTo(object string) []string {
 	}[object]
 }
 
-// declarations holds fields and functions to what they say that they read: it goes with random steps, looks at all of them after each,
-// and notes of which the value changed though nothing did that it is said to be made of.
+// declarations checks fields and functions against their declared reads. It takes random steps and evaluates all readings after each step.
+// It records readings whose value changed although none of the declared inputs changed.
 type declarations struct {
 	*twins
 	readings []reading
@@ -98,13 +98,13 @@ type declarations struct {
 	broken   map[string]string
 }
 
-// glance is a value at one moment, with what it is said to be made of.
+// glance is a value at one moment, and the declared inputs at that moment.
 type glance struct {
 	value string
 	told  [][]string
 }
 
-// happened is how often that changes, at the least, which may have changed since the last look.
+// happened returns the kind of changes since the last call, the rarest that is possible.
 func (d *declarations) happened() rules.Changes {
 	x := &d.afresh
 	defer func() { d.objects, d.cycle = x.c.ObjectClock, x.s.Cycle }()
@@ -117,7 +117,7 @@ func (d *declarations) happened() rules.Changes {
 	return rules.ByAdmit
 }
 
-// Check looks at every reading of every object.
+// Check evaluates every reading for every object.
 func (d *declarations) Check(*rapid.T) {
 	happened, now := d.happened(), map[string]*glance{}
 	w := policy.NewWorld(d.afresh.c, d.afresh.s.p, nowhereComputed{})
@@ -164,7 +164,8 @@ func (d *declarations) compare(r reading, of string, happened rules.Changes, now
 	d.breaks(r, of, change+", and nothing changed that it is said to read")
 }
 
-// distinct holds what is said to tell objects apart, or to be told by amounts, to that.
+// distinct checks that readings that are declared to distinguish objects do so, and that readings declared as amounts depend only on
+// amounts.
 func (d *declarations) distinct(r reading, f *language.Frame, of string, now *glance, alike, ids map[string]string) {
 	if len(r.Reads.All) != 1 {
 		return
@@ -194,7 +195,7 @@ func (d *declarations) described(row int32) []uint64 {
 	return a.Scratch
 }
 
-// each gives frames about all objects that are read.
+// each calls ask with frames for all objects that are read.
 func (d *declarations) each(w *language.World, reads *rules.Reads, ask func(of string, f *language.Frame)) {
 	c, roots := w.Cluster(), reads.Roots()
 	has := func(root string) bool { return slices.Contains(roots, root) }
@@ -239,7 +240,7 @@ func (d *declarations) each(w *language.World, reads *rules.Reads, ask func(of s
 	}
 }
 
-// subjectOf tells the objects of a frame from others that had their names before.
+// subjectOf distinguishes the objects of a frame from earlier objects with the same names.
 func subjectOf(f *language.Frame) (out string) {
 	if t, ok := f.Task.(*language.TaskView); ok {
 		out += t.Of.Key + " " + t.Of.UID
@@ -254,7 +255,7 @@ func subjectOf(f *language.Frame) (out string) {
 	return out
 }
 
-// told is, for each step of each read, by what it tells of a change: one change moves all the parts of some step.
+// told returns, for each step of each read, the versions that report its changes. A change moves all versions of some step.
 func (d *declarations) told(w *language.World, f *language.Frame, reads *rules.Reads) (out [][]string) {
 	for _, read := range reads.All {
 		root, _ := f.ResolveName(read.Root)
@@ -289,7 +290,7 @@ func (d *declarations) told(w *language.World, f *language.Frame, reads *rules.R
 	return out
 }
 
-// standing is an object on a path, with that whose changes tell of it.
+// standing is an object on a path, and the owner whose versions report its changes.
 type standing struct {
 	at    ref.Val
 	owner any // *model.Task, *model.Job, *model.Queue, a row, or nil
@@ -305,7 +306,7 @@ func (d *declarations) ownerOf(_ *language.World, f *language.Frame, v ref.Val) 
 	return language.Owner(v)
 }
 
-// onwards follows a field to the objects that it leads to.
+// onwards follows a field to the objects to which it leads.
 func (d *declarations) onwards(w *language.World, f *language.Frame, from []standing, m *rules.Member) (out []standing) {
 	for _, x := range from {
 		next := m.Get(x.at.Value())
@@ -327,10 +328,10 @@ func (d *declarations) onwards(w *language.World, f *language.Frame, from []stan
 	return out
 }
 
-// parts are the ways in which a change of something that is made of an origin is told, each with all that moves with it.
+// parts returns the versions that report a change of something with an origin. Each entry contains all versions that move together.
 func (d *declarations) parts(w *language.World, owner any, origin rules.Origin, changes rules.Changes) (out [][]string) {
 	c := w.Cluster()
-	// of a task on a node, which does not tell of them
+	// of a task on a node, whose version does not cover them
 	if _, held := owner.(int32); held && origin.Any(language.ToJob|language.ToQueue|language.ToNode) {
 		out = append(out, []string{fmt.Sprint("all ", c.Clock)})
 	} else if origin.Any(language.FromOwn&^language.FromIdentity | language.ToTasks | language.ToJob | language.ToQueue | language.ToNode) {
@@ -356,7 +357,7 @@ func (d *declarations) parts(w *language.World, owner any, origin rules.Origin, 
 	return out
 }
 
-// version is what an object's own changes move.
+// version returns the versions that an object's own changes move.
 func (d *declarations) version(c *model.Cluster, owner any, origin rules.Origin, changes rules.Changes) []string {
 	spec := changes <= rules.ByObject && origin.Any(language.FromSpec|language.FromTerms)
 	switch x := owner.(type) {
@@ -378,7 +379,8 @@ func (d *declarations) version(c *model.Cluster, owner any, origin rules.Origin,
 	return []string{"nothing"}
 }
 
-// spec tells versions of a pod apart. The request of a pod depends on what its node lists, too: the model reads the pod again with that.
+// spec distinguishes versions of a pod. The request of a pod also depends on what its node lists, so the model reads the pod again with the
+// node.
 func (d *declarations) spec(t *model.Task) string {
 	listed := ""
 	if t.Node != model.NoNode {
@@ -387,7 +389,7 @@ func (d *declarations) spec(t *model.Task) string {
 	return fmt.Sprintf("%p %s", t.Object, listed)
 }
 
-// zone is the versions of the nodes that a node shares its zone with.
+// zone returns the versions of the nodes in the same zone as a node.
 func (d *declarations) zone(row int32) (out []uint64) {
 	n := &d.afresh.c.Nodes
 	for other, node := range n.Rows {
@@ -398,7 +400,7 @@ func (d *declarations) zone(row int32) (out []uint64) {
 	return out
 }
 
-// nowhereComputed has no computed fields.
+// nowhereComputed contains no computed fields.
 type nowhereComputed struct{}
 
 func (nowhereComputed) Attribute(*policy.Attribute, ref.Val) ref.Val { return types.NewErr("none") }
@@ -409,7 +411,7 @@ func (nowhereComputed) Starving(j *model.Job) bool { return j.Counts[model.Pendi
 
 func (nowhereComputed) IsReady(*model.Job) bool { return false }
 
-// walk takes random steps, and gives what was broken.
+// walk takes random steps, and returns the violations.
 func (d *declarations) walk(t *testing.T, p *policy.Policy) map[string]string {
 	t.Helper()
 	d.broken = map[string]string{}
@@ -426,7 +428,7 @@ func (d *declarations) walk(t *testing.T, p *policy.Policy) map[string]string {
 
 const walks = 30
 
-// ChangePodImage, and those below, are steps that the machine has beside those of twins.
+// ChangePodImage and the methods below are steps of the machine in addition to those of twins.
 func (d *declarations) ChangePodImage(t *rapid.T) {
 	if key := d.task(t, model.Pending, model.Running); key != "" {
 		p := d.afresh.c.Tasks[key].Object.DeepCopy()
@@ -462,8 +464,8 @@ func (d *declarations) ChangeClass(t *rapid.T) {
 	d.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: class})
 }
 
-// What a field or a function reads lies within what it says that it reads: where the value changes, something of that did. Those that
-// say so wrongly are found out, each of them, and their twins that say the same rightly are not.
+// TestDeclarations checks that a field or a function reads only what it declares: if its value changes, one of the declared inputs changed.
+// It also checks that each wrong declaration is found, and that the equal reading with a correct declaration passes.
 func TestDeclarations(t *testing.T) {
 	t.Parallel()
 	p, issues := policy.Default()
@@ -488,7 +490,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// What does not say what it reads has no policy.
+// TestUndeclared checks that no policy can be compiled with a vocabulary in which a field or function does not declare its reads.
 func TestUndeclared(t *testing.T) {
 	field, function := policy.Vocabulary(), policy.Vocabulary()
 	unsaid := &rules.Member{Name: "mystery", Type: cel.IntType, Get: func(any) ref.Val { return types.IntZero }}

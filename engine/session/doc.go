@@ -1,13 +1,13 @@
-// Package session is a policy at work on a cluster: it answers each site's question, puts queues, jobs and tasks in order, keeps the values
-// of computed fields, and tells until when nothing but time can change what it said.
+// Package session runs a policy on a cluster. It evaluates the rows of each site, orders queues, jobs and tasks, and caches the values of
+// computed fields. It also determines until when its answers stay valid if only time passes.
 //
 //	policy.Policy --+                          ask.go        sites: all, any, vote, first tier
-//	                +--> Session, one of both: order.go      keys of queues, jobs and tasks, and the heaps that hold to them
-//	model.Cluster --+                          evaluator.go  how a row is evaluated, over several processors where that pays
-//	                                           kinds.go      which jobs fare alike, so that one that was refused speaks for others
+//	                +--> Session, one of both: order.go      keys of queues, jobs and tasks, and the heaps that they order
+//	model.Cluster --+                          evaluator.go  how a row is evaluated, on several processors if that is faster
+//	                                           kinds.go      jobs with equal results, so that one refusal is enough for all of them
 //	                                           verdict.Verdicts, policy.Accounts: by node, and by accounting function
 //
-// What is remembered goes by what rules read (rules.Reads): an answer holds until something in its read-set has changed. A Session is not
-// safe to share, and belongs to its cluster's owner. A rule that errs is counted (Session.Faults), and says what its onError says; it never
-// stops a cycle.
+// The caches follow what rules read (rules.Reads): an answer is valid until something in its read-set changes. A Session belongs to its
+// cluster's owner, and is not safe for concurrent use. An error in a rule is counted (Session.Faults), and the rule then answers what its
+// onError states. It never stops a cycle.
 package session

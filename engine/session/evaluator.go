@@ -15,24 +15,24 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// evaluator evaluates the rows of a policy and all else that is written in it, and counts what erred and how often a row was asked.
+// evaluator evaluates all expressions of a policy, and counts errors and the evaluations of each row.
 type evaluator struct {
 	w *language.World
-	// Split says when several processors evaluate one row. The answers are the same.
+	// Split determines when several processors evaluate one row. The answers are the same.
 	Split Split
 
-	actions    uint64 // how many actions were begun
+	actions    uint64 // number of actions that began
 	frames     []*language.Frame
 	depth      int
 	faults     map[any]*model.RuleError
 	faultOrder []*model.RuleError
-	erring     uint64   // errors so far
-	evaluated  []uint64 // by the rule's number
+	erring     uint64   // number of errors so far
+	evaluated  []uint64 // by the number of the rule
 	work       language.Workspace
 	batch      eval.Batch
 	pool       pool
-	// until is the first moment at which something that was evaluated may say something else; zero: none. asking says that a moment is
-	// being asked for.
+	// until is the first moment at which something that was evaluated may change; zero: none. asking is true while a caller computes such a
+	// moment.
 	until  time.Time
 	asking bool
 }
@@ -44,7 +44,7 @@ func newEvaluator(w *language.World, p *policy.Policy) *evaluator {
 	}
 }
 
-// StampOf is the present moment of the cycle for a value that reads the action, or does not.
+// StampOf returns the present moment of the cycle, for a value that reads the action or does not.
 func (s *evaluator) StampOf(byAction bool) language.Stamp {
 	at := language.Stamp{Cycle: s.w.Cycle}
 	if byAction {
@@ -53,7 +53,7 @@ func (s *evaluator) StampOf(byAction bool) language.Stamp {
 	return at
 }
 
-// Faults are the errors of rows in this cycle, in the order in which they came first.
+// Faults returns the errors of rows in this cycle, in the order of their first occurrence.
 func (s *evaluator) Faults() []model.RuleError {
 	var out []model.RuleError
 	for _, e := range s.faultOrder {
@@ -95,7 +95,7 @@ func (s *evaluator) count(of any, first model.RuleError, f *language.Frame, err 
 	}
 }
 
-// Frame lends a clean frame; give it back with Done.
+// Frame lends an empty frame. Return it with Done.
 func (s *evaluator) Frame() *language.Frame {
 	if s.depth == len(s.frames) {
 		s.frames = append(s.frames, &language.Frame{})
@@ -108,7 +108,7 @@ func (s *evaluator) Frame() *language.Frame {
 
 func (s *evaluator) Done() { s.depth-- }
 
-// Guard says whether a row has an opinion; a guard that errs is an error of the row.
+// Guard reports whether a row has an opinion. An error of its guard is an error of the row.
 func (s *evaluator) Guard(r *policy.Rule, f *language.Frame) (has bool, err ref.Val) {
 	if r.When == nil {
 		return true, nil
@@ -118,7 +118,7 @@ func (s *evaluator) Guard(r *policy.Rule, f *language.Frame) (has bool, err ref.
 	return has, err
 }
 
-// Opinion asks a row of a yes-or-no site.
+// Opinion evaluates a row of a yes-or-no site.
 func (s *evaluator) Opinion(r *policy.Rule, f *language.Frame) language.Opinion {
 	switch has, err := s.Guard(r, f); {
 	case err != nil:
@@ -131,7 +131,7 @@ func (s *evaluator) Opinion(r *policy.Rule, f *language.Frame) language.Opinion 
 	return s.Says(r, f)
 }
 
-// Says asks a row whose guard holds.
+// Says evaluates a row whose guard is true.
 func (s *evaluator) Says(r *policy.Rule, f *language.Frame) language.Opinion {
 	s.evaluated[r.Number]++
 	holds, err := r.Expression.Holds(f)
@@ -145,7 +145,7 @@ func (s *evaluator) Says(r *policy.Rule, f *language.Frame) language.Opinion {
 	return language.No
 }
 
-// erred counts an error of a row, and gives what the row is taken to say then.
+// erred counts an error of a row, and returns the opinion that the row has in that case.
 func (s *evaluator) erred(r *policy.Rule, f *language.Frame, err ref.Val) language.Opinion {
 	s.Fault(r, f, err)
 	switch r.OnError {
@@ -160,7 +160,7 @@ func (s *evaluator) erred(r *policy.Rule, f *language.Frame, err ref.Val) langua
 	return language.Abstain
 }
 
-// Text is what a row says against its subject: its message, its expression, or how it erred.
+// Text returns why a row rejects its subject: its message, its expression, or its error.
 func (s *evaluator) Text(r *policy.Rule, f *language.Frame) string {
 	if _, err := s.Guard(r, f); err != nil {
 		return fmt.Sprintf("erred: %v", err)
@@ -174,7 +174,7 @@ func (s *evaluator) Text(r *policy.Rule, f *language.Frame) string {
 	return s.Words(r.Message, f)
 }
 
-// Words are a message's about what a frame is about.
+// Words formats a message for the subject of a frame.
 func (s *evaluator) Words(m *policy.Message, f *language.Frame) string {
 	return m.Words(func(e *eval.Expr) ref.Val {
 		defer s.Watch(e, f)
@@ -182,7 +182,7 @@ func (s *evaluator) Words(m *policy.Message, f *language.Frame) string {
 	})
 }
 
-// Score evaluates a row of scores: NaN where it has no opinion, or erred.
+// Score evaluates a row of scores. NaN: the row has no opinion, or failed.
 func (s *evaluator) Score(r *policy.Rule, f *language.Frame) float64 {
 	switch has, err := s.Guard(r, f); {
 	case err != nil:
@@ -196,7 +196,7 @@ func (s *evaluator) Score(r *policy.Rule, f *language.Frame) float64 {
 	return s.Value(r, f)
 }
 
-// Value evaluates a row of scores whose guard holds: NaN where it erred.
+// Value evaluates a row of scores whose guard is true. NaN: it failed.
 func (s *evaluator) Value(r *policy.Rule, f *language.Frame) float64 {
 	s.evaluated[r.Number]++
 	x, err := r.Expression.Number(f)
@@ -210,13 +210,13 @@ func (s *evaluator) Value(r *policy.Rule, f *language.Frame) float64 {
 	return math.NaN()
 }
 
-// AskedTogether counts that a row was asked of some nodes at once.
+// AskedTogether counts that a row was evaluated for several nodes at once.
 func (s *evaluator) AskedTogether(r *policy.Rule, nodes int) { s.evaluated[r.Number] += uint64(nodes) }
 
-// Errors is how many there were so far.
+// Errors returns the number of errors so far.
 func (s *evaluator) Errors() uint64 { return s.erring }
 
-// Watch notes when an expression that was just evaluated may say something else though nothing but time moves.
+// Watch records when an expression that was just evaluated may change although only time passes.
 func (s *evaluator) Watch(e *eval.Expr, f *language.Frame) {
 	if !e.Timely() {
 		return
@@ -226,7 +226,7 @@ func (s *evaluator) Watch(e *eval.Expr, f *language.Frame) {
 	}
 }
 
-// Until notes that something that the plan rests on may be another from that moment on; the zero time is none.
+// Until records that something that the plan depends on may change at that moment. The zero time has no effect.
 func (s *evaluator) Until(moment time.Time) {
 	if !moment.IsZero() && (s.until.IsZero() || moment.Before(s.until)) {
 		s.until = moment

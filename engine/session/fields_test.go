@@ -18,7 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// isOf says whether a value is of the type that its member was declared with; null stands for what is missing.
+// isOf reports an error if a value is not of the type that its member declares. null represents a missing value.
 func isOf(t *cel.Type, v ref.Val) error {
 	if v == celtypes.NullValue {
 		if k := t.Kind(); k != celtypes.TimestampKind && k != celtypes.StructKind {
@@ -50,12 +50,12 @@ func isOf(t *cel.Type, v ref.Val) error {
 				return fmt.Errorf("a value that is %w", err)
 			}
 		}
-	default: // has no parts
+	default: // has no elements
 	}
 	return nil
 }
 
-// Every declared member can be read by a rule, and is what it was declared to be.
+// TestEveryMember checks that a rule can read every declared member, and that the value has the declared type.
 func TestEveryMember(t *testing.T) {
 	scope, frame := everyRoot(t)
 	reads := allMembers()
@@ -90,7 +90,7 @@ func TestEveryMember(t *testing.T) {
 	}
 }
 
-// No member is read of what is not there: the error says so and names the field.
+// TestMembersOfNull checks that reading a member of null is an error that names the field.
 func TestMembersOfNull(t *testing.T) {
 	for _, o := range language.Objects() {
 		for _, m := range o.Members {
@@ -102,7 +102,7 @@ func TestMembersOfNull(t *testing.T) {
 	}
 }
 
-// Every function takes a value of each of its types, and gives what it was declared to give.
+// TestEveryFunction checks that every function accepts a value of each of its types, and returns the declared type.
 func TestEveryFunction(t *testing.T) {
 	scope, frame := everyRoot(t)
 	ids := map[string]bool{}
@@ -130,7 +130,7 @@ func TestEveryFunction(t *testing.T) {
 	}
 }
 
-// What a function says that it reads is there to be read.
+// TestDeclaredReads checks that what a function declares to read exists.
 func TestDeclaredReads(t *testing.T) {
 	all := map[string]*rules.Object{}
 	for _, o := range language.Objects() {
@@ -166,7 +166,7 @@ func TestDeclaredReads(t *testing.T) {
 	}
 }
 
-// A function that is given null, or what its type does not show, answers with an error of the row.
+// TestFunctionsOfNull checks that a function returns an error for null, or for a value of another type.
 func TestFunctionsOfNull(t *testing.T) {
 	for _, f := range language.Functions() {
 		for i := range f.Overloads {
@@ -191,7 +191,7 @@ func TestFunctionsOfNull(t *testing.T) {
 	}
 }
 
-// The roots that a site names are roots, and each root is of use somewhere.
+// TestRootsAndSites checks that the roots of each site exist, and that each root is used by some site.
 func TestRootsAndSites(t *testing.T) {
 	used := map[string]bool{}
 	names := map[string]bool{}

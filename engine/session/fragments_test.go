@@ -33,7 +33,8 @@ func hashes(t *testing.T, seed int64, names ...string) []float64 {
 	return out
 }
 
-// hash01 depends on every string, on where one ends, on their order and on the seed, and is the same every time.
+// TestHash01 checks that hash01 depends on every string, on their limits, on their order and on the seed, and always returns the same
+// value.
 func TestHash01(t *testing.T) {
 	all := map[float64]string{}
 	for _, seed := range []int64{0, 1, 2, math.MinInt64} {
@@ -52,7 +53,7 @@ func TestHash01(t *testing.T) {
 	}
 }
 
-// A list that is written out is hashed as one that is made.
+// TestHash01OfAnyList checks that a literal list has the same hash as an equal computed list.
 func TestHash01OfAnyList(t *testing.T) {
 	for _, names := range []string{"", "'a'", "'a', 'b'", "'a', 'b', 'c'", "'a', 'b', 'c', 'd'", "'a', 'b', 'c', 'd', 'e'"} {
 		c := aCluster(t, aQueue("q"))
@@ -63,8 +64,8 @@ func TestHash01OfAnyList(t *testing.T) {
 	}
 }
 
-// hash01 is evenly spread over names that differ in their last characters only: by the chi-square test of 20 bins over 20,000 pairs, at
-// 0.1 %.
+// TestHash01IsEven checks that hash01 is evenly distributed over names that differ only in their last characters. It uses the chi-square
+// test of 20 bins over 20,000 pairs, at 0.1 %.
 func TestHash01IsEven(t *testing.T) {
 	c := aCluster(t)
 	c.Seed = 7
@@ -85,8 +86,8 @@ func TestHash01IsEven(t *testing.T) {
 	}
 }
 
-// What is typical is read from the workload where there is one, else from the tasks that are known, those of other schedulers left out;
-// it stays until it settles again. Beside a shape stands on how many devices its tasks could run.
+// TestTypicalTasks checks that the typical tasks come from the workload if there is one, otherwise from the known tasks without those of
+// other schedulers. They stay the same until they settle again. Each shape states on how many devices its tasks could run.
 func TestTypicalTasks(t *testing.T) {
 	withGPUs := func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "4" }
 	c := aCluster(t, aNode("n1", "cpu=2 pods=9", withGPUs), aNode("n2", "cpu=2 pods=9", withGPUs), aNode("n3", "cpu=1 pods=9", withGPUs),
@@ -120,8 +121,8 @@ func TestTypicalTasks(t *testing.T) {
 	}
 }
 
-// askedOften is how often the rows of a table are evaluated, and which nodes are chosen, when two pods of one class are placed, the
-// second after the first.
+// askedOften places two pods of one class, one after the other. It returns how often the rows of a table are evaluated, and which nodes are
+// chosen.
 func askedOften(t *testing.T, forget bool, table string) (counts map[string]uint64, nodes string) {
 	t.Helper()
 	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aNode("n3", "cpu=1 pods=9"), aQueue("q"), aGroup("g", "q"),
@@ -146,9 +147,9 @@ func askedOften(t *testing.T, forget bool, table string) (counts map[string]uint
 	return counts, nodes
 }
 
-// A score that tells tasks apart is asked for each of them, on the nodes that are left, and no other row is asked again for it. A guard
-// that reads only the task is asked once a class, and a row whose guard says no is not asked at all. What is chosen is the same as
-// without any memory.
+// TestRowsAreAskedNoMoreThanNeeded checks a score that distinguishes tasks. It is evaluated for each task on the remaining nodes, and no
+// other row is evaluated again. A guard that reads only the task is evaluated once per class, and a row whose guard is false is not
+// evaluated. The choice is the same as without any caches.
 func TestRowsAreAskedNoMoreThanNeeded(t *testing.T) {
 	const table = `
 predicates:
@@ -161,7 +162,7 @@ scores:
 - {name: unasked, when: task.gpuCount > 0, expression: node.idle.cpu}
 `
 	counts, nodes := askedOften(t, false, table)
-	// Three nodes at first, of which n1 and n2 are alike, then the one that changed; n3 has too little CPU to be scored.
+	// First three nodes, of which n1 and n2 are equal; then the changed node. n3 has too little CPU to get a score.
 	want := map[string]uint64{"plain": 3, "never": 0, "always": 3, "shared": 2, "own": 4, "unasked": 0}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -171,7 +172,7 @@ scores:
 	}
 }
 
-// A guard that errs is an error on each node, as one that is asked for each.
+// TestAGuardThatErrsIsCountedByNode checks that a guard that fails counts as an error for each node, even if it reads only the task.
 func TestAGuardThatErrsIsCountedByNode(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=2"))
 	s := begun(t, c, "predicates: [{name: r, when: \"task.labels['none'] == ''\", expression: node.taskCount < 5, onError: allow}]")

@@ -28,7 +28,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
-// policySeeds are the policies that ship, and each table that ships as one's own.
+// policySeeds returns the built-in policies, and a policy for each built-in table.
 func policySeeds(t testing.TB) []string {
 	t.Helper()
 	var out []string
@@ -56,8 +56,7 @@ func policySeeds(t testing.TB) []string {
 	return out
 }
 
-// FuzzLoad: whatever a file holds, nothing panics, every issue lies inside the file, and a policy
-// without mistakes says so and can be resolved.
+// FuzzLoad checks that no file causes a panic, that every issue is inside the file, and that a policy without mistakes can be resolved.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range policySeeds(f) {
 		f.Add([]byte(seed))
@@ -100,7 +99,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// insideFile fails for an issue that lies outside of its file.
+// insideFile fails the test for an issue outside of its file.
 func insideFile(t *testing.T, issues source.Issues, file string, data []byte) {
 	t.Helper()
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\ufeff")), "\n")
@@ -115,8 +114,7 @@ func insideFile(t *testing.T, issues source.Issues, file string, data []byte) {
 	}
 }
 
-// FuzzExpression: an expression over everything that a policy may read panics neither in the compiler nor
-// on a world, and gives what it was said to give.
+// FuzzExpression checks that no expression causes a panic in the compiler or on a world, and that its value has the declared type.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range policySeeds(f) {
 		docs, _ := source.Parse("seed.yaml", []byte(seed))
@@ -154,13 +152,13 @@ func FuzzExpression(f *testing.F) {
 			if v.Type().TypeName() != e.Type.TypeName() {
 				t.Errorf("%s gives %v, a %s, not a %s", text, v, v.Type().TypeName(), e.Type)
 			}
-		default: // values of the other types do not say theirs
+		default: // values of other types do not state their type
 		}
 		_ = fmt.Sprint(text, e.Reads.Strings())
 	})
 }
 
-// inlineExpressions lists what the rows of a policy's inline tables say.
+// inlineExpressions returns the expressions in the inline tables of a policy.
 func inlineExpressions(spec source.Value) []string {
 	var out []string
 	var quiet source.Issues
@@ -190,7 +188,7 @@ func rowExpressions(table source.Value) []string {
 	return out
 }
 
-// everyRoot is a scope that sees all roots at once, and a frame in which they stand for something.
+// everyRoot returns a scope with all roots, and a frame in which each has a value.
 func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	t.Helper()
 	lang, err := rules.NewLanguage(policy.Vocabulary())
@@ -198,7 +196,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		t.Fatal(err)
 	}
 	roots := policy.RootTypes()
-	roots["typical"], roots["tree"] = language.TypicalType(), language.ShareTreeType() // what is no root, and an attribute's value only
+	roots["typical"], roots["tree"] = language.TypicalType(), language.ShareTreeType() // these are not roots, but only values of attributes
 	roots["said"] = language.AnswerType()
 	scope, err := lang.Scope(roots)
 	if err != nil {
@@ -228,7 +226,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		}}
 }
 
-// alsoValues is a Frame in which further names stand for what only attributes give.
+// alsoValues is a Frame with more names, for values that only attributes return.
 type alsoValues struct {
 	*language.Frame
 	values map[string]any
@@ -242,7 +240,7 @@ func (a *alsoValues) ResolveName(name string) (any, bool) {
 	return a.Frame.ResolveName(name)
 }
 
-// allMembers writes a read of every member of every object, from a root that reaches it.
+// allMembers returns an expression for every member of every object, from a root that reaches it.
 func allMembers() []string {
 	from := map[string]string{
 		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node",
@@ -261,7 +259,7 @@ func allMembers() []string {
 	return out
 }
 
-// sampleValues has an expression for each type of argument.
+// sampleValues returns an expression for each type of argument.
 func sampleValues() map[string]string {
 	return map[string]string{
 		"Cluster": "cluster", "list(Resources)": "[task.request, job.request]",
@@ -275,7 +273,7 @@ func sampleValues() map[string]string {
 	}
 }
 
-// sampleCall writes a call of one overload with arguments of its types.
+// sampleCall returns a call of one overload with arguments of its types.
 func sampleCall(f *rules.Function, o *rules.Overload) string {
 	name := f.Name
 	var args []string

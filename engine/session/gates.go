@@ -9,15 +9,16 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Gates tells tasks apart of which the gate allocatable may say different things in a step, each as if it alone had no place.
+// Gates groups tasks for which the site allocatable answers the same in a step, each under the assumption that only this task is not
+// placed.
 type Gates struct {
 	s     *Session
-	alike bool // there are such that fare alike
+	alike bool // some tasks may have equal answers
 	of    []rules.Read
 	text  []byte
 }
 
-// NewGates are those of a session.
+// NewGates returns the Gates of a session.
 func NewGates(s *Session) *Gates {
 	g := &Gates{s: s, alike: true}
 	for _, r := range s.p.Rules(policy.Allocatable) {
@@ -30,7 +31,7 @@ func NewGates(s *Session) *Gates {
 	return g
 }
 
-// Kind is a text that tasks share that fare alike, whichever of them has no place; false: each fares as no other.
+// Kind returns a key: tasks with equal keys get equal answers, whichever of them is not placed. false: no other task has equal answers.
 func (g *Gates) Kind(t *model.Task) (string, bool) {
 	if !g.alike {
 		return "", false

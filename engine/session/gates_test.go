@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestGates holds which tasks fare alike at the gate: two jobs of one queue are told apart by what moves with them, or tells them apart.
+// TestGates checks which tasks get equal answers at the gate. Two jobs of one queue are distinguished by values that change with them, or
+// that differ between them.
 func TestGates(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=8"), aQueue("q"), aQueue("other"), aGroup("a", "q"), aGroup("b", "q"), aGroup("c", "other"),
 		aPod("a-0", "cpu=1", inGroup("a")), aPod("b-0", "cpu=1", inGroup("b")), aPod("b-1", "cpu=2", inGroup("b")),
@@ -18,10 +19,10 @@ func TestGates(t *testing.T) {
 		{"task.priority > 5", true},
 		{"task.name != 'a-0'", false},
 		{"job.name != 'a'", false},
-		{"job.allocated.cpu < 5.0", false},                     // it moves with whoever of the job has no place
-		{"queue.request.cpu < 5.0", false},                     // so may what is expected of a job
+		{"job.allocated.cpu < 5.0", false},                     // it changes with the task of the job that has no node
+		{"queue.request.cpu < 5.0", false},                     // so may the expected pods of a job
 		{"task.job.pendingTasks < 5", false},                   //
-		{"cluster.used.cpu < 5.0", false},                      // it rests on where the task is
+		{"cluster.used.cpu < 5.0", false},                      // it depends on the node of the task
 		{"task.node == null || task.node.name != 'n1'", false}, //
 	} {
 		g := NewGates(begun(t, c, "allocatable:\n- {name: row, expression: \""+test.expression+"\"}\n"))

@@ -13,40 +13,40 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Heap gives its items in order, first the first at that moment: keys are read again when what they
-// read may have changed. What is put before the first is asked for is sorted once; what comes later, or
-// has other keys since, is in a heap beside. An object is in one heap of a session at a time, for no longer than a cycle.
+// Heap returns its items in order, the first item of that moment first. It reads keys again when what they read may have changed. Items
+// that were put before the first Take are sorted once. Items that come later, or whose keys changed since, are in a separate heap. An
+// object is in one heap of a session at a time, and for at most one cycle.
 type Heap[T comparable] struct {
 	s    *orders
-	rows []*policy.Rule // of the order
+	rows []*policy.Rule // rows of the order site
 	heaped[T]
-	items   *follow.BySlot[*heapItem[T]] // of all heaps of the session
+	items   *follow.BySlot[*heapItem[T]] // shared by all heaps of the session
 	log     *follow.Log[T]
 	cursor  follow.Cursor[T] // in log
 	clock   uint64
 	objects uint64       // the cluster's ObjectClock
-	far     policy.Reach // of what the keys read: how much is read again when anything changed
+	far     policy.Reach // how far the keys read: determines how many are read again after a change
 
-	count int // of all that is there
+	count int // number of all items
 	gathering[T]
 	heap []*heapItem[T]
 
 	slab  slab.Of[heapItem[T]]
-	spare []*heapItem[T] // that were taken, to be used again
+	spare []*heapItem[T] // taken items, for reuse
 }
 
-// gathering is what was put before the first was asked for.
+// gathering contains the items that were put before the first Take.
 type gathering[T comparable] struct {
 	run      []*heapItem[T] // in order from next on, with gaps
 	next     int
 	gathered bool // run is sorted
 }
 
-// heaped is what a heap asks of its objects.
+// heaped contains the functions that a heap calls for its objects.
 type heaped[T any] struct {
 	keys    func(x T, room []language.Key) ([]language.Key, time.Time)
 	created func(T) time.Time
-	tie     func(a, b T) int // of those created at the same moment
+	tie     func(a, b T) int // for objects that were created at the same moment
 	version func(T) uint64
 	slot    func(T) int32
 }
@@ -55,29 +55,29 @@ type heapItem[T comparable] struct {
 	Ranked[T]
 	in      *Heap[T]
 	version uint64
-	index   int // in the heap, or where inRun in the run
+	index   int // in the heap, or in the run if inRun is true
 	inRun   bool
 }
 
-// heapItems are those of all heaps of a session, by which an object's item is found.
+// heapItems contains the items of all heaps of a session, by the slots of their objects.
 type heapItems struct {
 	jobs   follow.BySlot[*heapItem[*model.Job]]
 	queues follow.BySlot[*heapItem[*model.Queue]]
 }
 
-// begin drops what a heap of an earlier cycle left of objects that are gone.
+// begin drops the items of objects that are gone.
 func (x *heapItems) begin(c *model.Cluster) {
 	x.jobs.Follow(&c.Slots.Jobs)
 	x.queues.Follow(&c.Slots.Queues)
 }
 
-// Ranked is something with its place in an order: its keys.
+// Ranked is an object with its keys in an order.
 type Ranked[T any] struct {
 	Of   T
 	keys []language.Key
-	// created is when Of was, as of the moment when the keys were read: it may be another object of its name since.
+	// created is the creation time of Of when the keys were read. Another object may have the same name since.
 	created time.Time
-	// Until is the first moment at which the keys may be others though nothing but time moved; zero: there is none.
+	// Until is the first moment at which the keys may change although only time passes; zero: there is none.
 	Until time.Time
 }
 
@@ -90,15 +90,15 @@ func (h *Heap[T]) compare(a, b *heapItem[T]) int {
 	return cmp.Or(a.created.Compare(b.created), h.tie(a.Of, b.Of))
 }
 
-// byAge is the order of those whose keys are the same: who was created first comes first.
+// byAge orders items with equal keys: the oldest comes first.
 func (h *Heap[T]) byAge(a, b T) int { return cmp.Or(h.created(a).Compare(h.created(b)), h.tie(a, b)) }
 
 func (h *Heap[T]) less(a, b *heapItem[T]) bool { return h.compare(a, b) < 0 }
 
-// set puts an item at an index of the heap.
+// set puts an item at index i of the heap.
 func (h *Heap[T]) set(item *heapItem[T], i int) { h.heap[i], item.index = item, i }
 
-// up moves the item at an index towards the first, as far as it goes before those on its way.
+// up moves the item at index i towards the first position, until the item above it is not greater.
 func (h *Heap[T]) up(i int) {
 	item := h.heap[i]
 	for i > 0 {
@@ -112,7 +112,7 @@ func (h *Heap[T]) up(i int) {
 	h.set(item, i)
 }
 
-// down moves it away from the first, and says whether it moved.
+// down moves the item at index i away from the first position, and reports whether it moved.
 func (h *Heap[T]) down(i int) (moved bool) {
 	item, start := h.heap[i], i
 	for {
@@ -169,14 +169,14 @@ func (h *Heap[T]) Take() (x T, ok bool) {
 	return x, true
 }
 
-// TakeRanked is Take, with the item's place in the order.
+// TakeRanked does what Take does, and also returns the item's keys.
 func (h *Heap[T]) TakeRanked() (r Ranked[T], ok bool) {
 	item := h.take()
 	if item == nil {
 		return r, false
 	}
 	r = item.Ranked
-	item.keys = nil // they are the caller's now
+	item.keys = nil // the keys belong to the caller now
 	h.spare = append(h.spare, item)
 	return r, true
 }
@@ -202,7 +202,7 @@ func (h *Heap[T]) take() *heapItem[T] {
 	return item
 }
 
-// First is the item that Take would remove; false: there is none. It holds until the next call.
+// First returns the item that Take would remove; false: there is none. The result is valid until the next call.
 func (h *Heap[T]) First() (*Ranked[T], bool) {
 	item := h.first()
 	if item == nil {
@@ -229,7 +229,7 @@ func (h *Heap[T]) first() *heapItem[T] {
 	return h.run[h.next]
 }
 
-// gather sorts what was put so far.
+// gather sorts the items that were put so far.
 func (h *Heap[T]) gather() {
 	if h.gathered {
 		return
@@ -241,8 +241,8 @@ func (h *Heap[T]) gather() {
 	}
 }
 
-// refresh reads keys again: those of items that were touched; where keys go along a tree, those of items with something
-// new on their path; where keys read more than that, or objects changed, all.
+// refresh reads keys again. Usually it reads those of touched items. If keys follow a tree, it reads those of items with a change on their
+// path. If keys read more than that, or objects changed, it reads all.
 func (h *Heap[T]) refresh() {
 	if h.clock == h.s.c.Clock {
 		return
@@ -265,7 +265,7 @@ func (h *Heap[T]) refresh() {
 	}
 }
 
-// look reads the keys of an item again, if it is another than when they were read.
+// look reads the keys of an item again if the item changed since they were read.
 func (h *Heap[T]) look(item *heapItem[T]) {
 	if item.version == h.version(item.Of) {
 		return
@@ -280,7 +280,7 @@ func (h *Heap[T]) look(item *heapItem[T]) {
 	}
 }
 
-// all lists what is there.
+// all lists the items in the heap.
 func (h *Heap[T]) all() []*heapItem[T] {
 	out := make([]*heapItem[T], 0, h.count)
 	for _, item := range h.run[h.next:] {
@@ -291,7 +291,7 @@ func (h *Heap[T]) all() []*heapItem[T] {
 	return append(out, h.heap...)
 }
 
-// readAll reads all keys again, and makes the heap anew.
+// readAll reads all keys again, and builds the heap from scratch.
 func (h *Heap[T]) readAll() {
 	h.heap, h.run, h.next, h.objects = h.all(), nil, 0, h.s.c.ObjectClock
 	for i, item := range h.heap {
@@ -308,7 +308,7 @@ func (h *Heap[T]) read(item *heapItem[T]) {
 	item.keys, item.Until = h.keys(item.Of, item.keys)
 }
 
-// moves says how far from an item lies what the keys of a site read, of what changes within a cycle, and along which trees.
+// moves returns how far from an item the keys of a site read values that change within a cycle, and along which trees.
 func (s *orders) moves(site, root string) (far policy.Reach, trees []*policy.QuotaTree) {
 	for _, r := range s.p.Rules(site) {
 		for _, read := range r.Reads.All {
@@ -320,7 +320,7 @@ func (s *orders) moves(site, root string) (far policy.Reach, trees []*policy.Quo
 	return far, trees
 }
 
-// flatQueues is a heap of queues that reads keys again one by one.
+// flatQueues returns a heap of queues that reads the keys of each queue again separately.
 func (s *orders) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(policy.QueueOrder, "queue")
 	var h *Heap[*model.Queue]
@@ -329,7 +329,7 @@ func (s *orders) flatQueues() *Heap[*model.Queue] {
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: &s.items.queues,
 		heaped: heaped[*model.Queue]{
 			keys: func(q *model.Queue, room []language.Key) ([]language.Key, time.Time) {
-				if h.gathered { // what is read again within a walk is another in general
+				if h.gathered { // a value that is read again during a walk usually changed
 					return s.queueKeysAfresh(q, room), time.Time{}
 				}
 				return s.queueKeys(q, room), time.Time{}
@@ -349,7 +349,7 @@ func (s *orders) flatQueues() *Heap[*model.Queue] {
 	return h
 }
 
-// Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then namespace/name.
+// Jobs returns an empty heap of jobs. Its order: rows of jobOrder, then creation time, then namespace/name.
 func (s *orders) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(policy.JobOrder, "job")
 	return &Heap[*model.Job]{
@@ -364,13 +364,13 @@ func (s *orders) Jobs() *Heap[*model.Job] {
 	}
 }
 
-// Rank brings a job's place in the order of jobs up to date.
+// Rank reads the keys of a job again.
 func (s *orders) Rank(r *Ranked[*model.Job]) {
 	r.created = r.Of.CreatedAt
 	r.keys, r.Until = s.jobKeys(r.Of, r.keys)
 }
 
-// Compare is negative where a comes before b in the order of jobs.
+// Compare returns a negative number if a comes before b in the order of jobs.
 func (s *orders) Compare(a, b *Ranked[*model.Job]) int {
 	if c := cmp.Or(s.compareKeys(policy.JobOrder, a.keys, b.keys), a.created.Compare(b.created)); c != 0 {
 		return c

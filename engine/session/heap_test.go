@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// ordersOf are rows of the three orders that read the object itself, others, computed fields, and the time.
+// ordersOf returns rows of the three orders that read the object itself, others, computed fields, and the time.
 func ordersOf() map[string]string {
 	return map[string]string{
 		"of itself": `
@@ -81,7 +81,7 @@ jobOrder: [{name: age, when: variables.odd, by: variables.age}, {name: name, by:
 	}
 }
 
-// ordersIn are the objects of both heaps in the order that the heaps hold them in, and the pending tasks in theirs.
+// ordersIn returns the objects of both heaps in the order of the heaps, and the pending tasks in their order.
 func ordersIn(x *side) any {
 	out := map[string][]string{}
 	for _, q := range taken(x.queues) {
@@ -99,7 +99,7 @@ func ordersIn(x *side) any {
 	return out
 }
 
-// taken lists queues as they are taken, and puts them back.
+// taken lists queues in the order in which they are taken, and puts them back.
 func taken(h *Queues) []*model.Queue {
 	var out []*model.Queue
 	for q, ok := h.Take(); ok; q, ok = h.Take() {
@@ -111,7 +111,7 @@ func taken(h *Queues) []*model.Queue {
 	return out
 }
 
-// inOrder lists what is in a heap by the keys that it has read.
+// inOrder lists the items of a heap by the keys that it has read.
 func inOrder[T comparable](h *Heap[T]) []T {
 	first := h.first()
 	items := h.all()
@@ -119,14 +119,15 @@ func inOrder[T comparable](h *Heap[T]) []T {
 	var out []T
 	for i, item := range items {
 		if i == 0 && item != first {
-			panic("the first of a heap is not its least") // a test's failure: rapid reports it with its steps
+			panic("the first of a heap is not its least") // a failure of the test: rapid reports it with its steps
 		}
 		out = append(out, item.Of)
 	}
 	return out
 }
 
-// The order that a heap holds to is that of keys which are read afresh, whatever happened since they were read.
+// TestOrdersAreWhatTheyWouldBeAfresh checks that the order of a heap is the order of newly read keys, whatever changed since the heap read
+// them.
 func TestOrdersAreWhatTheyWouldBeAfresh(t *testing.T) {
 	t.Parallel()
 	for name, table := range ordersOf() {

@@ -14,10 +14,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// TestIssues compiles the files of testdata/issues and compares what an author reads with their last part, want.
-// A part is a whole policy, or, where it does not begin with apiVersion, the body of a table of its own; "crlf"
-// in its name gives it the line ends of Windows. UPDATE=1 writes want anew: only commit such changes if you
-// understand what caused them, and would like to read what they say.
+// TestIssues compiles the files of testdata/issues and compares the messages for the author with their last part, want. A part is a whole
+// policy; if it does not begin with apiVersion, it is the body of a table. "crlf" in its name gives it the line ends of Windows. UPDATE=1
+// writes want again. Only commit such changes if you understand their cause, and if the messages are good for a reader.
 func TestIssues(t *testing.T) {
 	files, err := filepath.Glob("testdata/issues/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -51,7 +50,7 @@ func TestIssues(t *testing.T) {
 	}
 }
 
-// issuesOf renders what is wrong with one part, and fails for an issue that lies outside of it.
+// issuesOf returns the issues of one part as text, and fails the test for an issue outside of it.
 func issuesOf(t *testing.T, f txtar.File) string {
 	t.Helper()
 	data := f.Data

@@ -21,12 +21,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// grammar writes random expressions that type-check, from all that the language has.
+// grammar writes random expressions with correct types, from everything in the language.
 type grammar struct {
-	byType map[string][]string    // reads of members, by the type that they give
-	calls  map[string][]signature // functions of the vocabulary, by the type that they give
-	lists  map[string]string      // types of lists -> type of their elements
-	inside map[string][]string    // variables of loops around, by type
+	byType map[string][]string    // reads of members, by their type
+	calls  map[string][]signature // functions of the vocabulary, by their result type
+	lists  map[string]string      // list types -> type of their elements
+	inside map[string][]string    // variables of the surrounding loops, by type
 	loops  int
 }
 
@@ -35,7 +35,7 @@ type signature struct {
 	o *rules.Overload
 }
 
-// newGrammar reads the vocabulary: members are followed three deep from every root.
+// newGrammar reads the vocabulary. It follows members three levels deep from every root.
 func newGrammar() *grammar {
 	g := &grammar{byType: map[string][]string{}, calls: map[string][]signature{}, lists: map[string]string{}, inside: map[string][]string{}}
 	known := map[string]*rules.Object{}
@@ -64,7 +64,7 @@ func newGrammar() *grammar {
 		}
 	}
 	for range 3 {
-		follow("node", language.NodeType(), 1) // columns are of nodes: more is said of them
+		follow("node", language.NodeType(), 1) // columns are of nodes, so the grammar contains more about them
 		for _, key := range []string{"zone", "missing"} {
 			g.byType["string"] = append(g.byType["string"], "node.labels['"+key+"']", "node.labels[?'"+key+"'].orValue('east')")
 			g.byType["bool"] = append(g.byType["bool"], "('"+key+"' in node.labels)", "has(node.labels."+key+")")
@@ -80,7 +80,7 @@ func newGrammar() *grammar {
 	return g
 }
 
-// literals are constants of the plain types.
+// literals returns constants of the plain types.
 func literals(t string) []string {
 	return map[string][]string{
 		"bool": {"true", "false"}, "int": {"0", "1", "2", "-3", "9223372036854775807"}, "double": {"0.0", "1.5", "-0.25", "1e300"},
@@ -91,7 +91,7 @@ func literals(t string) []string {
 	}[t]
 }
 
-// write gives an expression of a type; "" where there is none.
+// write returns an expression of a type; "" if there is none.
 func (g *grammar) write(t *rapid.T, kind string, depth int) string {
 	var forms []func() string
 	if all := slices.Concat(literals(kind), g.byType[kind], g.inside[kind]); len(all) > 0 {
@@ -112,13 +112,13 @@ func (g *grammar) write(t *rapid.T, kind string, depth int) string {
 	return forms[rapid.IntRange(0, len(forms)-1).Draw(t, "form")]()
 }
 
-// refusedFor is why expressions are refused that are of the right types: they may cost too much, or their constants err.
+// refusedFor returns why expressions with correct types are refused: they may cost too much, or their constants fail.
 func refusedFor() []string {
 	return []string{"over the limit of", "overflow", "by zero", "out of bounds", "no such key"}
 }
 
-// compiled writes an expression of a type into a format, and compiles it. One that is refused is written again, less deep; any
-// other mistake is the grammar's.
+// compiled writes an expression of a type into a format, and compiles it. If it is refused, compiled writes a less deep one. Any other
+// mistake is a mistake of the grammar.
 func (g *grammar) compiled(t *rapid.T, scope *rules.Scope, kind, format string) *eval.Expr {
 	for depth := 4; ; depth-- {
 		text := strings.ReplaceAll(format, "%s", g.write(t, kind, depth))
@@ -127,7 +127,7 @@ func (g *grammar) compiled(t *rapid.T, scope *rules.Scope, kind, format string) 
 			return e
 		}
 		refused := slices.ContainsFunc(refusedFor(), func(why string) bool { return strings.Contains(issues.Error(), why) })
-		refused = refused || strings.Contains(text, "[][") // an element of nothing is of any type, and two of them added are taken for ints
+		refused = refused || strings.Contains(text, "[][") // an element of an empty list has any type: the sum of two passes for an int
 		if depth == 0 || !refused {
 			t.Fatalf("%s does not compile: %v", text, issues)
 		}
@@ -148,7 +148,7 @@ func (g *grammar) call(t *rapid.T, s signature, depth int) string {
 	return s.f.Name + "(" + strings.Join(args, ", ") + ")"
 }
 
-// operators are the forms of a type that CEL itself has.
+// operators returns the forms of a type that CEL itself has.
 func (g *grammar) operators(t *rapid.T, kind string, depth int) []func() string {
 	w := func(kind string) string { return g.write(t, kind, depth) }
 	numbers := func() string { return w(drawOf(t, "number", "int", "double")) }
@@ -182,7 +182,7 @@ func (g *grammar) operators(t *rapid.T, kind string, depth int) []func() string 
 		}
 	case "double":
 		return []func() string{
-			func() string { // of two ints it would be an int
+			func() string { // for two ints, the result would be an int
 				sides := drawOf(t, "sides", [2]string{"double", "double"}, [2]string{"double", "int"}, [2]string{"int", "double"})
 				return "(" + w(sides[0]) + " " + drawOf(t, "operator", "+", "-", "*", "/") + " " + w(sides[1]) + ")"
 			},
@@ -209,7 +209,7 @@ func (g *grammar) operators(t *rapid.T, kind string, depth int) []func() string 
 	return nil
 }
 
-// loop writes a comprehension over some list, whose body is of a type.
+// loop writes a comprehension over some list, with a body of a type.
 func (g *grammar) loop(t *rapid.T, depth int, body string, macros ...string) func() string {
 	return func() string {
 		list := drawOf(t, "list", slices.Sorted(keysIn(g.lists))...)
@@ -234,7 +234,7 @@ func keysIn[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// sameValue says whether two results are one: the same error, or the same value of the same type.
+// sameValue reports whether two results are equal: the same error, or the same value of the same type.
 func sameValue(a, b ref.Val) bool {
 	if celtypes.IsError(a) || celtypes.IsError(b) {
 		return celtypes.IsError(a) && celtypes.IsError(b) && fmt.Sprint(a) == fmt.Sprint(b)
@@ -247,7 +247,7 @@ func sameValue(a, b ref.Val) bool {
 	return a.Type().TypeName() == b.Type().TypeName() && (a.Equal(b) == celtypes.True || language.Text(a) == language.Text(b))
 }
 
-// compiledAgrees holds compiled expressions to cel-go, over random worlds: the same values, the same errors.
+// compiledAgrees checks in random worlds that compiled expressions give the same values and errors as cel-go.
 func compiledAgrees(t *rapid.T, scope *rules.Scope, p *policy.Policy) {
 	kind := drawOf(t, "gives", "bool", "bool", "int", "double", "string", "Resources", "list(string)")
 	e := newGrammar().compiled(t, scope, kind, "%s")
@@ -257,12 +257,12 @@ func compiledAgrees(t *rapid.T, scope *rules.Scope, p *policy.Policy) {
 	agreesInWorlds(t, p, e)
 }
 
-// agreesInWorlds holds expressions to cel-go in two random worlds, one after the other, for each pod on each node.
+// agreesInWorlds compares expressions with cel-go in two random worlds, one after the other, for each pod on each node.
 func agreesInWorlds(t *rapid.T, p *policy.Policy, list ...*eval.Expr) {
 	w := newTwins(p, nil)
 	w.apply(t, model.Delta{Object: aQueue("q1")}, model.Delta{Object: aQueue("q2")})
 	var batch eval.Batch
-	for range 2 { // what was kept of the first world must not be seen in the second
+	for range 2 { // cached values of the first world must not appear in the second
 		var deltas []model.Delta
 		for range 3 {
 			deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)},
@@ -282,7 +282,7 @@ func agreesInWorlds(t *rapid.T, p *policy.Policy, list ...*eval.Expr) {
 	}
 }
 
-// agreesOnNodes holds the closures of an expression to cel-go on every node, and the columns to what they gave.
+// agreesOnNodes compares the closures of an expression with cel-go on every node, and the columns with the closures.
 func agreesOnNodes(t *rapid.T, e *eval.Expr, f *language.Frame, batch *eval.Batch) {
 	c := f.World.Cluster()
 	var rows []int32
@@ -303,12 +303,13 @@ func agreesOnNodes(t *rapid.T, e *eval.Expr, f *language.Frame, batch *eval.Batc
 		rows, wants[int32(row)] = append(rows, int32(row)), want
 	}
 	if strings.Contains(e.Text.Value, "gpu.") || strings.Contains(e.Text.Value, "gpu)") || strings.Contains(e.Text.Value, "gpu ") {
-		return // moves with the node, which no site's does
+		return // it changes with the node, which no expression of a site does
 	}
 	columnsAgree(t, e, f, batch, rows, wants)
 }
 
-// columnsAgree holds an expression by column to its values: what is not given up must be right, and no error may be missed.
+// columnsAgree compares an expression by column with its values. Each result must be correct or reported as failed, and no error may be
+// missed.
 func columnsAgree(t *rapid.T, e *eval.Expr, f *language.Frame, batch *eval.Batch, rows []int32, wants map[int32]ref.Val) {
 	check := func(failed []int32, same func(i int, want ref.Val) bool) {
 		for i, row := range rows {
@@ -331,7 +332,7 @@ func columnsAgree(t *rapid.T, e *eval.Expr, f *language.Frame, batch *eval.Batch
 	}
 }
 
-// typedAgrees holds what gives a value without a box to the value.
+// typedAgrees compares the typed methods, which return an unboxed value, with the value.
 func typedAgrees(t *rapid.T, e *eval.Expr, f *language.Frame, want ref.Val) {
 	switch e.Type.Kind() {
 	case celtypes.BoolKind:
@@ -362,20 +363,20 @@ func kernelFixture(t testing.TB) (*rules.Scope, *policy.Policy) {
 	return scope, loaded(t, policyText("jobOrder: []"))
 }
 
-// TestCompiledIsCEL: whatever an expression says, compiled it gives what cel-go gives.
+// TestCompiledIsCEL checks that compiled expressions give what cel-go gives.
 func TestCompiledIsCEL(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
 	rapid.Check(t, func(t *rapid.T) { compiledAgrees(t, scope, p) })
 }
 
-// FuzzCompiledIsCEL is TestCompiledIsCEL for as long as one likes.
+// FuzzCompiledIsCEL does what TestCompiledIsCEL does, for any duration.
 func FuzzCompiledIsCEL(f *testing.F) {
 	scope, p := kernelFixture(f)
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { compiledAgrees(t, scope, p) }))
 }
 
-// Frame knows its roots by number as it does by name.
+// TestRootsByNumber checks that Frame finds its roots by number as by name.
 func TestRootsByNumber(t *testing.T) {
 	_, activation := everyRoot(t)
 	f := activation.(*alsoValues).Frame
@@ -393,7 +394,7 @@ func TestRootsByNumber(t *testing.T) {
 	}
 }
 
-// byRowForNow are the rows of the tables that ship which are computed node by node, and why.
+// byRowForNow returns the rows of the built-in tables that are computed node by node, and why.
 func byRowForNow() map[string]string {
 	const (
 		domains = "asked on the nodes of the domains where something changed, which are few; who is there is counted already"
@@ -412,8 +413,8 @@ func byRowForNow() map[string]string {
 	}
 }
 
-// TestTablesAreCompiled: every row and attribute of the tables that ship is compiled, and the rows about nodes have a form by column,
-// but for those of a list.
+// TestTablesAreCompiled checks that every row and attribute of the built-in tables is compiled. The rows about nodes have a form by column,
+// except those in a list.
 func TestTablesAreCompiled(t *testing.T) {
 	listed := byRowForNow()
 	for _, name := range policy.ShippedNames() {

@@ -15,29 +15,28 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Kinds tells jobs apart by what a step of an action can read of them. Of jobs of one kind and one queue, tried by the
-// step at the same content of the cluster, the one fares as the other: so that after one was tried without effect, the
-// others need not be.
+// Kinds groups jobs by what a step of an action can read of them. For two jobs of the same kind and queue the step has the same result, if
+// the content of the cluster is the same. So if one of them was tried without effect, the step can skip the others.
 type Kinds struct {
 	s         *Session
 	job, task []kindRead
-	namespace bool            // what is read lies in the job's namespace
-	related   bool            // other objects than the job's own change what is read
-	peers     bool            // so do the terms of other pods, and which nodes have images
-	among     bool            // jobs of one queue, or the tasks of a job, go for each other: who runs tells a job from others
-	known     map[string]bool // what is in each key, as text
+	namespace bool            // the key contains the namespace, because values of the namespace are read
+	related   bool            // changes of objects other than the job change what is read
+	peers     bool            // so do the terms of other pods, and the images of nodes
+	among     bool            // jobs of one queue, or the tasks of a job, may be evicted for each other: jobs with running tasks have no kind
+	known     map[string]bool // reads that each key contains, as text
 	text      []byte
 	waiting   []*model.Task
 }
 
-// kindRead is a read by which kinds are told apart.
+// kindRead is a read whose value is in the key.
 type kindRead struct {
 	rules.Read
-	parts bool // of parts, of which it is how many there are: what is read of them is apart
+	parts bool // a list of parts: its value is their number; the reads of each part are separate
 }
 
-// Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
-// that they move with each moment.
+// Kinds returns the Kinds of a step. It returns nil if the result for one job implies nothing for another: for example, if rows distinguish
+// all tasks, or if their values change with time.
 func (s *Session) Kinds(step *policy.Step) *Kinds {
 	cs := s.verdicts.Plan
 	exprs := step.Asks(s.p)
@@ -66,16 +65,16 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 	return k
 }
 
-// add notes one read; false: what is read cannot be told from a job alone.
+// add adds one read to the key; false: the job alone does not determine what is read.
 func (k *Kinds) add(read rules.Read) bool {
 	if read.Root == "preemptor" {
 		if len(read.Steps) == 0 {
-			return true // that there is one
+			return true // the row only reads that a preemptor exists
 		}
-		read.Root = "task" // it is a task of the job
+		read.Root = "task" // a preemptor is a task of the job
 	}
 	if read.Root != "job" && read.Root != "task" || policy.OfVolumes(read) {
-		return true // the same for all jobs of a queue, or of the state; tasks with volumes have no kind
+		return true // it is the same for all jobs of a queue, or in the whole cluster; tasks with volumes have no kind
 	}
 	switch k.leads(read) {
 	case nowhere:
@@ -85,7 +84,7 @@ func (k *Kinds) add(read rules.Read) bool {
 	case toItself:
 	}
 	if m := policy.LastOf(read); m != nil && m.Reads != nil && m.Own != "" && !k.s.ownWholly(m) {
-		return !slices.ContainsFunc(m.Reads.All, policy.OfMembers) // what it reads of the job is in the set as well
+		return !slices.ContainsFunc(m.Reads.All, policy.OfMembers) // the set also contains what it reads of the job
 	}
 	switch {
 	case k.told(read):
@@ -97,13 +96,13 @@ func (k *Kinds) add(read rules.Read) bool {
 	return true
 }
 
-// way is where the path of a read leads from a job, or a task of it.
+// way states where the path of a read leads from a job or its task.
 type way uint8
 
 const (
-	toItself  way = iota // to what is told of by value
-	elsewhere            // to what is the same for all jobs of a queue, or of a namespace, or is among what is asked
-	nowhere              // to what is told of by no one job
+	toItself  way = iota // to a value that the key contains
+	elsewhere            // to a value that is the same for all jobs of a queue or namespace, or that is read anyway
+	nowhere              // to a value that no single job determines
 )
 
 func (k *Kinds) leads(read rules.Read) way {
@@ -113,7 +112,7 @@ func (k *Kinds) leads(read rules.Read) way {
 			m.Origin.Any(language.FromPeers | language.FromImageNodes | language.FromCandidates | language.FromDomain | language.FromAll |
 				language.FromCluster | language.FromClock):
 			return nowhere
-		// the queue's name is in each key; answers are among what is asked
+		// each key contains the name of the queue; answers are read anyway
 		case m.Origin.Any(language.ToQueue), m.Origin.Any(language.FromAnswers):
 			return elsewhere
 		case m.Origin.Any(language.ToNamespace):
@@ -127,10 +126,10 @@ func (k *Kinds) leads(read rules.Read) way {
 	return toItself
 }
 
-// told says that a read is in every key anyway.
+// told reports whether each key already contains a read.
 func (k *Kinds) told(read rules.Read) bool {
 	if n := len(read.Steps); n > 0 && read.Steps[n-1].Each && policy.OfParts(read) {
-		return true // what is read of each part is in the set as well, and so is how many there are
+		return true // the set also contains the reads of each part, and the number of parts
 	}
 	text := read.String()
 	read.Key = ""
@@ -141,7 +140,7 @@ func (k *Kinds) told(read rules.Read) bool {
 	return false
 }
 
-// encode appends what some reads give for a job or a task.
+// encode appends the values of some reads for a job or a task.
 func encode(b []byte, of ref.Val, reads []kindRead) []byte {
 	for i := range reads {
 		read := &reads[i]
@@ -156,12 +155,12 @@ func encode(b []byte, of ref.Val, reads []kindRead) []byte {
 	return b
 }
 
-// ownWholly says that a computed member reads nothing but its own object.
+// ownWholly reports whether a computed member reads only its own object.
 func (s *Session) ownWholly(m *rules.Member) bool {
 	return !slices.ContainsFunc(m.Reads.All, func(r rules.Read) bool { return s.p.Reach(r, m.Own) != policy.Within })
 }
 
-// Epoch is a text of what kinds rest on besides the jobs themselves: where it changes, kinds are to be asked for anew.
+// Epoch returns a text of what kinds depend on in addition to the jobs. If it changes, compute all kinds again.
 func (k *Kinds) Epoch() string {
 	s := k.s
 	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
@@ -174,7 +173,8 @@ func (k *Kinds) Epoch() string {
 	return string(b)
 }
 
-// Of is a text that jobs of one kind share; false: the job is of no kind, as it has volumes, or some of it may go for another.
+// Of returns a key that jobs of one kind share. false: the job has no kind, because it has volumes, or its tasks may be evicted for other
+// tasks.
 func (k *Kinds) Of(j *model.Job) (string, bool) {
 	s := k.s
 	b := append(append(k.text[:0], j.QueueName...), 0)
@@ -219,7 +219,8 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	return string(b), true
 }
 
-// OfTask is a text that those tasks of a job share that fare alike; false: the task fares as no other, as it has volumes.
+// OfTask returns a key that tasks of a job share if they get equal results. false: no other task gets the same result, because the task has
+// volumes.
 func (k *Kinds) OfTask(t *model.Task) (string, bool) {
 	if t.HasVolumes {
 		return "", false
@@ -240,7 +241,7 @@ func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 	return encode(b, k.s.TaskView(t), k.task)
 }
 
-// Local says that what sites ask about a job is told by the job itself: it changes only where the job does.
+// Local reports whether the answers of sites for a job depend only on the job: they change only if the job changes.
 func (s *Session) Local(sites ...string) bool {
 	for _, site := range sites {
 		for _, r := range s.p.Rules(site) {
@@ -254,30 +255,30 @@ func (s *Session) Local(sites ...string) bool {
 	return true
 }
 
-// LocalFilter says that whether a step takes a job is told by the job alone.
+// LocalFilter reports whether a step's condition for a job depends only on the job.
 func (s *Session) LocalFilter(e *eval.Expr) bool {
 	return !e.Timely() && !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool {
 		return read.Root != "action" && read.Root != "pipeline" && !local(s.p, read)
 	})
 }
 
-// Token names what a step's answers rest on besides a job: the content of the cluster, that at the cycle's beginning, at which
-// some attributes settle, and what the time says.
+// Token identifies what a step's answers depend on in addition to a job. It contains the content of the cluster, the content at the
+// beginning of the cycle (when some attributes settle), and the values of the time.
 type Token struct {
 	content, begun, passed uint64
 	time                   string
 }
 
-// Token of this moment.
+// Token returns the token of this moment.
 func (s *Session) Token() Token {
 	return Token{s.c.Content(), s.rest.begun, s.rest.passed, s.rest.values}
 }
 
-// local says that what is read of a job changes only where the job does.
+// local reports whether a read of a job changes only if the job changes.
 func local(p *policy.Policy, read rules.Read) bool { return p.Reach(read, "job") == policy.Within }
 
-// OrderEpoch is a text of what the order of jobs rests on besides the jobs themselves and the passing of time; false where that
-// moves within a cycle, or cannot be told.
+// OrderEpoch returns a text of what the order of jobs depends on in addition to the jobs and the passing of time. false: that changes
+// within a cycle, or is unknown.
 func (s *Session) OrderEpoch() (string, bool) {
 	if far, _ := s.moves(policy.JobOrder, "job"); far != policy.Within {
 		return "", false

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// asked evaluates an expression over a task and a node, with other pods on it.
+// asked evaluates an expression for a task and a node, with other pods on the node.
 func asked(t *testing.T, expression string, n *corev1.Node, p *corev1.Pod, others ...any) string {
 	t.Helper()
 	c := aCluster(t, append([]any{n, aQueue("q"), aGroup("g", "q"), p}, others...)...)
@@ -218,7 +218,7 @@ func TestPortsFree(t *testing.T) {
 	}
 }
 
-// Kubernetes' allocation scores, by hand.
+// TestAllocationScores checks the allocation scores of Kubernetes, computed by hand.
 func TestAllocationScores(t *testing.T) {
 	const node, gpu = "cpu=4 memory=8Gi pods=9", "nvidia.com/gpu"
 	for _, test := range []struct {
@@ -243,9 +243,9 @@ func TestAllocationScores(t *testing.T) {
 		{"balanced: nothing changes", node, "", "cpu=1 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "75"},
 		{"balanced: as bad as can be", node, "", "cpu=4", "node.balanced(task, ['cpu', 'memory'])", "50"},
 		{"balanced: as good as can be", node, "cpu=4", "memory=8Gi", "node.balanced(task, ['cpu', 'memory'])", "100"},
-		// 87 with, 100 without: 50 + 37/2
+		// 87 with the pod, 100 without it: 50 + 37/2
 		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "68"},
-		// deviation of 1, 0.5, 0.25 is 0.312: 68 and 100
+		// the deviation of 1, 0.5, 0.25 is 0.312: 68 and 100
 		{
 			"balanced: three", node + " " + gpu + "=4", "", "cpu=4 memory=4Gi " + gpu + "=1",
 			"node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "59",

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// forget drops, at the beginning of a cycle, what is kept of objects that are gone.
+// forget drops what is stored for objects that are gone. It runs at the beginning of a cycle.
 func (s *Session) forget() {
 	if s.startsSwept.Due(len(s.starts), s.Keep) {
 		names := s.NamespaceNames()
@@ -30,10 +30,10 @@ func (s *Session) forget() {
 	s.begin(s.c)
 }
 
-// BeganAs has what a session took down at its beginning be what another of the same cluster and policy did.
+// BeganAs copies to s the values that other stored at its beginning. Both sessions have the same cluster and policy.
 func BeganAs(s, other *Session) { s.starts = maps.Clone(other.starts) }
 
-// Starts are the values that a session computed for attributes that settle at a start. Another goroutine may use them.
+// Starts contains the values that a session computed for attributes that settle at a start. Another goroutine may use them.
 type Starts map[started]ref.Val
 
 // StartsOf copies the Starts of a session. It copies only amounts and scalars, because other values could share memory with the session.
@@ -61,7 +61,7 @@ func BeginWith(s *Session, x Starts) {
 	}
 }
 
-// there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.
+// there reports whether the cluster has the owner of an attribute. namespaces are the names of its namespaces.
 func there(c *model.Cluster, on, name string, namespaces []string) bool {
 	ok := true
 	switch on {

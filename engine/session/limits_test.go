@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// passing is a session under tight limits, that cycle by cycle sees a job of one pod come and another go, each in a
-// namespace of its own, with an image of its own, of a class of its own.
+// passing runs a session with tight limits. In each cycle one job of one pod comes and another leaves. Each has a namespace, an image and a
+// class of its own.
 func passing(t *testing.T, cycles int, table string, look func(s *Session, pod *model.Task)) *Session {
 	t.Helper()
 	c := aCluster(t, aQueue("q"), aNode("n1", "cpu=64 memory=64Gi pods=110", func(n *corev1.Node) {
@@ -39,7 +39,7 @@ func passing(t *testing.T, cycles int, table string, look func(s *Session, pod *
 	return s
 }
 
-// What a session remembers of jobs, namespaces, images and classes does not grow with how many there have been.
+// TestSessionForgets checks that the caches of jobs, namespaces, images and classes do not grow with the number of past ones.
 func TestSessionForgets(t *testing.T) {
 	s := passing(t, 100, `
 attributes:
@@ -66,7 +66,8 @@ scores: [{name: image, expression: node.imageLocality(task)}]
 	}
 }
 
-// What is there is not forgotten, however much has gone: a value of the start stays that of the start.
+// TestSessionKeepsWhatIsThere checks that existing objects are not forgotten, however many others are gone: a value of the start stays the
+// same.
 func TestSessionKeepsWhatIsThere(t *testing.T) {
 	var stays *model.Job
 	passing(t, 40, "attributes: [{on: job, name: first, settle: start, expression: cluster.used.cpu + job.request.cpu}]\njobOrder: [{name: "+

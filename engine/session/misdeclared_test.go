@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// misdeclaration is a field that is declared once rightly and once wrongly.
+// misdeclaration is a field that is declared twice: once correctly and once wrongly.
 type misdeclaration struct {
 	object, name          string
 	right, wrong          rules.Origin
@@ -22,7 +22,7 @@ type misdeclaration struct {
 	get                   func(object any) int64
 }
 
-// misdeclared has a mistake of each kind: what of the world is said to be read is another part of it than that which is.
+// misdeclared returns a mistake of each kind: the declared part of the world is not the part that is read.
 func misdeclared() []misdeclaration {
 	const byStep, byObject = rules.ByStep, rules.ByObject
 	return []misdeclaration{
@@ -132,7 +132,7 @@ func (x *misdeclaration) member(name string, origin rules.Origin, changes rules.
 	return &rules.Member{Name: x.name + name, Type: cel.IntType, Doc: "for a test", Origin: origin, Changes: changes, Get: get}
 }
 
-// with is the language with some more fields, and a function of them.
+// with returns the language with some more fields, and a function that reads them.
 func with(add func(x *misdeclaration) []*rules.Member) rules.Vocabulary {
 	v := policy.Vocabulary()
 	for _, x := range misdeclared() {
@@ -142,7 +142,7 @@ func with(add func(x *misdeclaration) []*rules.Member) rules.Vocabulary {
 	return v
 }
 
-// withMisdeclared has each field both ways, and a function that leaves out of its reads what it reads.
+// withMisdeclared returns each field in both forms, and a function that does not declare what it reads.
 func withMisdeclared() rules.Vocabulary {
 	v := with(func(x *misdeclaration) []*rules.Member {
 		return []*rules.Member{x.member("", x.right, x.changes), x.member("Wrongly", x.wrong, x.wrongChanges)}

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// gangOfThree is a queue, and a job of three pods that must start together.
+// gangOfThree returns a queue, and a job of three pods that must start together.
 func gangOfThree(requests string, edits ...func(*corev1.Pod)) []any {
 	out := []any{aQueue("q"), aGroup("g", "q", func(g *v1beta1.PodGroup) { g.Spec.MinMember = 3 })}
 	for i := range 3 {
@@ -20,7 +20,8 @@ func gangOfThree(requests string, edits ...func(*corev1.Pod)) []any {
 	return out
 }
 
-// TestNeverStartsFollowsNodes has nodes change so that neither the largest of them nor their sum changes, but how many pods they hold.
+// TestNeverStartsFollowsNodes changes nodes so that neither the largest node nor the sum changes, but the number of pods that they hold
+// does.
 func TestNeverStartsFollowsNodes(t *testing.T) {
 	t.Parallel()
 	c := aCluster(t, append(gangOfThree("cpu=3"), aNode("n1", "cpu=8 pods=9"), aNode("n2", "cpu=2 pods=9"), aNode("n3", "cpu=2 pods=9"))...)
@@ -42,8 +43,8 @@ func TestNeverStartsFollowsNodes(t *testing.T) {
 	}
 }
 
-// TestNeverStartsReadsThePolicy states that host ports and anti-affinity keep a job from starting only where a row of the policy refuses
-// nodes for them at all times.
+// TestNeverStartsReadsThePolicy checks that host ports and anti-affinity keep a job from starting only if a row of the policy always
+// rejects nodes for them.
 func TestNeverStartsReadsThePolicy(t *testing.T) {
 	t.Parallel()
 	named := func(n *corev1.Node) { n.Labels[corev1.LabelHostname] = n.Name }

@@ -15,26 +15,26 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// orders puts queues, jobs and tasks in order.
+// orders orders queues, jobs and tasks.
 type orders struct {
 	base
 	accounts *policy.Accounts
 	keyRoom  slab.Of[language.Key]
 	items    heapItems
 	byTime   bool   // the order of jobs reads the time
-	timeText string // what the parts that read the time only say in this cycle
+	timeText string // the values of the parts that read only the time, in this cycle
 	queueOrder
 }
 
-// queueOrder is what is kept of the order of queues from walk to walk.
+// queueOrder contains what is kept of the order of queues from walk to walk.
 type queueOrder struct {
-	branches    branchHeap // nil: none is
-	clusterText []byte     // what rows read of the cluster when branches were made
-	outlook     *Outlook   // of the rows; nil: they read what is not compared
+	branches    branchHeap // nil: there is none
+	clusterText []byte     // what rows read of the cluster when branches was created
+	outlook     *Outlook   // of the rows of queueOrder; nil: they read values that are not compared
 	known       follow.BySlot[*knownKeys]
 }
 
-// knownKeys are those of a queue that sees what it did.
+// knownKeys contains the keys of a queue. They are valid while its sight is the same.
 type knownKeys struct {
 	sight Sight
 	keys  []language.Key
@@ -48,12 +48,12 @@ func (x *queueOrder) begin(c *model.Cluster) {
 	}
 }
 
-// keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
+// keys computes the keys of all rows of an order site. It writes them to room, if room has the right length.
 func (s *orders) keys(site string, f *language.Frame, room []language.Key) []language.Key {
 	return s.keysBut(site, -1, f, room)
 }
 
-// keysBut leaves one row out.
+// keysBut returns the keys of all rows of an order except one.
 func (s *orders) keysBut(site string, but int, f *language.Frame, room []language.Key) []language.Key {
 	list := s.p.Rules(site)
 	out := room
@@ -77,7 +77,7 @@ func (s *orders) keysBut(site string, but int, f *language.Frame, room []languag
 	return out
 }
 
-// key computes the key of one row; an error is the value that is none.
+// key computes the key of one row. If it fails, it returns an empty key and the error.
 func (s *orders) key(r *policy.Rule, f *language.Frame) (k language.Key, err ref.Val) {
 	e := r.Expression
 	defer s.ask.Watch(e, f)
@@ -100,7 +100,7 @@ func (s *orders) key(r *policy.Rule, f *language.Frame) (k language.Key, err ref
 	}
 }
 
-// compareKeys is the first difference in tier order.
+// compareKeys returns the first difference, in the order of tiers.
 func (s *orders) compareKeys(site string, a, b []language.Key) int {
 	for i, r := range s.p.Rules(site) {
 		if c := r.Compare(&a[i], &b[i]); c != 0 {
@@ -110,7 +110,7 @@ func (s *orders) compareKeys(site string, a, b []language.Key) int {
 	return 0
 }
 
-// queueKeys and the like are an object's keys now. Those of a queue are known while it sees what it did.
+// queueKeys returns the present keys of a queue. It uses the cached keys while the queue's sight is the same.
 func (s *orders) queueKeys(q *model.Queue, room []language.Key) []language.Key {
 	if s.outlook == nil || len(s.c.Queues) < 2 {
 		return s.queueKeysAfresh(q, room)
@@ -130,7 +130,7 @@ func (s *orders) queueKeys(q *model.Queue, room []language.Key) []language.Key {
 		s.known.Set(q.Slot, known)
 	}
 	if known.sight, known.keys = sight, append(known.keys[:0], keys...); s.ask.Errors() != errors {
-		known.sight = Sight{} // each cycle is to be told of it
+		known.sight = Sight{} // read again in the next cycle, so that each cycle reports the error
 	}
 	return keys
 }
@@ -142,7 +142,7 @@ func (s *orders) queueKeysAfresh(q *model.Queue, room []language.Key) []language
 	return s.keys(policy.QueueOrder, f, room)
 }
 
-// jobKeys also gives the moment until which they hold; zero: while the job does.
+// jobKeys also returns the moment until which the keys are valid; zero: while the job does not change.
 func (s *orders) jobKeys(j *model.Job, room []language.Key) (keys []language.Key, until time.Time) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
@@ -180,7 +180,7 @@ func (s *orders) SortTasks(tasks []*model.Task) {
 	}
 }
 
-// TasksMove says whether the order of tasks can change within a turn.
+// TasksMove reports whether the order of tasks can change within a turn.
 func (s *orders) TasksMove() bool {
 	for _, r := range s.p.Rules(policy.TaskOrder) {
 		if r.Reads.Changes() > rules.ByCycle {
@@ -190,7 +190,7 @@ func (s *orders) TasksMove() bool {
 	return false
 }
 
-// until computes keys, and the moment until which they hold.
+// until computes keys, and the moment until which they are valid.
 func (s *orders) until(keys func() []language.Key) ([]language.Key, time.Time) {
 	if !s.byTime {
 		return keys(), time.Time{}

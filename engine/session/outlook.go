@@ -16,48 +16,48 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Outlook tells whether a step would hear of a queue's jobs what it heard of them before, as far as that is told by neither a job nor by
-// nodes: by numbers for what the rows read of the queue, of the queues above it, and of the cluster.
+// Outlook determines whether a step would read the same about a queue as before. It covers what the rows read of the queue, of the queues
+// above it, and of the cluster, but neither of jobs nor of nodes. It assigns a number to each state of these values.
 type Outlook struct {
 	s       *orders
 	reads   *facts.QueueReads
 	queues  follow.BySlot[*queueSight]
 	cluster sight
-	room    []byte // reused
-	// verdicts are what nodes say; nil of the order of queues, which asks none.
+	room    []byte // scratch memory
+	// verdicts contains the answers for nodes; nil for the order of queues, which reads no nodes.
 	verdicts *verdict.Verdicts
 
-	at      moment // that cluster is of
-	numbers uint64 // that were given so far
+	at      moment // of the last read of cluster
+	numbers uint64 // number of assigned numbers
 }
 
-// Sight is what a step's rows see of a queue and of the cluster: while it is the same, all of that is.
+// Sight identifies what a step's rows read of a queue and of the cluster: if it is the same, all these values are the same.
 type Sight struct{ queue, cluster uint64 }
 
-// moment is when something was read: all is as it was while the cluster's content is, within a cycle.
+// moment is when something was read. Within a cycle, nothing changes while the content of the cluster is the same.
 type moment struct{ cycle, content uint64 }
 
-// sight is something that was read, and its number.
+// sight is the text of values that were read, and the number of this state.
 type sight struct {
 	text   []byte
 	number uint64
 }
 
-// queueSight is what was read of one queue. What moves with nothing but the queue, its trees, and what is shared out, is read again where
-// these did; the rest at each moment.
+// queueSight is what was read of one queue. near contains values that change only with the queue, its trees, and its fills. They are read
+// again after such a change. far contains all other values, which are read at each moment.
 type queueSight struct {
 	of        *model.Queue
 	near, far sight
 	version   nearVersion
-	lists     bool   // some list of which elements are read is not empty
-	at        moment // that all is of
-	number    uint64 // of both
+	lists     bool   // a list whose elements are read is not empty
+	at        moment // the last read of near and far
+	number    uint64 // the number of the state of near and far
 }
 
-// nearVersion tells when Near may be another: the version of the queue, plus 1, and those of its trees and of what it gets.
+// nearVersion determines when near may change: the version of the queue plus 1, and the versions of its trees and of its fills.
 type nearVersion struct{ queue, trees, fills uint64 }
 
-// OutlookOf is that of a step; nil where what its rows read is not told by the job, its queue, the cluster and the nodes.
+// OutlookOf returns the Outlook of a step; nil if its rows read more than the job, its queue, the cluster and the nodes.
 func OutlookOf(s *Session, step *policy.Step) *Outlook {
 	o := s.newOutlook(facts.QueueReadsOf(s.p, step))
 	if o != nil {
@@ -73,10 +73,10 @@ func (s *orders) newOutlook(reads *facts.QueueReads) *Outlook {
 	return &Outlook{s: s, reads: reads}
 }
 
-// Begin starts a cycle: it forgets what was read of queues that are gone.
+// Begin starts a cycle: it drops what was read of queues that are gone.
 func (o *Outlook) Begin() { o.queues.Follow(&o.s.c.Slots.Queues) }
 
-// Of is what is seen of a queue now.
+// Of returns the present sight of a queue.
 func (o *Outlook) Of(q *model.Queue) Sight {
 	now := moment{o.s.Cycle, o.s.c.Content()}
 	if o.at != now {
@@ -123,7 +123,7 @@ func (o *Outlook) ofQueue(q *model.Queue, now moment) uint64 {
 	return x.number
 }
 
-// again reads something again, and says whether it is another.
+// again reads values again, and reports whether they changed.
 func (o *Outlook) again(x *sight, read func([]byte) []byte) (moved bool) {
 	text := read(o.room[:0])
 	o.room = text
@@ -134,10 +134,10 @@ func (o *Outlook) again(x *sight, read func([]byte) []byte) (moved bool) {
 	return true
 }
 
-// Refused is why no node takes a task, which was just found.
+// Refused returns why no node accepts a task, which was just computed.
 func (o *Outlook) Refused(t *model.Task) verdict.Refusal { return o.verdicts.Refused(t) }
 
-// StillRefused says that nodes refuse a task, which has not changed, as they did.
+// StillRefused reports whether nodes reject a task as before. The task must not have changed.
 func (o *Outlook) StillRefused(t *model.Task, r verdict.Refusal) bool {
 	return o.verdicts.StillRefused(t, r)
 }
@@ -147,13 +147,13 @@ func (o *Outlook) next() uint64 {
 	return o.numbers
 }
 
-// emptyList says that a step from an object leads to nothing.
+// emptyList reports whether a step from an object leads to an empty list.
 func emptyList(of ref.Val, step rules.Step) bool {
 	l, ok := step.Member.Get(of.Value()).(traits.Lister)
 	return ok && language.SizeOf(l) == 0
 }
 
-// encodeAll appends what some reads give for an object.
+// encodeAll appends the values of some reads for an object.
 func encodeAll(b []byte, of ref.Val, reads []rules.Read) []byte {
 	for i := range reads {
 		b = language.EncodeRead(b, of, &reads[i])

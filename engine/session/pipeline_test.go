@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// erringTable has rows that err on some nodes: in guards and expressions, of what is static and of what moves, with every
-// word of onError, and by values that are no scores.
+// erringTable has rows that fail on some nodes: in guards and expressions, with static and changing inputs, with every value of onError,
+// and by values that are no scores.
 const erringTable = `
 variables:
 - {name: marked, on: node, expression: "node.labels[?'host'].orValue('') == 'none'"}
@@ -34,7 +34,7 @@ scores:
 - {name: sided, expression: "node.taskCount > 1 ? node.idle['memory'] : double(node.labels['rank'])", normalize: minMax}
 `
 
-// seen is what is told of a session that was asked for tasks.
+// seen contains the observable results of a session that evaluated tasks.
 type seen struct {
 	Placements any
 	Faults     []model.RuleError
@@ -50,9 +50,9 @@ func whatIsSeen(x *side) seen {
 	return out
 }
 
-// TestManyNodesAreAsEach: what is computed for many nodes at once, row by row of the policy, is what is computed node by node: the same
-// verdicts and scores, the same faults in the same order, and as many evaluations, or fewer than where nothing is kept, by the nodes that
-// are alike. So is what several goroutines compute.
+// TestManyNodesAreAsEach checks that an evaluation of many nodes at once, row by row of the policy, has the same results as node by node.
+// It compares verdicts, scores, and faults with their order. The number of evaluations is the same, or smaller for equal nodes. An
+// evaluation by several goroutines also has the same results.
 func TestManyNodesAreAsEach(t *testing.T) {
 	t.Parallel()
 	p := loaded(t, policyText(erringTable))
@@ -61,7 +61,7 @@ func TestManyNodesAreAsEach(t *testing.T) {
 		many.s.Spread(Split{Cores: rapid.IntRange(1, 3).Draw(t, "cores"), From: 1})
 		each.s.verdicts.Pipeline.Few = math.MaxInt
 		compareSeen(t, "at first", many, each)
-		// Then some nodes change: all before the next question here, and there with a question after each.
+		// Then some nodes change: on one side all of them before the next evaluation, on the other with an evaluation after each.
 		many.s.Begin(noon())
 		each.s.Begin(noon())
 		before := [2]map[string]uint64{whatIsSeen(many).Asked, whatIsSeen(each).Asked}
@@ -101,7 +101,7 @@ func compareSeen(t *rapid.T, when string, many, each *side) {
 	}
 }
 
-// erringNode is the i-th node, with labels that may be missing or no numbers.
+// erringNode returns the i-th node, with labels that may be missing or no numbers.
 func erringNode(t *rapid.T, i int) *corev1.Node {
 	return aNode(fmt.Sprintf("n%02d", i), drawOf(t, "allocatable", "cpu=4 memory=8Gi pods=5", "cpu=2 memory=4Gi pods=9"),
 		func(n *corev1.Node) {
@@ -114,7 +114,7 @@ func erringNode(t *rapid.T, i int) *corev1.Node {
 		})
 }
 
-// erringWorlds are two clusters alike, of 16 nodes, some with pods, and a task that waits.
+// erringWorlds returns two equal clusters of 16 nodes, some with pods, and a waiting task.
 func erringWorlds(t *rapid.T, p *policy.Policy) (many, each *side) {
 	var deltas []model.Delta
 	add := func(o any) { deltas = append(deltas, model.Delta{Object: o}) }

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Subject is what a site is asked about; a site needs those that its rows see.
+// Subject is the input of a site. A site needs the parts that its rows see.
 type Subject struct {
 	Queue     *model.Queue
 	Job       *model.Job
@@ -25,17 +25,16 @@ type Subject struct {
 	Scope     string
 }
 
-// Said is what one row says about a subject.
+// Said is the answer of one row for a subject.
 type Said struct {
 	Rule *policy.Rule
-	// Value is the answer as text: true, false, a number, a sort key; "no opinion" where the guard is
-	// false; "error: …".
+	// Value is the answer as text: true, false, a number, a sort key; "no opinion" if the guard is false; "error: …".
 	Value string
-	// Text is the row's message, where it denies and has one.
+	// Text is the row's message, if it rejects and has one.
 	Text string
 }
 
-// Ask puts a site's question to each of its rows, one by one, without combining their answers.
+// Ask evaluates each row of a site separately, without combining their answers.
 func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 	where := policy.SiteNamed(site)
 	if where == nil {
@@ -62,7 +61,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 	return out, nil
 }
 
-// about fills a frame with what is given, and what follows from it.
+// about sets the fields of a frame from a subject, and fields that follow from them.
 func (s *Session) about(f *language.Frame, on Subject) error {
 	if on.Node != "" {
 		row, ok := s.c.Nodes.Index[on.Node]
@@ -113,8 +112,8 @@ func (s *Session) said(r *policy.Rule, f *language.Frame) Said {
 	return out
 }
 
-// Before says which of two objects comes first at an order site, and the row that decides; nil where only the
-// final ties do. Both subjects are of what the site orders.
+// Before reports which of two objects comes first at an order site, and the row that decides; nil if only the final ties decide. Both
+// subjects contain the objects that the site orders.
 func (s *Session) Before(site string, a, b Subject) (first bool, by *policy.Rule, err error) {
 	if !slices.Contains([]string{policy.QueueOrder, policy.JobOrder, policy.TaskOrder}, site) {
 		return false, nil, fmt.Errorf("site %s orders nothing", site)
@@ -156,8 +155,8 @@ func (s *Session) tie(site string, a, b Subject) bool {
 	return policy.TaskTie(a.Task, b.Task) < 0
 }
 
-// Score gives what each row of scores says about a task on a node, rounded and weighted; nothing is normalised,
-// for there is no group to choose from. The task may be anywhere, and need not fit.
+// Score returns the score of each row for a task on a node, rounded and weighted. Nothing is normalised, because there is no group of nodes
+// to choose from. The task may be on any node, and need not fit.
 func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
@@ -171,8 +170,8 @@ func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 	return out
 }
 
-// ScoreAmong gives what each row of scores says about a task on each of some nodes, normalised over these nodes,
-// rounded and weighted. The task may be anywhere, and need not fit.
+// ScoreAmong returns the score of each row for a task on each of some nodes, normalised over these nodes, rounded and weighted. The task
+// may be on any node, and need not fit.
 func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
@@ -197,7 +196,7 @@ func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 	return out
 }
 
-// Fits asks predicates about a task on a node, without what is built in.
+// Fits evaluates predicates for a task on a node, without the built-in checks.
 func (s *Session) Fits(t *model.Task, row int32) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()

@@ -11,10 +11,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// branching is a row of queueOrder whose key is a list along a path, and each of its parts what one node of a tree of queues
-// has: the queues below a node share the node's part, so that a change of it moves them all at once, and none of them against another.
+// branching is a row of queueOrder whose key is a list along a path. Each part of the key belongs to one node of a tree of queues. The
+// queues below a node share its part. So a change of the part moves them all at once, and does not change the order among them.
 type branching struct {
-	row int // among the rows of the site
+	row int // index among the rows of the site
 	// Either the row is queue.path.map(q, each), along a tree of queues, ...
 	tree *policy.QuotaTree
 	each *eval.Each
@@ -22,9 +22,9 @@ type branching struct {
 	shares *policy.Attribute
 }
 
-// branchingOf returns the branching row of queueOrder. Only reads of values that can change within a cycle matter. It returns nil if no
-// row, or more than one row, reads such values beyond the queue itself, and if that row is not a branching row or does not always have an
-// opinion.
+// branchingOf returns the branching row of queueOrder. Only reads of values that can change within a cycle matter. Exactly one row must
+// read such values beyond the queue itself. branchingOf returns nil if there is no such row, or more than one. It also returns nil if that
+// row is not a branching row, or does not always have an opinion.
 func (s *orders) branchingOf() *branching {
 	var found *branching
 	for i, r := range s.p.Rules(policy.QueueOrder) {
@@ -46,7 +46,7 @@ func (s *orders) branchingOf() *branching {
 	return found
 }
 
-// always says that a row has an opinion on everything.
+// always reports whether a row has an opinion on everything.
 func (s *orders) always(r *policy.Rule) bool {
 	if r.When == nil {
 		return true
@@ -57,7 +57,7 @@ func (s *orders) always(r *policy.Rule) bool {
 	return r.When.Constant() && has && err == nil
 }
 
-// branchingRow is what such a row is; nil: it is none.
+// branchingRow returns the branching of a row; nil: the row is not branching.
 func branchingRow(p *policy.Policy, r *policy.Rule) *branching {
 	if function, paths, ok := r.Expression.Call(); ok {
 		if function != language.ShareKeyFunction || len(paths) != 2 || paths[1] != "queue" {
@@ -89,7 +89,7 @@ func branchingRow(p *policy.Policy, r *policy.Rule) *branching {
 	return b
 }
 
-// sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
+// sharesAt returns the tree of shares that a path leads to; nil: there is none, or several tables have one with that name.
 func sharesAt(p *policy.Policy, path string) (found *policy.Attribute) {
 	for _, x := range p.Attributes() {
 		if x.Account == nil || !x.Type.IsExactType(language.ShareTreeType()) || path != "cluster."+x.Name {
@@ -103,8 +103,8 @@ func sharesAt(p *policy.Policy, path string) (found *policy.Attribute) {
 	return found
 }
 
-// treeOfElements is the tree of queues along whose paths a list is made, where what is read of each queue there moves with
-// that queue alone, or is summed up by the tree for it; nil: there is none.
+// treeOfElements returns the tree of queues along whose paths a list is built. What is read of each queue on the path must change only with
+// that queue, or be summed up for it by the tree; nil: there is no such tree.
 func treeOfElements(p *policy.Policy, each *eval.Each, read rules.Read) *policy.QuotaTree {
 	if len(read.Steps) < 2 || each.Over != "queue."+read.Steps[0].Member.Name {
 		return nil
@@ -125,18 +125,18 @@ func treeOfElements(p *policy.Policy, each *eval.Each, read rules.Read) *policy.
 	return t
 }
 
-// Queues is a heap of queues: rows of queueOrder, then creation time, then name. Where a row branches, it is kept as a tree of heaps,
-// in which a change costs a few comparisons for each level.
+// Queues is a heap of queues. Its order: rows of queueOrder, then creation time, then name. If a row branches, the heap is a tree of heaps,
+// in which a change costs a few comparisons per level.
 //
-// Where queues lie at different depths, one key may be the beginning of another and equal to it, and that is no order: of a at [5], b
-// at [5, 1] and c at [5, 3], a is equal to both, and b comes before c. If c was created first and b last, c comes before a, a before b,
-// and b before c. Who is taken first of such queues then depends on which are compared with which: on the flat heap, which stays.
+// If queues are at different depths, one key may be the beginning of another, and equal to it. This is no order. For example, a is at [5],
+// b at [5, 1] and c at [5, 3]: a is equal to both, and b comes before c. If c was created first and b last, c comes before a, a before b,
+// and b before c. The queue that is taken first then depends on which queues are compared. Such queues stay on the flat heap.
 type Queues struct {
 	flat *Heap[*model.Queue]
 	tree branchHeap // nil: there is none
 }
 
-// Queues is an empty heap of queues.
+// Queues returns an empty heap of queues.
 func (s *orders) Queues() *Queues {
 	q := &Queues{flat: s.flatQueues()}
 	b := s.branchingOf()
@@ -157,15 +157,15 @@ func (s *orders) Queues() *Queues {
 	return q
 }
 
-// lasts says that keys of queues hold from walk to walk, but for what a hierarchy follows, while what is read of the cluster has the
-// same text.
+// lasts reports whether the keys of queues stay valid from walk to walk, except for what a hierarchy follows. They do while the values that
+// are read of the cluster have the same text.
 func (s *orders) lasts(b *branching) (ok bool, text []byte) {
 	for i, r := range s.p.Rules(policy.QueueOrder) {
 		for _, read := range r.Reads.All {
 			switch {
 			case i != b.row:
 			case b.shares != nil:
-				continue // all of it is followed
+				continue // the hierarchy follows all of it
 			case len(read.Steps) > 1:
 				read.Steps = read.Steps[1:] // a part is read with its queue
 			}
@@ -192,7 +192,7 @@ func (q *Queues) Put(x *model.Queue) {
 	q.flat.Put(x)
 }
 
-// fell moves all to the flat heap, for good.
+// fell moves all queues to the flat heap, permanently.
 func (q *Queues) fell(more ...*model.Queue) {
 	for _, x := range append(q.tree.all(), more...) {
 		q.flat.Put(x)

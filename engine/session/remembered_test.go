@@ -21,7 +21,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// numbered writes a number that tells values of an expression apart; "": its type has none.
+// numbered returns an expression for a number that distinguishes values of an expression; "": its type has none.
 func numbered(text string, t *cel.Type) string {
 	switch t.Kind() {
 	case types.BoolKind:
@@ -49,7 +49,7 @@ func numbered(text string, t *cel.Type) string {
 	return ""
 }
 
-// tableOf asks a reading at every site where something is remembered of it, and of computed fields; "": at none.
+// tableOf returns a table with a reading at every site whose results are cached, and in computed fields; "": there is no such site.
 func tableOf(r *reading) string {
 	number := numbered(r.Text.Value, r.Type)
 	only := func(root string) bool { return r.Reads.Only(root, "cluster", "now") }
@@ -79,14 +79,14 @@ func tableOf(r *reading) string {
 	return b.String()
 }
 
-// memory holds a session to what is computed afresh: by the expressions of the rows alone, on a cluster that went through the same.
+// memory compares a session with new evaluations of the same expressions on a cluster with the same history.
 type memory struct {
 	*declarations
 	p    *policy.Policy
 	diff string
 }
 
-// Check compares.
+// Check compares both.
 func (m *memory) Check(t *rapid.T) {
 	if m.diff != "" {
 		return
@@ -107,7 +107,7 @@ func (m *memory) Check(t *rapid.T) {
 	}
 }
 
-// nodes compares what the rows of predicates and scores say of each node.
+// nodes compares the results of predicates and scores for each node.
 func (m *memory) nodes(w *language.World, task, twin *model.Task) {
 	s := m.remembers.s
 	c := s.Class(task)
@@ -173,7 +173,7 @@ func (m *memory) afreshOrders(w *language.World) map[string][]string {
 	return out
 }
 
-// sortedBy gives the names of objects in the order of a row.
+// sortedBy returns the names of objects in the order of a row.
 func sortedBy[T any](r *policy.Rule, all []T, of func(T) (*language.Frame, string), tie func(a, b T) int) (out []string) {
 	key := func(x T) language.Key {
 		f, _ := of(x)
@@ -192,7 +192,7 @@ func sortedBy[T any](r *policy.Rule, all []T, of func(T) (*language.Frame, strin
 	return out
 }
 
-// fields are the values of computed fields, as the session has them.
+// fields returns the values of computed fields in the session.
 func (m *memory) fields() map[string][]string {
 	out, s := map[string][]string{}, m.remembers.s
 	for _, x := range m.p.Attributes() {
@@ -219,7 +219,7 @@ func (m *memory) afreshFields(w *language.World) map[string][]string {
 	return out
 }
 
-// total counts the members of a queue of which the condition holds.
+// total counts the members of a queue for which the condition is true.
 func (m *memory) total(w *language.World, x *policy.Attribute, q *model.Queue) ref.Val {
 	sum := 0.0
 	count := func(f *language.Frame) {
@@ -241,7 +241,7 @@ func (m *memory) total(w *language.World, x *policy.Attribute, q *model.Queue) r
 	return types.Double(sum)
 }
 
-// remember takes random steps under a policy, and says what was remembered wrongly, "" for nothing.
+// remember takes random steps under a policy, and returns which cached value was wrong, "" if none.
 func (d *declarations) remember(p *policy.Policy, seed int) string {
 	m := &memory{declarations: d, p: p}
 	rapid.Custom(func(t *rapid.T) bool {
@@ -253,9 +253,9 @@ func (d *declarations) remember(p *policy.Policy, seed int) string {
 	return m.diff
 }
 
-// What a session remembers of any field or function, at any site and in any computed field, is what is computed afresh, whatever
-// happened: of those that say rightly what they read, the fields of tests among them. The count of tasks in a node's zone, said to be the
-// node's own, is not.
+// TestRemembered checks that the cached result of any field or function equals a new evaluation. It covers any site and any computed field,
+// after any changes. This is so for correct declarations, including the fields of these tests. The count of tasks in a node's zone, wrongly
+// declared as a value of the node, must differ.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 	v := withMisdeclared()
@@ -277,7 +277,7 @@ func TestRemembered(t *testing.T) {
 		wrong := strings.Contains(strings.ToLower(r.name), "wrongly")
 		seeds := 3
 		if wrong {
-			seeds = 30 // until it is found out
+			seeds = 30 // until the error is found
 		}
 		for seed := range seeds {
 			diff := (&declarations{}).remember(p, seed)

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// show writes a value as a row's text would.
+// show returns a value as in the text of a row.
 func show(v ref.Val) string {
 	if o, ok := v.(*celtypes.Optional); ok {
 		if !o.HasValue() {
@@ -27,7 +27,7 @@ func show(v ref.Val) string {
 	return language.Text(v)
 }
 
-// The functions of Resources, over amounts a, b and c (docs/rule-language.md, Of Resources).
+// TestResourceFunctions checks the functions of Resources, for amounts a, b and c (docs/rule-language.md, Of Resources).
 func TestResourceFunctions(t *testing.T) {
 	lang, err := rules.NewLanguage(policy.Vocabulary())
 	if err != nil {
@@ -47,11 +47,11 @@ func TestResourceFunctions(t *testing.T) {
 		{gpu + "=1", "cpu=9", "", "a.fits(b)", "false"},            // missing in b is 0
 		{"cpu=1", "cpu=1", "", "a.fits(b.scale(0.99995))", "true"}, // within the slack of a tenth of a milli-core
 		{"cpu=1", "cpu=1", "", "a.fits(b.scale(0.9998))", "false"},
-		{"cpu=0", "cpu=1", "cpu=2", "a.fits(b - c)", "false"}, // nothing does not fit less than nothing
+		{"cpu=0", "cpu=1", "cpu=2", "a.fits(b - c)", "false"}, // a request of 0 does not fit a negative amount
 		{"", "cpu=1", "", "a.fits(b)", "true"},
 		{"", "", "", "a.fits(b)", "true"},
 
-		{"cpu=1 memory=9Gi", "cpu=1 memory=1Gi", "cpu=1", "a.within(b, c)", "true"}, // only what c asks for counts
+		{"cpu=1 memory=9Gi", "cpu=1 memory=1Gi", "cpu=1", "a.within(b, c)", "true"}, // only the dimensions of c count
 		{"cpu=1 memory=9Gi", "cpu=1 memory=1Gi", "cpu=1 memory=1", "a.within(b, c)", "false"},
 		{"cpu=1", "cpu=1", "cpu=1", "a.within(b.scale(0.99995), c)", "false"}, // strict
 		{"cpu=1", "memory=1", "cpu=0", "a.within(b, c)", "true"},
@@ -59,7 +59,7 @@ func TestResourceFunctions(t *testing.T) {
 
 		{"cpu=2 memory=1", "cpu=1 memory=1", "cpu=1 memory=1", "a.withinAny(b, c)", "true"},
 		{"cpu=2 memory=1", "cpu=1 memory=1", "cpu=1", "a.withinAny(b, c)", "false"},
-		{"cpu=0", "cpu=0", "cpu=1", "a.withinAny(b, c)", "false"}, // nothing within nothing does not count
+		{"cpu=0", "cpu=0", "cpu=1", "a.withinAny(b, c)", "false"}, // 0 within 0 does not count
 		{"cpu=0", "cpu=1", "cpu=1", "a.withinAny(b, c)", "true"},
 
 		{"cpu=2", "cpu=1", "cpu=1", "a.exceedsAny(b, c)", "true"},
@@ -68,7 +68,7 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=2", "cpu=0", "cpu=1", "a.exceedsAny(b, c)", "false"},    // cpu 0 is no limit
 		{gpu + "=2", gpu + "=0", gpu + "=1", "a.exceedsAny(b, c)", "true"},
 
-		{"cpu=1 pods=1", "memory=1 pods=1", "", "a.overlaps(b)", "false"}, // pods are left out
+		{"cpu=1 pods=1", "memory=1 pods=1", "", "a.overlaps(b)", "false"}, // pods do not count
 		{"cpu=1", "cpu=1", "", "a.overlaps(b)", "true"},
 		{"cpu=0", "cpu=1", "", "a.overlaps(b)", "false"},
 
@@ -107,7 +107,7 @@ func TestResourceFunctions(t *testing.T) {
 		{"memory=2", "", "", "a.milli('memory')", "2000"},
 		{"cpu=0 " + gpu + "=1", "", "", "'cpu' in a && '" + gpu + "' in a && !('memory' in a) && !('none' in a)", "true"},
 		{"cpu=1", "cpu=1000m", "", "a == b", "true"},
-		{"cpu=1", "cpu=1 memory=0", "", "a == b", "false"}, // what is absent is not 0
+		{"cpu=1", "cpu=1 memory=0", "", "a == b", "false"}, // an absent amount is not 0
 		{"cpu=1", "cpu=2", "", "a != b", "true"},
 		{"cpu=1", "", "", "resources() + a", "cpu 1"},
 		{"cpu=1", "", "", "(resources() + a).fits(a) && resources().max(a).cpu == 1.0", "true"},
@@ -134,7 +134,7 @@ func TestResourceFunctions(t *testing.T) {
 	}
 }
 
-// Amounts are exact: what cannot be said in doubles can in milli-cores.
+// TestAmountsAreExact checks that amounts are exact: milli-cores represent numbers that doubles do not.
 func TestAmountsAreExact(t *testing.T) {
 	names := &language.Dims{Dims: model.NewDims(), Shared: new(bool)}
 	tenth := &language.Amounts{Resources: names.Resources(amountList("cpu=100m")), Dims: names}

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// A row is asked about a node once for all classes that are alike in what it reads, and of nodes that are alike in their amounts
-// about one, if it reads nothing else of them, until what it reads of the node changes; where it errs, it errs for each.
+// TestRowsAreAskedOnceForClassesThatAreAlike checks that a row is evaluated once per node for all classes for which it reads the same. If
+// it reads only amounts of nodes, it is evaluated once for equal nodes, until these change. An error occurs for each class and node.
 func TestRowsAreAskedOnceForClassesThatAreAlike(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=9 pods=9", labelled("rack", "r")), aNode("n2", "cpu=9 pods=9", labelled("rack", "r")), aQueue("q"),
 		aGroup("g", "q"),
@@ -70,7 +70,7 @@ scores:
 	}
 }
 
-// What no class reads any more is forgotten.
+// TestRowResultsAreForgotten checks that results that no class reads any more are dropped.
 func TestRowResultsAreForgotten(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("a", "cpu=1", inZone("x")),
 		aPod("b", "cpu=1", inZone("y")))
@@ -103,8 +103,8 @@ scores: [{name: none, expression: "0.0"}]
 
 func inZone(zone string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels["zone"] = zone } }
 
-// A row that reads the cluster is evaluated again when the cluster changes, although the node did not change. This is also true where
-// another predicate tells every task from every other, so that no class is stored.
+// TestRowsThatReadTheClusterAreAskedAgain checks that a row that reads the cluster is evaluated again when the cluster changes, although
+// the node did not change. This is also true if another predicate distinguishes all tasks, so that no class is stored.
 func TestRowsThatReadTheClusterAreAskedAgain(t *testing.T) {
 	for name, apart := range map[string]string{
 		"classes are stored":        "task.labels['zone'] != 'none'",

@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// benchRow is a row of a policy, and the Go that says the same over the same arrays.
+// benchRow is a row of a policy, and Go code that does the same with the same arrays.
 type benchRow struct {
 	name, expression string
 	fits             func(n *model.Nodes, t *model.Task, row int32) bool
@@ -87,7 +87,7 @@ func benchRows() []benchRow {
 	}
 }
 
-// benchWorld is 5,000 nodes, half full, and a task.
+// benchWorld returns 5,000 nodes, half full, and a task.
 func benchWorld(b testing.TB) (*Session, *model.Task) {
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=2 memory=4Gi")}
 	for i := range 5000 {
@@ -102,8 +102,8 @@ func benchWorld(b testing.TB) (*Session, *model.Task) {
 	return s, c.Tasks["a/waits"]
 }
 
-// BenchmarkRow is what a row of a policy costs for a task and a node: in Go written by hand, by column, as closures, and interpreted
-// by cel-go.
+// BenchmarkRow measures the cost of a row of a policy for a task and a node: in hand-written Go, by column, as closures, and interpreted by
+// cel-go.
 func BenchmarkRow(b *testing.B) {
 	s, task := benchWorld(b)
 	scope, _ := kernelFixture(b)
@@ -173,7 +173,7 @@ func BenchmarkRow(b *testing.B) {
 	}
 }
 
-// spentCPU is what the process has used, in nanoseconds.
+// spentCPU returns the CPU time of the process, in nanoseconds.
 func spentCPU(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -182,7 +182,8 @@ func spentCPU(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// TestRowsByHand: the Go that rows are measured against says what they say, and all of a row is computed by column.
+// TestRowsByHand checks that the Go code of the benchmark gives the same results as the rows, and that rows are computed by column
+// completely.
 func TestRowsByHand(t *testing.T) {
 	s, task := benchWorld(t)
 	scope, _ := kernelFixture(t)

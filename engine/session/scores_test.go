@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// fourNodes are n1 to n4 with labels s of the given values; none where it is "". The pod a/p fits everywhere.
+// fourNodes returns n1 to n4 with labels s of the given values; none if a value is "". The pod a/p fits everywhere.
 func fourNodes(t *testing.T, values ...string) *model.Cluster {
 	t.Helper()
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1")}
@@ -25,7 +25,7 @@ func fourNodes(t *testing.T, values ...string) *model.Cluster {
 	return aCluster(t, objects...)
 }
 
-// scoresOf is the total of each node for a/p, and the one chosen.
+// scoresOf returns the total of each node for a/p, and the chosen node.
 func scoresOf(t *testing.T, s *Session) (totals []string, best string) {
 	t.Helper()
 	class := s.Class(s.c.Tasks["a/p"])
@@ -39,7 +39,7 @@ func scoresOf(t *testing.T, s *Session) (totals []string, best string) {
 	return totals, s.c.Nodes.Rows[choice.Row].Name
 }
 
-// value -> normalize -> round -> x weight -> sum (docs/rule-language.md, Scores).
+// TestScores checks value -> normalize -> round -> x weight -> sum (docs/rule-language.md, Scores).
 func TestScores(t *testing.T) {
 	const raw = "double(node.labels['s'])"
 	row := func(more string) string {
@@ -93,7 +93,8 @@ func TestScores(t *testing.T) {
 	}
 }
 
-// Only the nodes that are chosen from make the range of a column: those that fit now, and else those that fit later.
+// TestScoresAreNormalisedOverTheGroup checks that only the nodes to choose from determine the range of a column: those that fit now,
+// otherwise those that fit later.
 func TestScoresAreNormalisedOverTheGroup(t *testing.T) {
 	table := "scores: [{name: r, expression: \"double(node.labels['s'])\", normalize: minMax}]\npredicates: [{name: not-the-first, " +
 		"expression: \"node.name != 'n1'\"}]"
@@ -115,7 +116,7 @@ func TestScoresAreNormalisedOverTheGroup(t *testing.T) {
 	}
 }
 
-// Nodes that fit now come before nodes that fit later, whatever they score.
+// TestNowBeforeLater checks that nodes that fit now come before nodes that fit later, whatever their scores.
 func TestNowBeforeLater(t *testing.T) {
 	c := fourNodes(t, "1", "9")
 	apply(t, c, aPod("leaving", "cpu=4", runningOn("n2"), leaving))
@@ -125,8 +126,8 @@ func TestNowBeforeLater(t *testing.T) {
 	}
 }
 
-// NaN, infinity and numbers beyond the bounds of scores are errors of the row, however they are normalised. The row has no opinion on the
-// node.
+// TestScoresThatAreNoNumbers checks that NaN, infinity and numbers beyond the bounds of scores are errors of the row, with any
+// normalisation. The row then has no opinion on the node.
 func TestScoresThatAreNoNumbers(t *testing.T) {
 	const bounds = ", but a score must be a number from -1e+100 to 1e+100"
 	for _, test := range []struct{ name, expression, want, fault string }{
@@ -150,7 +151,7 @@ func TestScoresThatAreNoNumbers(t *testing.T) {
 	}
 }
 
-// The parts of a score that an explanation lists add up to it.
+// TestScoresByRow checks that the parts of a score in an explanation add up to the score.
 func TestScoresByRow(t *testing.T) {
 	table := "scores:\n- {name: a, expression: \"double(node.labels['s'])\", normalize: max, weight: 2}\n- {name: b, expression: \"7\"}\n- " +
 		"{name: c, when: \"node.name == 'n1'\", expression: \"1\"}"

@@ -16,8 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Session is a Policy beside a Cluster: it answers every site's question, and remembers what stays true.
-// It has one owner, like the cluster.
+// Session runs a Policy on a Cluster: it evaluates each site, and remembers results that stay valid. It has one owner, as the cluster has.
 type Session struct {
 	base
 	answers
@@ -32,7 +31,7 @@ type Session struct {
 	startsSwept slab.Swept
 }
 
-// base is what all parts of a session know.
+// base contains the fields that all parts of a session share.
 type base struct {
 	*language.World
 	p   *policy.Policy
@@ -40,7 +39,7 @@ type base struct {
 	ask *evaluator
 }
 
-// New begins with nothing remembered.
+// New returns a session that remembers nothing.
 func New(c *model.Cluster, p *policy.Policy) *Session {
 	s := &Session{starts: map[started]ref.Val{}, meters: metersOf(p)}
 	w := language.NewWorld(c, p.Layout, s)
@@ -54,14 +53,13 @@ func New(c *model.Cluster, p *policy.Policy) *Session {
 	return s
 }
 
-// Policy that the session answers by.
+// Policy returns the policy of the session.
 func (s *Session) Policy() *policy.Policy { return s.p }
 
-// Evaluated is how often a rule of the session's policy was evaluated since the session began. Keys of
-// orders are not counted.
+// Evaluated returns how often a rule of the session's policy was evaluated since the session began. Keys of orders do not count.
 func (s *Session) Evaluated(r *policy.Rule) uint64 { return s.ask.evaluated[r.Number] }
 
-// Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
+// Begin starts a cycle. It computes attributes that settle once per cycle from the present state.
 func (s *Session) Begin(now time.Time) {
 	s.Cycle++
 	s.SetTime(now)
@@ -85,7 +83,7 @@ func (s *Session) Begin(now time.Time) {
 	s.c.Turn = nil
 }
 
-// settle computes an attribute that does not move within a cycle for everything that has it.
+// settle computes an attribute that does not change within a cycle for all its owners.
 func (s *Session) settle(x *policy.Attribute) {
 	if x.Account != nil && x.Account.Function.AllAtOnce && x.When == nil {
 		s.accounts.Of(x.Account).Update()
@@ -97,7 +95,7 @@ func (s *Session) settle(x *policy.Attribute) {
 	}
 }
 
-// SetAction says which action runs, for rows that ask.
+// SetAction sets the running action, for rows that read it.
 func (s *Session) SetAction(name string) {
 	if s.Action != types.String(name) {
 		s.Action = types.String(name)
@@ -105,7 +103,7 @@ func (s *Session) SetAction(name string) {
 	s.ask.actions++
 }
 
-// Variable implements Values: a variable is computed once for what it is on, until something changes.
+// Variable implements Values. It computes a variable once for its owner, until something changes.
 func (s *Session) Variable(v *policy.Variable, f *language.Frame) ref.Val {
 	held := &f.Workspace.Variables[v.Slot]
 	at := s.ask.StampOf(v.ByAction)
@@ -122,7 +120,7 @@ func (s *Session) Variable(v *policy.Variable, f *language.Frame) ref.Val {
 	return value
 }
 
-// Attribute implements Values: it answers a computed field from its memo, or computes it.
+// Attribute implements Values. It returns a computed field from its memo, or computes it.
 func (s *Session) Attribute(x *policy.Attribute, owner ref.Val) ref.Val {
 	m, version := s.memoOf(x, owner)
 	if x.Settle == "start" {
@@ -148,7 +146,7 @@ func (s *Session) Attribute(x *policy.Attribute, owner ref.Val) ref.Val {
 	return m.Value
 }
 
-// memoOf is where a computed field of an object is kept, and the object's version.
+// memoOf returns the memo of a computed field of an object, and the object's version.
 func (s *Session) memoOf(x *policy.Attribute, owner ref.Val) (m *language.Memo, version uint64) {
 	switch v := owner.(type) {
 	case *language.QueueView:
@@ -165,14 +163,14 @@ func (s *Session) memoOf(x *policy.Attribute, owner ref.Val) (m *language.Memo, 
 	return &s.ClusterView.Memos[x.Slot], s.c.Clock
 }
 
-// started is what an attribute of settle start was computed for.
+// started identifies the value of an attribute with settle start.
 type started struct {
 	of    *policy.Attribute
 	owner string
 }
 
-// atStart is the value of the run's first cycle, or of the first in which its owner was there. What is over its budget holds for the cycle,
-// and is computed again in the next.
+// atStart returns the value of the first cycle, or of the first cycle in which its owner existed. If an evaluation exceeds its budget, the
+// result is valid for the cycle only, and the next cycle computes it again.
 func (s *Session) atStart(x *policy.Attribute, owner ref.Val, m *language.Memo) ref.Val {
 	key := started{x, language.OwnerName(owner)}
 	if v, ok := s.starts[key]; ok {
@@ -213,22 +211,22 @@ func (s *Session) compute(x *policy.Attribute, owner ref.Val) ref.Val {
 	return language.Held(v)
 }
 
-// Faults are the errors of rows in this cycle, in the order in which they came first.
+// Faults returns the errors of rows in this cycle, in the order of their first occurrence.
 func (s *Session) Faults() []model.RuleError { return s.ask.Faults() }
 
-// Spread says when several processors evaluate one row. The answers are the same.
+// Spread sets when several processors evaluate one row. The answers are the same.
 func (s *Session) Spread(over Split) { s.ask.Split = over }
 
-// Until notes that something that the plan rests on may be another from that moment on; the zero time is none.
+// Until records that something that the plan depends on may change at that moment. The zero time has no effect.
 func (s *Session) Until(moment time.Time) { s.ask.Until(moment) }
 
-// NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
+// NeverFits returns a text for a task that requests more than any empty node has; otherwise "".
 func (s *Session) NeverFits(t *model.Task) string { return s.verdicts.NeverFits(t) }
 
-// NodeSizes is a number that changes whenever NeverStarts may state something else of a job that did not change.
+// NodeSizes returns a number that changes whenever NeverStarts may return a different result for a job that did not change.
 func (s *Session) NodeSizes() uint64 { return s.verdicts.NodeSizes() }
 
-// NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
+// NeverStarts returns why a job can never start on the nodes that the cluster has; "" for any other job.
 func (s *Session) NeverStarts(j *model.Job) string { return s.verdicts.NeverStarts(j) }
 
 // GangNeverStarts reports whether the pods of a job that must start together can never start on the nodes that the cluster has.
@@ -240,11 +238,11 @@ func (s *Session) KeptBackBy(j *model.Job) []string { return s.verdicts.KeptBack
 // ReadsOpen reports whether the row of a reason depends on whether the queue is open.
 func (s *Session) ReadsOpen(why model.Reason) bool { return s.Policy().Row(why).ReadsOpen() }
 
-// Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of deviceScores among those
-// that are free enough, later: when all that is releasing is gone.
+// Devices chooses the devices of a node for a task, by index in ascending order. It chooses those with the largest sums of deviceScores
+// among the devices that are free enough. With later, it also counts what will be free after all releasing tasks are gone.
 func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 	return s.verdicts.Devices(t, row, later)
 }
 
-// Class gives the class of a task, brought up to date, as the task sees it. It is valid until the next call.
+// Class returns the updated class of a task, as the task sees it. It is valid until the next call.
 func (s *Session) Class(t *model.Task) *verdict.Class { return s.verdicts.Of(t) }

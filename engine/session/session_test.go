@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 )
 
-// keysOf gives what the rows of jobOrder say about a job, in their order.
+// keysOf returns the keys of the rows of jobOrder for a job, in their order.
 func keysOf(t *testing.T, s *Session, job string) string {
 	t.Helper()
 	said, err := s.Ask(policy.JobOrder, Subject{Job: s.c.Jobs["a/"+job]})
@@ -30,15 +30,15 @@ func keysOf(t *testing.T, s *Session, job string) string {
 	return strings.Join(out, " ")
 }
 
-// twoJobs are g and h of queue q, with a pending pod each, on one node.
+// twoJobs returns g and h of queue q, with one pending pod each, on one node.
 func twoJobs(t *testing.T) *model.Cluster {
 	t.Helper()
 	return aCluster(t, aNode("n1", "cpu=8 pods=9"), aQueue("q"), aGroup("g", "q"), aGroup("h", "q"), aPod("p", "cpu=1"),
 		aPod("r", "cpu=2", inGroup("h")))
 }
 
-// A variable is computed once for what it is on, until something changes. That it is not computed again is seen from a
-// figure that is changed behind the cluster's back.
+// TestVariablesAreMemoised checks that a variable is computed once for its owner, until something changes. To show this, the test changes a
+// value without informing the cluster.
 func TestVariablesAreMemoised(t *testing.T) {
 	c := twoJobs(t)
 	s := begun(t, c, `
@@ -77,7 +77,7 @@ jobOrder:
 	expect("without memory", "g", "3 0 1 301")
 }
 
-// A variable is computed where it is read, and not before.
+// TestVariablesAreLazy checks that a variable is computed only when it is read.
 func TestVariablesAreLazy(t *testing.T) {
 	s := begun(t, twoJobs(t), `
 variables:
@@ -98,7 +98,7 @@ jobValid: [{name: reads, expression: variables.broken}]
 	}
 }
 
-// What reads the action is another thing in each action of a cycle.
+// TestActionIsReadAnew checks that a value that reads the action is computed again in each action of a cycle.
 func TestActionIsReadAnew(t *testing.T) {
 	s := begun(t, twoJobs(t), `
 variables:
@@ -126,7 +126,7 @@ jobOrder:
 	}
 }
 
-// An attribute moves with every step, once a cycle, or never again, as it says.
+// TestAttributesSettle checks that an attribute changes with every step, once per cycle, or never again, as it declares.
 func TestAttributesSettle(t *testing.T) {
 	c := twoJobs(t)
 	s := begun(t, c, `
@@ -164,7 +164,7 @@ jobOrder:
 	expect("after the rollback", "h", "0 0 0 2 1")
 }
 
-// An attribute that has no value, or errs, is the error of the row that reads it.
+// TestAttributesWithoutValue checks that reading an attribute without a value, or with an error, is an error of the row.
 func TestAttributesWithoutValue(t *testing.T) {
 	s := begun(t, twoJobs(t), `
 attributes:
@@ -194,7 +194,7 @@ jobOrder:
 	}
 }
 
-// Params of every type, as the policy sets them or by default, and where there is none.
+// TestParams checks params of every type: set by the policy, with their default, and without one.
 func TestParams(t *testing.T) {
 	const table = `
 params:
@@ -239,7 +239,7 @@ jobOrder:
 	}
 }
 
-// A row whose guard is false for good is dropped, one whose guard is true for good has none.
+// TestConstantGuards checks that a row whose guard is always false is dropped, and that a guard that is always true is dropped.
 func TestConstantGuards(t *testing.T) {
 	for _, test := range []struct {
 		when  string
@@ -268,12 +268,12 @@ func TestConstantGuards(t *testing.T) {
 	}
 }
 
-// The names of what a table switches on and off.
+// TestOnlyAndWithout checks the names with which a table switches sections on and off.
 func TestOnlyAndWithout(t *testing.T) {
 	for _, test := range []struct{ entry, want string }{
 		{"{name: gang}", "evictable jobOrder jobPipelined jobReady jobStarving jobValid preemptable reclaimable victims"},
 		{"{name: gang, without: [jobReady, jobOrder]}", "evictable jobPipelined jobStarving jobValid preemptable reclaimable victims"},
-		{"{name: gang, only: [jobReady]}", "evictable jobReady jobValid"}, // what Volcano has no flag for stays
+		{"{name: gang, only: [jobReady]}", "evictable jobReady jobValid"}, // sections without a flag in Volcano stay
 		{"{name: gang, only: []}", "evictable jobValid"},
 		{"{name: drf, without: [jobOrder, queueOrder, attributes, preemptable, reclaimable]}", ""},
 	} {
@@ -291,7 +291,7 @@ func TestOnlyAndWithout(t *testing.T) {
 	}
 }
 
-// The plan of a policy says who it is.
+// TestPolicyNames checks that a policy states its name and generation.
 func TestPolicyNames(t *testing.T) {
 	p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: night, generation: 3}\nspec: "+
 		"{mode: Paused, pipeline: [backfill, allocate], tiers: [{name: a, tables: []}, {name: b, tables: []}]}\n")
@@ -304,7 +304,7 @@ func TestPolicyNames(t *testing.T) {
 	}
 }
 
-// groupOf is a PodGroup with a minimum and what it reserves.
+// groupOf returns a PodGroup with a minimum, and with the resources that it reserves.
 func groupOf(name string, min int32, reserves string) *v1beta1.PodGroup {
 	return aGroup(name, "q", func(g *v1beta1.PodGroup) {
 		list := amountList(reserves)
@@ -312,7 +312,7 @@ func groupOf(name string, min int32, reserves string) *v1beta1.PodGroup {
 	})
 }
 
-// The figures that proportion computes for a queue, by hand (docs/volcano.md, Proportion).
+// TestProportionByHand checks the values that proportion computes for a queue, computed by hand (docs/volcano.md, Proportion).
 func TestProportionByHand(t *testing.T) {
 	weighted := func(name string, weight int32, capability string) *v1beta1.Queue {
 		return aQueue(name, func(q *v1beta1.Queue) {
@@ -329,7 +329,7 @@ func TestProportionByHand(t *testing.T) {
 	s := New(c, d)
 	s.Begin(noon())
 	for _, test := range []struct{ queue, attribute, want string }{
-		{"q", "deserved", "cpu 5, pods 1"}, // 12/4, then the rest of what r may not have; one pod asked
+		{"q", "deserved", "cpu 5, pods 1"}, // 12/4, and then the rest that r may not have; one pod is requested
 		{"r", "deserved", "cpu 7, pods 1"}, // its capability
 		{"q", "promised", "cpu 2"},
 		{"r", "realCapability", "cpu 7, pods 99"},

@@ -14,28 +14,28 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Split says over how many processors one question may be spread: an expensive row of the policy, asked of many nodes. The zero
-// Value spreads what pays over all that the process may use. What is answered is the same.
+// Split determines on how many processors an expensive row is evaluated for many nodes. The zero value uses all processors of the process,
+// if that is faster. The answers are the same.
 type Split struct {
-	// Cores is the most goroutines that one question has, the one that asks included; 0: as many as runtime.GOMAXPROCS says.
+	// Cores is the maximum number of goroutines for one evaluation, the caller included; 0: runtime.GOMAXPROCS.
 	Cores int
-	// From is how many nodes a row is asked of at least to be spread, whatever it costs; 0: so many that it pays.
+	// From is the minimum number of nodes for which a row is split, whatever it costs; 0: the number for which it is faster.
 	From int
 }
 
-// A row is spread where asking it of all nodes takes worthSplitting or more, as far as that can be told beforehand, over goroutines that
-// have leastShare of it each: to wake one takes some 10 us, and it may have to wait for a processor. All in nanoseconds.
+// A row is split if its evaluation for all nodes is expected to take worthSplitting or more. Each goroutine then gets at least leastShare
+// of it. To wake a goroutine takes some 10 us, and it may have to wait for a processor. All values in nanoseconds.
 const (
 	worthSplitting = 200_000
 	leastShare     = 100_000
 )
 
-// pool is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
+// pool contains the goroutines that evaluate one row together with the caller. None of them outlives the evaluation.
 type pool struct {
 	workers []*worker
 }
 
-// worker is one of them, with its memory.
+// worker is one goroutine with its memory.
 type worker struct {
 	frame  language.Frame
 	work   language.Workspace
@@ -43,7 +43,7 @@ type worker struct {
 	failed []int32
 }
 
-// HoldsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
+// HoldsEach does what HoldsEach of a query does, on several cores if that is faster. The result is in the memory of the session.
 func (s *evaluator) HoldsEach(q *verdict.Query, f *language.Frame, rows []int32, out []bool) (failed []int32) {
 	s.w.Breathe()
 	if n := s.cores(q, len(rows)); n > 1 {
@@ -52,7 +52,7 @@ func (s *evaluator) HoldsEach(q *verdict.Query, f *language.Frame, rows []int32,
 	return inParts(s, rows, out, func(rows []int32, out []bool) []int32 { return q.HoldsEach(&s.batch, f, rows, out) })
 }
 
-// NumberEach is NumberEach likewise.
+// NumberEach does what NumberEach of a query does, in the same way.
 func (s *evaluator) NumberEach(q *verdict.Query, f *language.Frame, rows []int32, out []float64) (failed []int32) {
 	s.w.Breathe()
 	if n := s.cores(q, len(rows)); n > 1 {
@@ -61,7 +61,7 @@ func (s *evaluator) NumberEach(q *verdict.Query, f *language.Frame, rows []int32
 	return inParts(s, rows, out, func(rows []int32, out []float64) []int32 { return q.NumberEach(&s.batch, f, rows, out) })
 }
 
-// inParts evaluates all rows at once, or part by part where it may be broken off in between.
+// inParts evaluates all rows at once, or part by part if the work may be stopped in between.
 func inParts[T bool | float64](s *evaluator, rows []int32, out []T, each func(rows []int32, out []T) []int32) (failed []int32) {
 	const part = 128
 	for s.w.BreaksOff() && len(rows) > part {
@@ -76,7 +76,7 @@ func inParts[T bool | float64](s *evaluator, rows []int32, out []T, each func(ro
 	return append(failed, rest...)
 }
 
-// cores is how many goroutines a query of so many nodes is spread over.
+// cores returns the number of goroutines for a query over this many nodes.
 func (s *evaluator) cores(q *verdict.Query, rows int) int {
 	if !q.Apart || s.Split.Cores == 1 {
 		return 1
@@ -94,11 +94,11 @@ func (s *evaluator) cores(q *verdict.Query, rows int) int {
 	return min(most, runtime.GOMAXPROCS(0))
 }
 
-// askEach evaluates an expression for many rows, and gives those of which it says nothing.
+// askEach evaluates an expression for many rows, and returns the rows for which it has no value.
 type askEach[T any] func(e *eval.Expr, b *eval.Batch, roots rules.Rows, rows []int32, out []T) (failed []int32)
 
-// split evaluates a query by n goroutines, this one included: each takes the next part of the rows until there is none, and fills its
-// places of out. It comes back when all are done.
+// split evaluates a query with n goroutines, the caller included. Each takes the next part of the rows until none is left, and writes to
+// its positions of out. split returns when all are done.
 func split[T bool | float64](s *evaluator, n int, q *verdict.Query, f *language.Frame, rows []int32, out []T, each askEach[T]) []int32 {
 	const partsEach = 4 // so that they end at about the same time
 	s.prepare(q, f)
@@ -123,7 +123,7 @@ func split[T bool | float64](s *evaluator, n int, q *verdict.Query, f *language.
 		w.frame, w.failed = *f, w.failed[:0]
 		w.frame.Workspace = &w.work
 	}
-	// What is made by the first who reads it, dictionaries and their like, is there when the others begin.
+	// The first reader creates dictionaries and similar values. They exist when the other goroutines begin.
 	first := workers[0]
 	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
 	rows, out = rows[1:], out[1:]
@@ -142,7 +142,8 @@ func split[T bool | float64](s *evaluator, n int, q *verdict.Query, f *language.
 	return first.failed
 }
 
-// given evaluates some rows, and gives those up that the evaluation panics at: asked alone they say why.
+// given evaluates some rows. If the evaluation panics, it returns all of them as failed: a separate evaluation of each row then gives the
+// reason.
 func given[T any](each askEach[T], e *eval.Expr, w *worker, rows []int32, out []T) (failed []int32) {
 	defer func() {
 		if recover() != nil {
@@ -152,7 +153,7 @@ func given[T any](each askEach[T], e *eval.Expr, w *worker, rows []int32, out []
 	return each(e, &w.batch, &w.frame, rows, out)
 }
 
-// prepare has all be made that a query reads beside the nodes, so that it is but read from then on.
+// prepare creates everything that a query reads in addition to the nodes, so that the goroutines only read it.
 func (s *evaluator) prepare(q *verdict.Query, f *language.Frame) {
 	for _, read := range q.Reads.All {
 		if read.Root == "node" || read.Through {

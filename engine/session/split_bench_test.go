@@ -10,7 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// expensiveTable has a row of each way in which rows are computed.
+// expensiveTable has a row for each way in which rows are computed.
 const expensiveTable = `
 attributes:
 - {name: typical, on: cluster, settle: cycle, typicalTasks: {cover: 1}}
@@ -24,7 +24,7 @@ scores:
 - {name: least-allocated, expression: "node.leastAllocated(task, ['cpu', 'memory'])"}
 `
 
-// expensiveWorld is nodes with devices, two pods on each, and a task that waits.
+// expensiveWorld returns nodes with devices, two pods on each, and a waiting task.
 func expensiveWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 	b.Helper()
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=2 memory=4Gi", annotated(model.GPUMilliAnnotation, "300"))}
@@ -36,7 +36,7 @@ func expensiveWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 			aPod("b"+name, fmt.Sprintf("cpu=%d memory=8Gi", 1+i%13), runningOn(name)))
 	}
 	c := aCluster(b, objects...)
-	for i := range int64(30) { // of as many sizes as those of a trace
+	for i := range int64(30) { // of as many sizes as in a trace
 		c.Workload = append(c.Workload, model.Shape{CPU: float64(1000 * (1 + i%7)), GPUCount: i % 3, GPUMilli: 100 * (1 + i%10), Tasks: 1 + i})
 	}
 	s := New(c, loaded(b, policyText(expensiveTable)))
@@ -44,8 +44,8 @@ func expensiveWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 	return s, c.Tasks["a/waits"]
 }
 
-// BenchmarkManyCores is one row asked of all nodes, as a new class asks it. Run it with -cpu 1,2: ns/op is by the clock, and
-// least-us the shortest, for machines that have other work.
+// BenchmarkManyCores evaluates one row for all nodes, as for a new class. Run it with -cpu 1,2: ns/op is wall-clock time, and least-us the
+// shortest time, for machines with other work.
 func BenchmarkManyCores(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 10000} {
 		s, task := expensiveWorld(b, nodes)

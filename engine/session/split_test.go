@@ -19,7 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// answered is what an expression says of many nodes: "given up" where it says nothing, else the value.
+// answered returns the values of an expression for many nodes, "given up" if it has no value.
 func answered[T any](rows, failed []int32, out []T) []string {
 	var list []string
 	for i, row := range rows {
@@ -32,7 +32,7 @@ func answered[T any](rows, failed []int32, out []T) []string {
 	return list
 }
 
-// toldBy asks an expression in a session that nothing has been asked of yet.
+// toldBy evaluates an expression in a new session.
 func toldBy(c *model.Cluster, p *policy.Policy, by Split, e *eval.Expr, task *model.Task) []string {
 	s := New(c, p)
 	s.Spread(by)
@@ -48,7 +48,8 @@ func toldBy(c *model.Cluster, p *policy.Policy, by Split, e *eval.Expr, task *mo
 	return answered(rows, s.ask.NumberEach(&q, f, rows, out), out)
 }
 
-// spreadAgrees holds what several goroutines say of an expression to what one says, in a random world. Run it with the race detector.
+// spreadAgrees compares the results of several goroutines for an expression with those of one, in a random world. Run it with the race
+// detector.
 func spreadAgrees(t *rapid.T, p *policy.Policy, list ...*eval.Expr) {
 	w := newTwins(p, nil)
 	deltas := []model.Delta{{Object: aQueue("q1")}, {Object: aQueue("q2")}}
@@ -77,7 +78,8 @@ func spreadAgrees(t *rapid.T, p *policy.Policy, list ...*eval.Expr) {
 	}
 }
 
-// TestSpreadIsAsOne: whatever an expression says, several goroutines find what one does, and change nothing that another reads.
+// TestSpreadIsAsOne checks that several goroutines give the same results as one for any expression, and that they change nothing that
+// another one reads.
 func TestSpreadIsAsOne(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
@@ -88,7 +90,7 @@ func TestSpreadIsAsOne(t *testing.T) {
 	})
 }
 
-// TestFormsSpreadAreAsOne is that of what has a form by column of its own.
+// TestFormsSpreadAreAsOne checks the same as TestSpreadIsAsOne, for everything that has a form by column of its own.
 func TestFormsSpreadAreAsOne(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
@@ -96,7 +98,7 @@ func TestFormsSpreadAreAsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { spreadAgrees(t, p, drawOf(t, "expression", list...)) })
 }
 
-// TestWhatIsSpread: a row is spread where it is expensive, asked of many nodes, and leaves alone what is not of one node.
+// TestWhatIsSpread checks that a row is split if it is expensive, evaluated for many nodes, and reads only values of one node.
 func TestWhatIsSpread(t *testing.T) {
 	scope, p := kernelFixture(t)
 	const expensive, loop = "node.name.matches('^n[0-9]+$')", "node.tasks.all(t, t.priority > 1 && t.labels[?'app'].orValue('') != 'x')"
@@ -108,18 +110,18 @@ func TestWhatIsSpread(t *testing.T) {
 	}{
 		{expensive, 10_000, Split{Cores: 2}, 2},
 		{expensive, 10_000, Split{Cores: 8}, 8},
-		{expensive, 800, Split{Cores: 8}, 2}, // as many as have something to do
+		{expensive, 800, Split{Cores: 8}, 2}, // as many as have work
 		{expensive, 600, Split{Cores: 2}, 1},
 		{expensive, 600, Split{Cores: 2, From: 600}, 2},
 		{expensive, 599, Split{Cores: 2, From: 600}, 1},
 		{expensive, 10_000, Split{Cores: 1}, 1},
 		{loop, 10_000, Split{Cores: 2}, 2},
 		{"node.idle.cpu > task.request.cpu", 10_000, Split{Cores: 2}, 1},                        // as fast as memory
-		{"node.labels['zone'].split('-')[0] == 'a'", 100_000, Split{Cores: 2}, 1},               // asked once for each zone
-		{expensive + " && task.affinityFits(node)", 10_000, Split{Cores: 2}, 1},                 // who is around is counted anew
+		{"node.labels['zone'].split('-')[0] == 'a'", 100_000, Split{Cores: 2}, 1},               // evaluated once per zone
+		{expensive + " && task.affinityFits(node)", 10_000, Split{Cores: 2}, 1},                 // tasks in the domains are counted again
 		{expensive + " && node.tasks.exists(t, t.job == task.job)", 10_000, Split{Cores: 2}, 1}, // jobs have tasks on several nodes
 		{expensive + " && (task.node == null || task.node.name != node.name)", 10_000, Split{Cores: 2}, 1},
-		{expensive + " && now > task.createdAt", 10_000, Split{Cores: 2}, 1}, // it is followed until when it holds
+		{expensive + " && now > task.createdAt", 10_000, Split{Cores: 2}, 1}, // the time until which it is valid is recorded
 	} {
 		e, issues := eval.Compile(scope, source.NewText(test.expression), rules.Bool())
 		if issues.Err() != nil {
@@ -133,7 +135,7 @@ func TestWhatIsSpread(t *testing.T) {
 	}
 }
 
-// TestExpensiveRowsSpreadAreAsOne: a class that several goroutines ask for is that of one, with as many evaluations.
+// TestExpensiveRowsSpreadAreAsOne checks that several goroutines give a class the same results as one, with as many evaluations.
 func TestExpensiveRowsSpreadAreAsOne(t *testing.T) {
 	see := func(by Split) (scores [][]float64, asked []uint64) {
 		s, task := expensiveWorld(t, 50)

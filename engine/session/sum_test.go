@@ -16,7 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// accounts are attributes that add up, of every type and settlement, over jobs and queues, and those that read them.
+// accounts contains attributes that add up, of every type and settlement, over jobs and queues, and attributes that read them.
 const accounts = `
 attributes:
 - {on: queue, name: held, settle: current, sum: {over: job, of: job.allocated}}
@@ -106,7 +106,7 @@ attributes:
 - {on: job, name: placeWith, expression: "cluster.tree.with(job, job.minResources).without(job, job.allocated).key(job.queue)"}
 `
 
-// figures are the values of all attributes of the policy, for everything that has them.
+// figures returns the values of all attributes of the policy, for all their owners.
 func figures(x *side) any {
 	out := map[string]string{}
 	s := x.s
@@ -139,7 +139,7 @@ func figures(x *side) any {
 	return out
 }
 
-// exactly writes a value with all its digits, and only what it has.
+// exactly returns a value with all its digits, and only the dimensions that it has.
 func exactly(v ref.Val) string {
 	switch x := v.(type) {
 	case *language.Amounts:
@@ -159,14 +159,15 @@ func exactly(v ref.Val) string {
 		slices.Sort(parts)
 		return strings.Join(parts, "; ")
 	case *language.ShareTree:
-		return "" // a moment's; its keys are compared
+		return "" // of the moment; its keys are compared
 	case types.Double:
 		return strconv.FormatFloat(float64(x), 'g', -1, 64)
 	}
 	return language.Text(v)
 }
 
-// A tree whose sums read more than queues, or whose limits move with steps, is made anew with each.
+// TestMovingTreesAreWhatTheyWouldBeAfresh checks that a tree is computed again with each step if its sums read more than queues, or its
+// limits change with steps.
 func TestMovingTreesAreWhatTheyWouldBeAfresh(t *testing.T) {
 	t.Parallel()
 	for name, table := range map[string]string{
@@ -203,7 +204,8 @@ attributes:
 	}
 }
 
-// A sum that is kept by delta, and all that is read of it, is to the last bit what adding up anew gives.
+// TestAccountsAreWhatTheyWouldBeAfresh checks that an incrementally updated sum, and all that is read of it, equals a new sum to the last
+// bit.
 func TestAccountsAreWhatTheyWouldBeAfresh(t *testing.T) {
 	t.Parallel()
 	p := loaded(t, policyText(accounts))

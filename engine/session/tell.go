@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Tell evaluates a row about a subject, and tells of its parts what they gave. Its guard is not asked.
+// Tell evaluates a row for a subject, without its guard, and returns the values of its parts.
 func Tell(s *Session, r *policy.Rule, on Subject) (eval.Told, error) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
@@ -25,7 +25,7 @@ func Tell(s *Session, r *policy.Rule, on Subject) (eval.Told, error) {
 	return r.Expression.Tell(f, words), nil
 }
 
-// Refusers are all rows of predicates that refuse a node to a task.
+// Refusers returns all rows of predicates that reject a node for a task.
 func Refusers(s *Session, t *model.Task, row int32) (out []*policy.Rule) {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
@@ -38,7 +38,7 @@ func Refusers(s *Session, t *model.Task, row int32) (out []*policy.Rule) {
 	return out
 }
 
-// Field is a computed field of one object, in words.
+// Field is a computed field of one object, as text.
 type Field struct {
 	Name  string `json:"name"`
 	Table string `json:"table"`
@@ -58,10 +58,10 @@ func Fields(s *Session, on string, view any) (out []Field) {
 	return out
 }
 
-// longestWords is how many runes of a value are told.
+// longestWords is the maximum length of a value in output, in runes.
 const longestWords = 80
 
-// words are a value as people are told it; false: it is an object, of which there is too much to tell.
+// words returns a value as text for output; false: it is an object, whose text would be too long.
 func words(v ref.Val) (string, bool) {
 	switch v.(type) {
 	case *language.TaskView, *language.JobView, *language.QueueView, *language.NodeView, *language.NamespaceView, *language.ClusterView:
@@ -74,7 +74,7 @@ func words(v ref.Val) (string, bool) {
 	if utf8.RuneCountInString(text) > longestWords {
 		text = string([]rune(text)[:longestWords-1]) + "…"
 	}
-	if text == "" || strings.ContainsFunc(text, unicode.IsControl) { // which a terminal would obey
+	if text == "" || strings.ContainsFunc(text, unicode.IsControl) { // a terminal would interpret it
 		text = strconv.Quote(text)
 	}
 	return text, true

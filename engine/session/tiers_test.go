@@ -21,19 +21,18 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// The tests of this file put rows of fixed opinions into tables and tiers at random, and compare the
-// policy's answers with a combination written straight from docs/rule-language.md, Sections: see the functions
-// that begin with "by".
+// The tests of this file put rows with fixed opinions into random tables and tiers. They compare the policy's answers with a combination
+// that follows docs/rule-language.md, Sections: see the functions that begin with "by".
 
-// fixed is a row of a yes-or-no site whose opinion the test has fixed.
+// fixed is a row of a yes-or-no site with a fixed opinion.
 type fixed struct {
 	table, row string
 	says       language.Opinion
-	text       string // the row's other fields, as YAML
-	dropped    bool   // its guard is false for good: as if it were not there
+	text       string // the other fields of the row, as YAML
+	dropped    bool   // its guard is always false, as if it did not exist
 }
 
-// opinions are the ways in which a row can come to an opinion; denies is what a denial is at the site.
+// opinions returns the ways in which a row can get an opinion. denies is the opinion that a denial means at the site.
 func opinions(denies language.Opinion) []fixed {
 	const errs = `expression: "1 / (cluster.nodeCount - cluster.nodeCount) == 1"`
 	allows := language.Yes
@@ -52,10 +51,10 @@ func opinions(denies language.Opinion) []fixed {
 	}
 }
 
-// layout is tables in tiers: names of tables, tier by tier.
+// layout contains tables in tiers: names of tables by tier.
 type layout [][]string
 
-// drawLayout shuffles the tables and cuts them into tiers.
+// drawLayout shuffles the tables and splits them into tiers.
 func drawLayout(t *rapid.T, tables []string, label string) layout {
 	var out layout
 	for i, name := range rapid.Permutation(tables).Draw(t, label) {
@@ -67,7 +66,7 @@ func drawLayout(t *rapid.T, tables []string, label string) layout {
 	return out
 }
 
-// policy writes a policy of inline tables. rows gives the rows of a table by site, as YAML.
+// policy returns a policy of inline tables. rows contains the rows of a table by site, as YAML.
 func (l layout) policy(rows map[string]map[string][]string) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  pipeline: " +
@@ -87,7 +86,7 @@ func (l layout) policy(rows map[string]map[string][]string) string {
 	return b.String()
 }
 
-// tierWorld is two jobs, a and b, with a pod each, and a node.
+// tierWorld returns two jobs, a and b, with one pod each, and a node.
 func tierWorld(t *rapid.T) *model.Cluster {
 	c := model.NewCluster(model.Options{Volumes: volume.New})
 	deltas := []model.Delta{
@@ -128,13 +127,13 @@ func openSession(t *rapid.T, c *model.Cluster, text string) *Session {
 	return s
 }
 
-// ruling is an answer with the row that gave it, "" for none.
+// ruling is an answer and the row that gave it, "" for none.
 type ruling struct {
 	yes bool
 	by  string
 }
 
-// byAll: a "no" of any row, wherever it stands, is the answer; the first is named.
+// byAll combines opinions: a "no" of any row is the answer, wherever the row is; the first such row is named.
 func byAll(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		for _, r := range tier {
@@ -146,7 +145,7 @@ func byAll(tiers [][]fixed) ruling {
 	return ruling{true, ""}
 }
 
-// byAny: a "yes" of any row, wherever it stands, is the answer; the first is named.
+// byAny combines opinions: a "yes" of any row is the answer, wherever the row is; the first such row is named.
 func byAny(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		for _, r := range tier {
@@ -158,7 +157,8 @@ func byAny(tiers [][]fixed) ruling {
 	return ruling{false, ""}
 }
 
-// byVote: tier by tier a refusal is final, else a permit is, else the next tier is asked; nobody: permit.
+// byVote combines opinions: in each tier a refusal decides, otherwise a permit, otherwise the next tier. If no row has an opinion, the
+// answer is a permit.
 func byVote(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		for _, say := range []language.Opinion{language.No, language.Yes} {
@@ -172,7 +172,8 @@ func byVote(tiers [][]fixed) ruling {
 	return ruling{true, ""}
 }
 
-// byFirstTier: all rows of the first tier that has any; who has no opinion does not count, and nobody means no.
+// byFirstTier combines opinions: all rows of the first tier with rows must agree. Rows without an opinion do not count; if no row has one,
+// the answer is no.
 func byFirstTier(tiers [][]fixed) ruling {
 	for _, tier := range tiers {
 		if len(tier) == 0 {
@@ -190,7 +191,7 @@ func byFirstTier(tiers [][]fixed) ruling {
 	return ruling{}
 }
 
-// combination is how one site's rows combine, and how a session is asked.
+// combination is how the rows of one site combine, and how a session evaluates the site.
 type combination struct {
 	site    string
 	combine func([][]fixed) ruling
@@ -215,7 +216,7 @@ func combinations() []combination {
 	}
 }
 
-// drawRows gives each table up to three rows of each site.
+// drawRows draws up to three rows of each site for each table.
 func drawRows(t *rapid.T, tables []string) map[string]map[string][]fixed {
 	rows := map[string]map[string][]fixed{}
 	for _, table := range tables {
@@ -248,7 +249,7 @@ func texts(rows map[string]map[string][]fixed) map[string]map[string][]string {
 	return out
 }
 
-// tiers gives the rows of one site, tier by tier, without those that are dropped.
+// tiers returns the rows of one site by tier, without the dropped rows.
 func (l layout) tiers(rows map[string]map[string][]fixed, site string) [][]fixed {
 	out := make([][]fixed, len(l))
 	for i, tier := range l {
@@ -263,8 +264,8 @@ func (l layout) tiers(rows map[string]map[string][]fixed, site string) [][]fixed
 	return out
 }
 
-// TestTiersCombine compares every site that decides yes or no with the reference, over two layouts of
-// the same tables. Where all or any row decides, the layout must not matter.
+// TestTiersCombine compares every yes-or-no site with the reference, over two layouts of the same tables. If all or any row decides, the
+// layout must not matter.
 func TestTiersCombine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tables := []string{"t1", "t2", "t3", "t4"}[:rapid.IntRange(0, 4).Draw(t, "tables")]
@@ -297,7 +298,7 @@ func TestTiersCombine(t *testing.T) {
 	})
 }
 
-// sortKeys are CEL values of one type each, from the first to the last.
+// sortKeys returns CEL values of one type each, in ascending order.
 func sortKeys() [][]string {
 	return [][]string{
 		{"-3", "0", "12"},
@@ -311,7 +312,7 @@ func sortKeys() [][]string {
 	}
 }
 
-// sorting is a row of an order site: the places of the keys of a and b in their list, -1 for none.
+// sorting is a row of an order site: the indexes of the keys of a and b in their list, -1 for none.
 type sorting struct {
 	table, row string
 	a, b       int
@@ -319,7 +320,7 @@ type sorting struct {
 	text       string
 }
 
-// drawSorting draws what the row says of objects named a and b.
+// drawSorting draws the keys of the row for objects named a and b.
 func drawSorting(t *rapid.T, root string) sorting {
 	list := rapid.SampledFrom(sortKeys()).Draw(t, "type")
 	key := rapid.IntRange(-1, len(list)-1)
@@ -337,7 +338,8 @@ func drawSorting(t *rapid.T, root string) sorting {
 	return r
 }
 
-// byFirstDifference: the first row whose keys differ decides; who has none comes last, whichever way the row sorts.
+// byFirstDifference compares keys: the first row whose keys differ decides. An object without a key comes last, whichever way the row
+// sorts.
 func byFirstDifference(rows []sorting) (aFirst bool, by string) {
 	for _, r := range rows {
 		name := r.table + "/" + r.row
@@ -354,8 +356,7 @@ func byFirstDifference(rows []sorting) (aFirst bool, by string) {
 	return true, "" // a is before b by name
 }
 
-// TestTiersOrder compares the orders with the reference. Where tables stand one after the other in the
-// same way, it does not matter which of them share a tier.
+// TestTiersOrder compares the orders with the reference. If the order of tables is the same, it does not matter which of them share a tier.
 func TestTiersOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tables := []string{"t1", "t2", "t3"}

@@ -10,17 +10,17 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// rest is what tells whether a cycle can find anything other than the last one did.
+// rest contains what determines whether a cycle can have a different result than the previous cycle.
 type rest struct {
-	parts    []*eval.Expr // of all expressions: those that read the time only
-	restless bool         // some expression may change with each moment, in a way that is not followed
+	parts    []*eval.Expr // the parts of all expressions that read only the time
+	restless bool         // some expression may change at any moment, in a way that is not followed
 
 	begun  uint64 // the content when the last cycle began
 	now    time.Time
-	values string      // of parts
-	passed uint64      // how often time has changed an account
-	text   []byte      // scratch for such
-	plan   *model.Plan // of the last cycle, nil where it changed the cluster's content
+	values string      // values of parts
+	passed uint64      // number of times that time changed an account
+	text   []byte      // scratch for the text of values
+	plan   *model.Plan // of the last cycle; nil if it changed the cluster's content
 }
 
 func (s *Session) initRest() {
@@ -34,8 +34,8 @@ func (s *Session) initRest() {
 	}
 	moves := func(e *eval.Expr) bool { return e != nil && e.Moves() }
 	s.byTime = slices.ContainsFunc(s.p.Rules(policy.JobOrder), func(r *policy.Rule) bool { return policy.ReadsNow(r.Reads) })
-	// Changes of these accounts by time are not followed: a column has a value for each node, a sum that is not Timed would evaluate each
-	// member, and a quota tree is evaluated in parts.
+	// Changes of these accounts by time are not followed. A column has a value for each node. A sum that is not Timed would evaluate each
+	// member. A quota tree is evaluated in parts.
 	for _, x := range s.p.Accounts {
 		s.rest.restless = s.rest.restless || !x.Timed && slices.ContainsFunc(policy.ArgumentsOf(x.Args), moves)
 	}
@@ -46,8 +46,7 @@ func (s *Session) initRest() {
 	}
 }
 
-// timeParts is a text of what the parts that read the time only say now.
-// It is good until it is asked for again.
+// timeParts returns a text of the present values of the parts that read only the time. It is valid until the next call.
 func (s *Session) timeParts() []byte {
 	b := s.rest.text[:0]
 	f := s.ask.Frame()
@@ -59,8 +58,8 @@ func (s *Session) timeParts() []byte {
 	return b
 }
 
-// Still gives the plan of a cycle that would find everything as the last one left it, and nil where that is not known.
-// It is the last plan: what there was to do, that cycle did.
+// Still returns the plan of a cycle that would find everything as the previous cycle left it; nil if that is not certain. It is the
+// previous plan, because that cycle did everything that there was to do.
 func (s *Session) Still(now time.Time) *model.Plan {
 	r := &s.rest
 	if r.plan == nil || r.restless || s.c.Content() != r.begun || now.Before(r.now) || !s.ask.until.IsZero() && !now.Before(s.ask.until) {
@@ -77,13 +76,13 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	return &plan
 }
 
-// Tick moves to the moment that Still was asked about: what is evaluated from here on is of then.
+// Tick moves to the moment that was passed to Still: later evaluations use that time.
 func (s *Session) Tick() {
 	s.Cycle++
 	s.ask.noFaults()
 }
 
-// End closes a cycle, and keeps its plan for as long as it holds.
+// End closes a cycle, and stores its plan for as long as it is valid.
 func (s *Session) End(plan *model.Plan) {
 	asks(s, plan)
 	s.rest.plan = nil
@@ -92,7 +91,7 @@ func (s *Session) End(plan *model.Plan) {
 	}
 }
 
-// asks lists what extenders are to be asked; where something has to be asked again at some moment, the plan holds until then.
+// asks lists the questions for extenders. If a question must be asked again at some moment, the plan is valid until then.
 func asks(s *Session, plan *model.Plan) {
 	var again time.Time
 	plan.Asks, again = policy.Asks(s.p, s.World, func() *language.Frame {

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// inZones is so many nodes in 20 zones, and as many pods of one kind that wait.
+// inZones returns this many nodes in 20 zones, and waiting pods of one kind.
 func inZones(b *testing.B, nodes, pods int, terms func(*corev1.Pod)) *model.Cluster {
 	b.Helper()
 	objects := []any{aQueue("q"), aGroup("g", "q")}
@@ -26,7 +26,7 @@ func inZones(b *testing.B, nodes, pods int, terms func(*corev1.Pod)) *model.Clus
 	return aCluster(b, objects...)
 }
 
-// placeAll places every pod where its class says, as a cycle does, and reports what one costs.
+// placeAll places every pod on the node that its class chooses, as a cycle does, and reports the cost per pod.
 func placeAll(b *testing.B, terms func(*corev1.Pod)) {
 	p := loaded(b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: "+
 		"[allocate]\n  tiers:\n  - name: only\n    tables: [{name: predicates}, {name: nodeorder}]\n")
@@ -63,7 +63,7 @@ func appX() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
 }
 
-// BenchmarkWithoutTerms is what the others are to be compared with.
+// BenchmarkWithoutTerms is the baseline for the other benchmarks.
 func BenchmarkWithoutTerms(b *testing.B) { placeAll(b, func(*corev1.Pod) {}) }
 
 func BenchmarkAffinity(b *testing.B) {

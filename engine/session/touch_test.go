@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 )
 
-// catchUpEach brings a class up to date with what was touched node by node.
+// catchUpEach updates a class for the touched nodes one by one.
 func catchUpEach(s *Session, t *model.Task) {
 	c, n := s.verdicts.Classes.ByKey[s.verdicts.ClassKey(t)], &s.c.Nodes
 	var touched []int32
@@ -28,9 +28,8 @@ func catchUpEach(s *Session, t *model.Task) {
 	}
 }
 
-// TestTouchedNodesAreAsEach: a class that catches up with many nodes at once, on which tasks were placed or from which they were taken,
-// knows what it would know had it looked at one after the other: the same verdicts and scores, faults in the same order, and
-// as many evaluations.
+// TestTouchedNodesAreAsEach checks that a class that catches up with many changed nodes at once has the same results as one node after the
+// other: the same verdicts and scores, the faults in the same order, and as many evaluations.
 func TestTouchedNodesAreAsEach(t *testing.T) {
 	t.Parallel()
 	p := loaded(t, policyText(erringTable))

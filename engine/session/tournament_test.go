@@ -26,7 +26,7 @@ scores:
 - {name: room, expression: "node.idle.cpu - 3.0", normalize: inverseSum, weight: 0.1}
 `
 
-// tournamentWorld is a world of a few nodes or of many, with pods that are moved about at random.
+// tournamentWorld is a world of few or many nodes, whose pods move at random.
 type tournamentWorld struct {
 	side
 	tasks []*model.Task
@@ -55,7 +55,7 @@ func newTournamentWorld(t *rapid.T, p *policy.Policy) *tournamentWorld {
 	return w
 }
 
-// Move places some tasks, and takes others away.
+// Move places some tasks, and removes others.
 func (w *tournamentWorld) Move(t *rapid.T) {
 	for range rapid.IntRange(1, 8).Draw(t, "times") {
 		task, row := rapid.SampledFrom(w.tasks).Draw(t, "task"), int32(rapid.IntRange(0, w.nodes-1).Draw(t, "row"))
@@ -68,7 +68,7 @@ func (w *tournamentWorld) Move(t *rapid.T) {
 	}
 }
 
-// Evict makes room that comes later.
+// Evict frees resources that become available later.
 func (w *tournamentWorld) Evict(t *rapid.T) {
 	if task := rapid.SampledFrom(w.tasks).Draw(t, "task"); task.Status == model.Allocated {
 		w.txn.Bind(task)
@@ -76,7 +76,7 @@ func (w *tournamentWorld) Evict(t *rapid.T) {
 	}
 }
 
-// Check asks some of the classes, so that others have much to catch up with.
+// Check evaluates some of the classes, so that the others have much to catch up with.
 func (w *tournamentWorld) Check(t *rapid.T) {
 	for _, task := range w.tasks[:rapid.IntRange(0, 4).Draw(t, "asked")] {
 		class := w.s.Class(task)
@@ -90,7 +90,7 @@ func (w *tournamentWorld) Check(t *rapid.T) {
 			want.RunScore = class.Chooser.Total(int(want.RunnerUp), class.Chooser.Rankings)
 		}
 		want.Score = class.Chooser.Total(int(want.Row), class.Chooser.Rankings)
-		copy(class.Chooser.Rankings, kept) // so that what a tournament knows wrongly is not mended here
+		copy(class.Chooser.Rankings, kept) // so that errors of a tournament are not corrected here
 		if got.Row != want.Row || got.RunnerUp != want.RunnerUp || got.Score != want.Score || got.RunScore != want.RunScore {
 			t.Fatalf("%s: the tournament gives %d with %v before %d with %v, the scan %d with %v before %d with %v",
 				task.Key, got.Row, got.Score, got.RunnerUp, got.RunScore, want.Row, want.Score, want.RunnerUp, want.RunScore)
@@ -98,7 +98,8 @@ func (w *tournamentWorld) Check(t *rapid.T) {
 	}
 }
 
-// What a tournament says is what a look at all nodes says, whatever happened to some of them, and however many.
+// TestTournamentsFindWhatScansFind checks that a tournament finds the same nodes as a scan of all nodes, after changes of any number of
+// nodes.
 func TestTournamentsFindWhatScansFind(t *testing.T) {
 	t.Parallel()
 	p := loaded(t, policyText(tournamentRows))

@@ -18,17 +18,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// twins are two clusters that go through the same: beside one is a session that remembers, beside the other
-// one that is made anew before each look, so that it has nothing to remember. The session that remembers sees each change as it comes.
+// twins are two clusters with the same history. One has a session with caches, which sees each change as it comes. The other has a session
+// that is created again before each look, so that it has no caches.
 type twins struct {
 	remembers, afresh side
 	now               time.Time
 	saves             int
 	created           int
-	look              func(x *side) any // what is compared after each step
+	look              func(x *side) any // returns what is compared after each step
 }
 
-// side is a cluster, its session, and the transaction of the cycle that runs.
+// side is a cluster, its session, and the transaction of the present cycle.
 type side struct {
 	c     *model.Cluster
 	s     *Session
@@ -38,10 +38,10 @@ type side struct {
 	queues *Queues
 	jobs   *Heap[*model.Job]
 
-	forgets bool // what was remembered, with each look and each cycle
+	forgets bool // drops its caches at each look and each cycle
 }
 
-// begin opens a cycle, and the heaps that it walks.
+// begin starts a cycle, and creates the heaps that it walks.
 func (x *side) begin(now time.Time) {
 	if x.forgets {
 		cycle := x.s.Cycle
@@ -83,7 +83,7 @@ func (w *twins) both(do func(x *side)) {
 	}
 }
 
-// apply closes the cycle, as a delta never comes within one, and begins the next.
+// apply closes the cycle, because a delta never comes within one, and begins the next.
 func (w *twins) apply(t *rapid.T, deltas ...model.Delta) {
 	w.saves = 0
 	w.both(func(x *side) {
@@ -157,7 +157,7 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 		})
 }
 
-// twinNodeTerms writes which nodes a pod asks for, by one label, by two, or by name.
+// twinNodeTerms writes node affinity terms of a pod: by one label, by two, or by name.
 func twinNodeTerms(t *rapid.T, p *corev1.Pod) {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
@@ -195,7 +195,7 @@ func twinNodeTerms(t *rapid.T, p *corev1.Pod) {
 	}
 }
 
-// twinTerms writes what a pod asks of the pods around it.
+// twinTerms writes a pod's terms about other pods.
 func twinTerms(t *rapid.T, p *corev1.Pod) {
 	term := func(name string) corev1.PodAffinityTerm {
 		out := corev1.PodAffinityTerm{TopologyKey: drawOf(t, name+" topology", "zone", "zone", "host"), LabelSelector: twinSelector(t, name)}
@@ -269,7 +269,7 @@ func twinQueue(t *rapid.T) *v1beta1.Queue {
 	})
 }
 
-// run fills the clusters, so that there is something to place, and takes random steps.
+// run fills the clusters, so that there are tasks to place, and takes random steps.
 func (w *twins) run(t *rapid.T) {
 	w.start(t)
 	t.Repeat(rapid.StateMachineActions(w))
@@ -293,12 +293,12 @@ func (w *twins) start(t *rapid.T) {
 		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: w.twinPod(t)})
 	}
 	if drawOf(t, "few classes", false, true) {
-		w.remembers.s.verdicts.Classes.Entries = 10 // three, with four nodes
+		w.remembers.s.verdicts.Classes.Entries = 10 // three classes, with four nodes
 	}
 	w.apply(t, deltas...)
 }
 
-// ChangeNode, and those below, are the steps of the machine.
+// ChangeNode and the methods below are the steps of the machine.
 func (w *twins) ChangeNode(t *rapid.T) {
 	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete), Object: twinNode(t)})
 }
@@ -392,7 +392,7 @@ func (w *twins) SetAction(t *rapid.T) {
 	})
 }
 
-// task draws one of the tasks in a status, by key; "" if there is none.
+// task draws the key of one of the tasks with a status; "" if there is none.
 func (w *twins) task(t *rapid.T, statuses ...model.Status) string {
 	var keys []string
 	for _, task := range w.remembers.c.TasksByKey() {
@@ -406,7 +406,7 @@ func (w *twins) task(t *rapid.T, statuses ...model.Status) string {
 	return rapid.SampledFrom(keys).Draw(t, "task")
 }
 
-// Place puts a task where its class says.
+// Place places a task on the node that its class chooses.
 func (w *twins) Place(t *rapid.T) {
 	key := w.task(t, model.Pending)
 	if key == "" {
@@ -474,7 +474,7 @@ func (w *twins) Rollback(t *rapid.T) {
 	})
 }
 
-// Check compares what both sides answer, after each step.
+// Check compares the results of both sides after each step.
 func (w *twins) Check(t *rapid.T) {
 	w.both(func(x *side) {
 		if err := x.c.Check(); err != nil {

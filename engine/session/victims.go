@@ -10,13 +10,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Victim is a task that may go for another, with the rows that let it.
+// Victim is a task that may be evicted for another, with the rows that allow it.
 type Victim struct {
 	Task *model.Task
 	Lets []*policy.Rule
 }
 
-// Rows are those that let it go, as table/rule.
+// Rows returns the rows that allow the eviction, as table/rule.
 func (v *Victim) Rows() []string {
 	rows := make([]string, len(v.Lets))
 	for i, r := range v.Lets {
@@ -25,27 +25,27 @@ func (v *Victim) Rows() []string {
 	return rows
 }
 
-// Question is who may go for a task.
+// Question asks which tasks may be evicted for a task.
 type Question struct {
 	Site, Scope string
 	For         *model.Task
-	Txn         *model.Txn // in which those whom a table lets go are gone while it is asked about the next
+	Txn         *model.Txn // in which the tasks that a table allows to evict are gone while it evaluates the next task
 }
 
-// candidate is one of those that are asked about, with what was said of it so far.
+// candidate is a task that may become a victim, with the answers about it so far.
 type candidate struct {
 	task *model.Task
 	keys [4][]language.Key
 	lets []*policy.Rule
-	no   *policy.Rule // the first row to keep it
+	no   *policy.Rule // the first row that protects it
 	kept bool
-	// unit tells those who go or stay together, who stand next to each other.
+	// unit identifies candidates that are evicted together or not at all. They are adjacent in the list.
 	unit int
 }
 
-// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first
-// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps. kept is the row that keeps the first of the
-// others that a row keeps; nil: there is none.
+// Victims returns the candidates that may be evicted, the first to be evicted first. A veto of any table protects a candidate. Otherwise
+// the first tier that allows any eviction decides. In this tier, at least one table must allow the eviction and no table may forbid it.
+// kept is the row that protects the first of the other candidates that a row protects; nil: there is none.
 func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim, kept *policy.Rule) {
 	if len(s.p.Rules(q.Site)) == 0 || len(tasks) == 0 {
 		return nil, nil
@@ -53,7 +53,7 @@ func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim, kept *p
 	return s.let(q, s.inVictimOrder(q, tasks))
 }
 
-// Units are those of some units of tasks that may go, in their order. All of a unit go, or none.
+// Units returns the units of tasks that may be evicted, in their order. All tasks of a unit are evicted, or none.
 func (s *orders) Units(q Question, units [][]*model.Task) (out [][]Victim, kept *policy.Rule) {
 	var list []*candidate
 	number := map[*model.Task]int{}
@@ -72,7 +72,7 @@ func (s *orders) Units(q Question, units [][]*model.Task) (out [][]Victim, kept 
 	return out, kept
 }
 
-// let are those of some candidates that may go, in their order, and the row that keeps the first of the others that a row keeps.
+// let returns the candidates that may be evicted, in their order, and the row that protects the first of the other candidates.
 func (s *orders) let(q Question, all []*candidate) (out []Victim, kept *policy.Rule) {
 	rules := s.p.Rules(q.Site)
 	list := s.unvetoed(q, slices.Clone(all))
@@ -106,7 +106,7 @@ func (s *orders) let(q Question, all []*candidate) (out []Victim, kept *policy.R
 	return out, nil
 }
 
-// keepTogether keeps whole units of which one is kept.
+// keepTogether protects all candidates of a unit if one of them is protected.
 func keepTogether(list []*candidate) {
 	for len(list) > 0 {
 		n := unitLen(list)
@@ -119,7 +119,7 @@ func keepTogether(list []*candidate) {
 	}
 }
 
-// unitLen is how many of some candidates are of the unit of the first.
+// unitLen returns how many of the first candidates belong to the same unit.
 func unitLen(list []*candidate) int {
 	for i, c := range list {
 		if c.unit != list[0].unit {
@@ -157,7 +157,7 @@ func (s *orders) Named(q Question, tasks []*model.Task, rests func(*policy.Rule)
 	})
 }
 
-// unvetoed are the candidates that no veto keeps, with nothing said of them yet.
+// unvetoed returns the candidates that no veto protects.
 func (s *orders) unvetoed(q Question, list []*candidate) []*candidate {
 	for rules := s.p.Rules(q.Site); len(rules) > 0; {
 		n := tableLen(rules)
@@ -174,7 +174,7 @@ func (s *orders) unvetoed(q Question, list []*candidate) []*candidate {
 	return list
 }
 
-// tableLen is how many of some rows are of the table of the first.
+// tableLen returns how many of the first rows belong to the same table and tier.
 func tableLen(rules []*policy.Rule) int {
 	i := slices.IndexFunc(rules, func(r *policy.Rule) bool { return r.Table != rules[0].Table || r.Tier != rules[0].Tier })
 	if i < 0 {
@@ -192,8 +192,8 @@ func vetoesOf(rules []*policy.Rule) (out []*policy.Rule) {
 	return out
 }
 
-// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next. Of
-// units of several, those of which it keeps one are not.
+// fold evaluates the rows of one table for each candidate in turn. Candidates that the table allows to evict are gone while it evaluates
+// the next candidate. If the table protects one candidate of a unit of several, none of the unit is gone.
 func (s *orders) fold(q Question, table []*policy.Rule, list []*candidate) {
 	start := q.Txn.Mark()
 	f := s.ask.Frame()
@@ -212,7 +212,7 @@ func (s *orders) fold(q Question, table []*policy.Rule, list []*candidate) {
 	q.Txn.Rollback(start)
 }
 
-// letsGo puts a candidate to the rows of one table; if they let it go, it is gone. It is false where they keep it.
+// letsGo evaluates the rows of one table for a candidate. If they allow the eviction, the candidate is gone. false: they protect it.
 func (s *orders) letsGo(q Question, table []*policy.Rule, f *language.Frame, c *candidate) bool {
 	yes, no := false, false
 	f.OfVictim(q.For, c.task, q.Scope)
@@ -236,15 +236,15 @@ func (s *orders) letsGo(q Question, table []*policy.Rule, f *language.Frame, c *
 	return !no
 }
 
-// SortVictims puts those first who go first.
+// SortVictims sorts tasks so that the first to be evicted comes first.
 func (s *orders) SortVictims(q Question, tasks []*model.Task) {
 	for i, c := range s.inVictimOrder(q, tasks) {
 		tasks[i] = c.task
 	}
 }
 
-// SortGangs puts the first tasks of jobs first whose jobs go first: as SortVictims, but that without a difference in the order of jobs
-// those go first that were made last, and of those the first by name.
+// SortGangs sorts the first tasks of jobs so that the first job to be evicted comes first. It is like SortVictims, with another tie-break.
+// Of jobs that are equal in the order of jobs, the job that was created last comes first, and then the first by name.
 func (s *orders) SortGangs(q Question, tasks []*model.Task) {
 	list := s.candidates(q, tasks)
 	slices.SortFunc(list, func(a, b *candidate) int {
@@ -256,8 +256,8 @@ func (s *orders) SortGangs(q Question, tasks []*model.Task) {
 	}
 }
 
-// inVictimOrder puts those first who go first: tasks without a PodGroup, then by the rows of victimOrder; without a difference those
-// whose queue, job and task come last in their orders.
+// inVictimOrder sorts tasks so that the first to be evicted comes first: tasks without a PodGroup, then by the rows of victimOrder. If
+// these are equal, the task whose queue, job and task order is last comes first.
 func (s *orders) inVictimOrder(q Question, tasks []*model.Task) []*candidate {
 	list := s.candidates(q, tasks)
 	slices.SortFunc(list, func(a, b *candidate) int {
@@ -270,7 +270,7 @@ func (s *orders) inVictimOrder(q Question, tasks []*model.Task) []*candidate {
 	return list
 }
 
-// candidates are some tasks with what orders them.
+// candidates returns candidates for some tasks, with their keys.
 func (s *orders) candidates(q Question, tasks []*model.Task) []*candidate {
 	list := make([]*candidate, len(tasks))
 	for i, t := range tasks {
@@ -280,13 +280,13 @@ func (s *orders) candidates(q Question, tasks []*model.Task) []*candidate {
 		c.keys[1] = s.queueKeys(t.Job.Queue, nil)
 		var until time.Time
 		c.keys[2], until = s.jobKeys(t.Job, nil)
-		s.ask.Until(until) // whoever asks comes to another end when they go in another order
+		s.ask.Until(until) // another order may lead to another decision
 		c.keys[3] = s.taskKeys(t)
 	}
 	return list
 }
 
-// compareVictims compares candidates as far as the order of jobs goes.
+// compareVictims compares candidates by PodGroup, victimOrder, queue and job, but not by task.
 func (s *orders) compareVictims(a, b *candidate) int {
 	x, y := a.task.Job, b.task.Job
 	switch {

@@ -27,7 +27,7 @@ func aClass(name, provisioner string) *storagev1.StorageClass {
 	}
 }
 
-// aPersistentVolume is free, and reached from nodes of a zone; "": from all.
+// aPersistentVolume returns a free volume that nodes of a zone reach; "": all nodes.
 func aPersistentVolume(name, zone string) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	v.Spec.StorageClassName, v.Spec.AccessModes = "local", []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -102,8 +102,8 @@ scores:
 - {name: fewest, expression: -node.taskCount, normalize: minMax}
 `
 
-// What is remembered of nodes, beside what is asked of volumes, gives the same answers as asking everything anew: also where a
-// score reads volumes.
+// TestVolumesRemembered checks that cached results of nodes, together with evaluations about volumes, are the same as without caches. This
+// is also so if a score reads volumes.
 func TestVolumesRemembered(t *testing.T) {
 	for name, rows := range map[string]string{
 		"predicates": volumeRows,
@@ -116,7 +116,7 @@ func TestVolumesRemembered(t *testing.T) {
 	}
 }
 
-// A task without volumes costs no evaluation of a row that is guarded by hasVolumes.
+// TestVolumesCostNothing checks that a task without volumes costs no evaluation of a row with the guard hasVolumes.
 func TestVolumesCostNothing(t *testing.T) {
 	c := aCluster(t, aQueue("q"), aGroup("g", "q"), aNode("n1", "cpu=8 pods=9"), aNode("n2", "cpu=8 pods=9"), aPod("p", "cpu=1"),
 		aPod("with", "cpu=1", func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{aVolume("c1")} }))
@@ -176,7 +176,7 @@ func TestBindings(t *testing.T) {
 			cl := aCluster(t, append(append(someStorage(), aNode("n1", "cpu=8 pods=9", east), aPod("p", "cpu=1", mounts(c.claims...))),
 				c.objects...)...)
 			s := begun(t, cl, volumeRows)
-			for range 2 { // asking leaves nothing behind
+			for range 2 { // an evaluation has no side effects
 				got, err := s.Bindings(cl.Tasks["a/p"], 0)
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Errorf("bindings (-want +got):\n%s", diff)

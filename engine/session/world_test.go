@@ -22,10 +22,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// noon is when the worlds of these tests are, a Monday.
+// noon is the time of these tests, a Monday.
 func noon() time.Time { return time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) }
 
-// amountList reads "cpu=1 memory=2Gi".
+// amountList parses "cpu=1 memory=2Gi".
 func amountList(text string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for part := range strings.FieldsSeq(text) {
@@ -46,7 +46,7 @@ func aNode(name, allocatable string, edits ...func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
-// aQuota is a ResourceQuota of namespace a.
+// aQuota returns a ResourceQuota of namespace a.
 func aQuota(name, hard, used string) *corev1.ResourceQuota {
 	return &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"},
@@ -54,7 +54,7 @@ func aQuota(name, hard, used string) *corev1.ResourceQuota {
 	}
 }
 
-// anAnswer is what an extender said: of a group, or of the queue of that name where the URL is that of queues.
+// anAnswer returns an answer of an extender about a group, or about the queue with that name if the URL is for queues.
 func anAnswer(name, url string, of extender.Subject, says, refused string, at time.Time) *extender.Answer {
 	a := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, URL: url, Of: of, At: metav1.NewTime(at)}
 	if of.Kind != extender.Task {
@@ -65,12 +65,12 @@ func anAnswer(name, url string, of extender.Subject, says, refused string, at ti
 	return a
 }
 
-// aMeasure is the NodeMetrics of a node.
+// aMeasure returns the NodeMetrics of a node.
 func aMeasure(node, usage string, at time.Time) *metricsv1beta1.NodeMetrics {
 	return &metricsv1beta1.NodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.NewTime(at), Usage: amountList(usage)}
 }
 
-// aNuma is the Numatopology of a node with two NUMA nodes of so many CPUs each.
+// aNuma returns the Numatopology of a node with two NUMA nodes of this many CPUs each.
 func aNuma(node, policy, free string, of int) *nodeinfov1alpha1.Numatopology {
 	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
@@ -84,7 +84,7 @@ func aNuma(node, policy, free string, of int) *nodeinfov1alpha1.Numatopology {
 	return o
 }
 
-// aBudget is a PodDisruptionBudget of namespace a.
+// aBudget returns a PodDisruptionBudget of namespace a.
 func aBudget(name string, allowed int32, app string, gone ...string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
@@ -95,7 +95,7 @@ func aBudget(name string, allowed int32, app string, gone ...string) *policyv1.P
 	return b
 }
 
-// aPod is one of ours, in namespace a and group g, Pending.
+// aPod returns a Pending pod of ours, in namespace a and group g.
 func aPod(name, requests string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -155,7 +155,7 @@ func aQueue(name string, edits ...func(*v1beta1.Queue)) *v1beta1.Queue {
 	return q
 }
 
-// aCluster holds the objects, all of which are right.
+// aCluster returns a cluster with the objects, which must have no mistakes.
 func aCluster(t testing.TB, objects ...any) *model.Cluster {
 	t.Helper()
 	c := model.NewCluster(model.Options{Volumes: volume.New})
@@ -177,7 +177,7 @@ func apply(t testing.TB, c *model.Cluster, objects ...any) {
 	}
 }
 
-// policyText is a policy with one tier of one table of its own, named mine.
+// policyText returns a policy with one tier of one inline table, named mine.
 func policyText(table string) string {
 	const head = "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: " +
 		"[allocate]\n  tiers:\n  - name: only\n    tables:\n    - name: mine\n      inline:\n"
@@ -195,7 +195,7 @@ func indented(text, by string) string {
 	return b.String()
 }
 
-// loaded compiles a text that has no mistake.
+// loaded compiles a text without mistakes.
 func loaded(t testing.TB, text string) *policy.Policy {
 	t.Helper()
 	p, issues := load(t, text)
@@ -214,7 +214,7 @@ func load(t testing.TB, text string) (*policy.Policy, source.Issues) {
 	return policy.Load(docs[0])
 }
 
-// begun is a session of a policy with the given table, its cycle begun at noon.
+// begun returns a session of a policy with the given table, whose cycle began at noon.
 func begun(t testing.TB, c *model.Cluster, table string) *Session {
 	t.Helper()
 	s := New(c, loaded(t, policyText(table)))

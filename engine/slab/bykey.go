@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// ByKey lists the values of a map in the order of its keys. The zero value is of use.
+// ByKey lists the values of a map in the order of its keys. The zero value is ready.
 type ByKey[T any] struct {
 	keys  []string
 	all   []T
-	other []string // keys that came or went since
+	other []string // keys that were added or removed since
 }
 
-// Changed notes that a key came or went, or has another value.
+// Changed records that a key was added or removed, or has another value.
 func (x *ByKey[T]) Changed(key string) { x.other = append(x.other, key) }
 
-// List is the list for the map of which all changes were noted. It stays as it is when others are made.
+// List returns the values of the map. All changes of the map must have been recorded. The list does not change when a later call creates a
+// new one.
 func (x *ByKey[T]) List(of map[string]T) []T {
 	if len(x.other) > len(of)/8 {
 		x.keys = slices.Sorted(maps.Keys(of))
@@ -30,7 +31,7 @@ func (x *ByKey[T]) List(of map[string]T) []T {
 	return x.all
 }
 
-// merge brings the list up to date without a look at what did not change.
+// merge updates the list without reading unchanged keys.
 func (x *ByKey[T]) merge(of map[string]T) {
 	slices.Sort(x.other)
 	keys, all := make([]string, 0, len(of)), make([]T, 0, len(of))

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestByKey changes a map, and compares the list with what the map has, sorted.
+// TestByKey changes a map, and compares the list with the sorted contents of the map.
 func TestByKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of, list := map[string]int{}, ByKey[int]{}

@@ -1,4 +1,4 @@
-// Package slab makes values, texts and lists by the chunk, for what there is by the ten thousand.
+// Package slab allocates values, texts and lists in chunks, for callers that need tens of thousands of them.
 package slab
 
 import (
@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// slabSize is how many values an Of makes at once. While one of them is used the others are kept with it, so it is small.
+// slabSize is the number of values in a chunk. One value that is in use keeps the whole chunk in memory, so it is small.
 const slabSize = 32
 
-// Of makes values by the chunk, for what is made by the ten thousand: the allocator is asked less often, and what is made together
-// lies together. The zero value is ready.
+// Of allocates values in chunks. The allocator is called less often, and values that are created together are adjacent in memory. The zero
+// value is ready.
 type Of[T any] struct{ free []T }
 
-// New is a zero value.
+// New returns a pointer to a zero value.
 func (s *Of[T]) New() *T { return &s.Slice(1)[0] }
 
-// Slice is n zero values, which no append grows in place.
+// Slice returns n zero values. Its capacity is n, so append never extends it in place.
 func (s *Of[T]) Slice(n int) []T {
 	if n > len(s.free) {
 		if n >= slabSize {
@@ -29,13 +29,13 @@ func (s *Of[T]) Slice(n int) []T {
 	return out
 }
 
-// textRoom is how many bytes of texts lie together at most. Who keeps one of them keeps the others.
+// textRoom is the size of a chunk of texts in bytes. One text that is in use keeps the whole chunk in memory.
 const textRoom = 1 << 10
 
-// Texts makes strings that lie together, as Of does with values. The zero value is ready; it is not to be copied.
+// Texts allocates strings in chunks, as Of does with values. The zero value is ready. Do not copy it.
 type Texts struct{ b strings.Builder }
 
-// New is text as a string.
+// New returns text as a string.
 func (t *Texts) New(text []byte) string {
 	if len(text) > t.b.Cap()-t.b.Len() {
 		if len(text) > textRoom/4 {
@@ -45,11 +45,11 @@ func (t *Texts) New(text []byte) string {
 		t.b.Grow(textRoom)
 	}
 	start := t.b.Len()
-	t.b.Write(text) // there is room, so what was made before stays where it is
+	t.b.Write(text) // the capacity suffices, so earlier texts do not move
 	return t.b.String()[start:]
 }
 
-// Append appends one, with twice the room where there is none: the built-in one gives a long list but a quarter more, and so
+// Append appends a value. If the capacity is used up, it doubles it. The built-in append extends a long list only by a quarter, and so
 // copies it more often.
 func Append[T any](list []T, x T) []T {
 	if n := len(list); n == cap(list) {
@@ -58,7 +58,7 @@ func Append[T any](list []T, x T) []T {
 	return append(list, x)
 }
 
-// Resized is a zeroed slice of that length, the old one where it is large enough.
+// Resized returns a zeroed slice with that length. It uses the old one if that is large enough.
 func Resized[T any](old []T, n int) []T {
 	if cap(old) >= n {
 		old = old[:n]
@@ -68,8 +68,8 @@ func Resized[T any](old []T, n int) []T {
 	return make([]T, n)
 }
 
-// Swept is the size of something when it was swept last of what is gone.
+// Swept is the size of a collection after its last cleanup.
 type Swept int
 
-// Due says whether it has outgrown that by as much again and keep: sweeping then costs what growing did.
+// Due reports whether the size is more than twice the last size plus keep. A cleanup then costs no more than the growth.
 func (w Swept) Due(size, keep int) bool { return size > 2*int(w)+keep }

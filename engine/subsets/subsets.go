@@ -1,4 +1,4 @@
-// Package subsets goes through the subsets of a small set, smaller ones first.
+// Package subsets iterates over the subsets of a small set, smaller subsets first.
 package subsets
 
 import (
@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Most bounds the number of subsets that are formed for one task or gang, and Few where this is done for each of many tasks.
+// Most is the maximum number of subsets for one task or gang. Few is the maximum if this is done for each of many tasks.
 const (
 	Most = 256
 	Few  = 32
@@ -50,7 +50,7 @@ func all(n int, left *int) iter.Seq[[]int] {
 	}
 }
 
-// advance makes a set the next one of its size, or returns false after the last.
+// advance changes a set into the next one of its size, or returns false after the last.
 func advance(set []int, n int) bool {
 	i := len(set) - 1
 	for i >= 0 && set[i] == n-len(set)+i {

@@ -6,17 +6,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// The questions that a pod's terms ask about a node, as kube-scheduler answers them. The task itself counts nowhere: it is no peer of its
-// own.
+// The questions of a pod's terms about a node, answered as in kube-scheduler. The task itself does not count: it is not its own peer.
 
-// AffinityFits says whether a row's node satisfies the required affinity and anti-affinity of a task, and the required anti-affinity of the
-// placed tasks: kube-scheduler's filter InterPodAffinity.
+// AffinityFits reports whether a row's node satisfies the required affinity and anti-affinity of a task, and the required anti-affinity of
+// the placed tasks: kube-scheduler's filter InterPodAffinity.
 func (p *Counts) AffinityFits(co *Context, t *model.Task, row int32) (fits bool) {
 	p.without(t, func() { fits = co.fits(row) && p.sum(&co.against, row) == 0 })
 	return fits
 }
 
-// AffinityScore sums the weights of the preferred terms, of the task and of others about it, that placed tasks satisfy in a row's domains.
+// AffinityScore returns the sum of the weights of the preferred terms that placed tasks satisfy in a row's domains. These are the task's
+// own terms, and terms of other tasks that select it.
 func (p *Counts) AffinityScore(co *Context, t *model.Task, row int32) (sum int64) {
 	p.without(t, func() {
 		sum = p.sum(&co.preferred, row)
@@ -31,7 +31,7 @@ func (p *Counts) AffinityScore(co *Context, t *model.Task, row int32) (sum int64
 	return sum
 }
 
-// SpreadFits says whether a row's node satisfies the required spread constraints of a task: kube-scheduler's filter PodTopologySpread.
+// SpreadFits reports whether a row's node satisfies the required spread constraints of a task: kube-scheduler's filter PodTopologySpread.
 func (p *Counts) SpreadFits(co *Context, t *model.Task, row int32) bool {
 	if co.template == nil {
 		return true
@@ -46,16 +46,17 @@ func (p *Counts) SpreadFits(co *Context, t *model.Task, row int32) bool {
 	return fits
 }
 
-// SpreadApplies says whether a task has preferred spread constraints, and a row's node the labels of all of them.
+// SpreadApplies reports whether a task has preferred spread constraints, and a row's node has the labels of all of them.
 func (co *Context) SpreadApplies(row int32) bool {
 	return co.spreads() && co.template.softIn(row)
 }
 
-// spreads says whether there are preferred spread constraints.
+// spreads reports whether there are preferred spread constraints.
 func (co *Context) spreads() bool { return co.template != nil && len(co.template.preferredSpread) > 0 }
 
-// SpreadScore is how many of the pods that the preferred constraints count are in the domains of a row's node, each constraint weighed by
-// the logarithm of its number of domains among the nodes that are chosen from; sizes are these numbers, nil: of all nodes that are ready.
+// SpreadScore returns how many of the pods that the preferred constraints count are in the domains of a row's node. Each constraint is
+// weighted by the logarithm of its number of domains among the nodes to choose from. sizes contains these numbers; nil: those of all ready
+// nodes.
 func (p *Counts) SpreadScore(co *Context, t *model.Task, row int32, sizes []int32) float64 {
 	if !co.SpreadApplies(row) {
 		return 0
@@ -80,7 +81,7 @@ func (co *Context) fits(row int32) bool {
 	return x == nil || x.affinityFits(row) && areEmpty(x.antiAffinity, row)
 }
 
-// areEmpty says that the tallies count no task in the row's domains.
+// areEmpty reports whether the tallies count no task in the row's domains.
 func areEmpty(tallies []*Tally, row int32) bool {
 	for _, ta := range tallies {
 		if n, _ := ta.at(row); n > 0 {
@@ -105,7 +106,7 @@ func (x *template) affinityFits(row int32) bool {
 	return somebody || everyone == 0 && x.selfMatch
 }
 
-// softIn says that the row's node has the label of each preferred constraint.
+// softIn reports whether the row's node has the label of each preferred constraint.
 func (x *template) softIn(row int32) bool {
 	for i := range x.preferredSpread {
 		if x.preferredSpread[i].where.at(row) == nowhere {
@@ -115,7 +116,7 @@ func (x *template) softIn(row int32) bool {
 	return true
 }
 
-// logarithm is that of a number of domains, which few terms differ in.
+// logarithm returns the logarithm of a number of domains. It caches the last one, because few terms differ in this number.
 func (p *Counts) logarithm(n int32) float64 {
 	if p.log.of != n {
 		p.log.of, p.log.is = n, math.Log(float64(n))

@@ -12,32 +12,31 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// Counts counts, by topology domain, the placed tasks that terms of pods speak of, and the placed tasks whose own
-// terms speak of others. It follows the cluster by its log of tasks: a step costs the tallies that the one task counts
-// in, and nothing where nobody has terms. What a term needs for the first time is counted in one walk over the
-// placed tasks, however many terms are new.
+// Counts counts, by topology domain, the placed tasks that terms of pods select, and the placed tasks whose own terms select others. It
+// follows the cluster by its log of tasks. A step updates the tallies that count the changed task, and costs nothing if there are no terms.
+// All new terms are counted together in one walk over the placed tasks.
 //
-// A task counts where it is or is promised. One that is being released counts for affinity until it is gone, and
-// not for spread, as kube-scheduler has it.
+// A task counts where it is or is promised. A releasing task counts for affinity until it is gone, but not for spread, as in
+// kube-scheduler.
 type Counts struct {
 	c *model.Cluster
-	// memo is where what was found out about a task is remembered.
+	// memo returns the memory for what is known about a task.
 	memo func(*model.Task) *TaskMemo
 
 	asOf
 	selecting
 	known
 
-	version    uint64 // of which terms there are: a context holds as long
+	version    uint64 // changes when terms come or go: a context is valid for one version
 	changes    uint64 // number of changes of counts
-	addedFrom  int    // number of tallies from which sums are kept; tests set it
-	apart      bool   // a placed task is taken out of the counts for a question
-	moves      uint64 // how often nodes changed their domains
+	addedFrom  int    // number of tallies from which sums are cached; tests set it
+	apart      bool   // the counts leave out a placed task during a question
+	moves      uint64 // number of times that nodes changed their domains
 	topologies map[string]*domains
 	rows       []seenNode
-	labelled   map[string]int // nodes by the key of a label
-	total      int            // nodes
-	fresher    bool           // all was counted from the beginning, and how much of it is in use is not known yet
+	labelled   map[string]int // number of nodes that have a label, by its key
+	total      int            // number of nodes
+	fresher    bool           // everything was counted from scratch, and it is not known yet how much of it is in use
 	text       []byte         // scratch
 	log        struct {
 		of int32
@@ -45,7 +44,7 @@ type Counts struct {
 	}
 }
 
-// asOf is when all was as it is counted.
+// asOf is the state of the cluster for which everything was counted.
 type asOf struct {
 	clock      uint64 // of the cluster
 	cursor     follow.Cursor[*model.Task]
@@ -53,34 +52,34 @@ type asOf struct {
 	namespaces uint64 // NamespaceClock
 }
 
-// selecting is the selectors that terms have, and who is placed where of those that they select.
+// selecting contains the selectors of terms, and the placed tasks that they select.
 type selecting struct {
-	ids          int // given to selectors and tallies; never given again
-	freshFrom    int // selectors from this id on are not matched against placed tasks yet
+	ids          int // number of ids of selectors and tallies; an id is never reused
+	freshFrom    int // selectors with this id or a higher one are not matched with placed tasks yet
 	fresh        []*Tally
 	byLabels     bool // some selector reads labels of namespaces
 	selectors    map[string]*selector
 	byLabel      map[model.Label][]*selector
-	rest         []*selector // that name no label
+	rest         []*selector // the selectors that name no label
 	tallies      map[string]*Tally
-	inclusive    []*Tally // that leave out nodes
+	inclusive    []*Tally // the tallies that do not count every node
 	inclusions   map[string]*inclusion
 	scopes       map[scopeKey]*scope
 	conjunctions map[string]*conjunction
 	names        map[string]string // short names of long texts, for keys
-	images       map[string]*Tally // that some task asked for
+	images       map[string]*Tally // by image: the images that some task needs
 }
 
-// known is what is known of tasks, by what they ask for.
+// known contains what is known about tasks, by their terms.
 type known struct {
 	templates map[string]*template
-	dead      int // templates that no task has
+	dead      int // number of templates without tasks
 	contexts  map[string]*Context
 	records   map[*model.Task]*record
-	swept     slab.Swept // contexts and images
+	swept     slab.Swept // for contexts and images
 }
 
-// TaskMemo is what Counts remembers of one task; its zero value is nothing.
+// TaskMemo is what Counts remembers about one task; the zero value is empty.
 type TaskMemo struct {
 	context   *Context
 	contextAt uint64
@@ -88,27 +87,27 @@ type TaskMemo struct {
 	matchedAt int
 }
 
-// New counts nothing yet; memo gives the place of what is remembered of a task.
+// New returns empty Counts. memo returns the memory for what is remembered about a task.
 func New(c *model.Cluster, memo func(*model.Task) *TaskMemo) *Counts {
 	return &Counts{c: c, memo: memo, addedFrom: addedFrom}
 }
 
-// seenNode is what of a node's object the counts rest on.
+// seenNode contains the parts of a node's object that the counts depend on.
 type seenNode struct {
-	object uint64 // version
+	object uint64 // the version of the object
 	name   string
 	labels map[string]string
 	taints []corev1.Taint
 	images map[string]int64
 }
 
-// selector is one way to speak of pods.
+// selector is one selector of pods.
 type selector struct {
 	model.PodSelector
 	id         int
-	counted    []*Tally        // of tasks that match it
-	asking     []*Tally        // of tasks whose terms say it
-	namespaces map[string]bool // what HasNamespace said
+	counted    []*Tally        // tallies of tasks that match the selector
+	asking     []*Tally        // tallies of tasks whose terms use the selector
+	namespaces map[string]bool // cached results of HasNamespace
 }
 
 func (x *selector) matches(c *model.Cluster, t *model.Task) bool {
@@ -120,12 +119,12 @@ func (x *selector) matches(c *model.Cluster, t *model.Task) bool {
 	return in && x.HasLabels(t.Labels)
 }
 
-// record is one task that counts somewhere, or has terms.
+// record is the data about one task that counts somewhere, or has terms.
 type record struct {
 	object    *corev1.Pod
 	template  *template
 	matched   []*selector
-	matchedAt int // freshFrom, when it was matched
+	matchedAt int // freshFrom at the time of the match
 
 	row     int32
 	leaving bool
@@ -147,9 +146,9 @@ func (rec *record) stands(t *model.Task) bool {
 	return rec != nil && !finished(t) && rec.object == t.Object && rec.row == t.Node && rec.leaving == (t.Status == model.Releasing)
 }
 
-// reset forgets everything but the ids that were given.
+// reset forgets everything except the used ids.
 func (p *Counts) reset() {
-	p.ids++ // so that no view of a task takes what was matched before for what is matched now
+	p.ids++ // so that no cached match of a task seems valid
 	p.fresh, p.dead, p.byLabels, p.freshFrom = nil, 0, false, p.ids+1
 	p.topologies, p.selectors, p.tallies = map[string]*domains{}, map[string]*selector{}, map[string]*Tally{}
 	p.byLabel, p.rest, p.inclusive = map[model.Label][]*selector{}, nil, nil
@@ -162,7 +161,7 @@ func (p *Counts) reset() {
 	p.moves++
 }
 
-// sync brings the counts up to date. Where nothing changed it costs a comparison.
+// sync updates the counts. If nothing changed, it costs one comparison.
 func (p *Counts) sync() {
 	c := p.c
 	if p.cursor.Begun() && p.clock == c.Clock {
@@ -194,7 +193,7 @@ func (p *Counts) sync() {
 	p.clock, p.objects, p.namespaces = c.Clock, c.ObjectClock, c.NamespaceClock
 }
 
-// update brings one task's counts up to date.
+// update updates the counts of one task.
 func (p *Counts) update(t *model.Task) {
 	rec := p.records[t]
 	switch {
@@ -217,7 +216,7 @@ func (p *Counts) update(t *model.Task) {
 		p.records[t] = rec
 	}
 	if rec.object != t.Object {
-		p.assign(rec, p.template(t)) // of the older object the record has another
+		p.assign(rec, p.template(t)) // the template in the record belongs to the older object
 		rec.object, rec.matchedAt = t.Object, -1
 	}
 	if t.Node == model.NoNode {
@@ -230,7 +229,7 @@ func (p *Counts) update(t *model.Task) {
 	p.count(rec, 1, true)
 }
 
-// assign says which template a task has.
+// assign sets the template of a task.
 func (p *Counts) assign(rec *record, to *template) {
 	if rec.template == to {
 		return
@@ -253,7 +252,8 @@ func (p *Counts) assign(rec *record, to *template) {
 	to.counted = true
 }
 
-// noteUse notes that a template came into use, or out of it. Whom its terms speak of has another context where nobody else has them.
+// noteUse records that a template came into use, or is no longer used. If no other template has its terms, the contexts of the tasks that
+// they select change.
 func (p *Counts) noteUse(x *template, by int) {
 	for _, ta := range x.asks {
 		if ta.askers += by; ta.askers == max(by, 0) {
@@ -262,8 +262,7 @@ func (p *Counts) noteUse(x *template, by int) {
 	}
 }
 
-// count adds a task to the tallies that it counts in, or takes it away. filled says whether those that are complete,
-// or those that are about to be.
+// count adds a task to the tallies that count it, or removes it. filled selects the complete tallies, or those that are being filled.
 func (p *Counts) count(rec *record, sign int64, filled bool) {
 	p.changes++
 	var last *conjunction // the tallies of one pod's affinity share one
@@ -294,7 +293,7 @@ func (p *Counts) count(rec *record, sign int64, filled bool) {
 	}
 }
 
-// fill counts the placed tasks into the tallies that are new.
+// fill counts the placed tasks in the new tallies.
 func (p *Counts) fill() {
 	if len(p.fresh) == 0 && p.freshFrom > p.ids {
 		return
@@ -334,7 +333,7 @@ func (p *Counts) fill() {
 	p.version++
 }
 
-// freshNamespaces are those that the selectors which are new speak of; nil: any.
+// freshNamespaces returns the namespaces that the new selectors select; nil: any namespace.
 func (p *Counts) freshNamespaces() map[string]bool {
 	out := map[string]bool{}
 	for _, x := range p.selectors {
@@ -351,7 +350,7 @@ func (p *Counts) freshNamespaces() map[string]bool {
 	return out
 }
 
-// matched lists the selectors, of those that placed tasks were matched against, that speak of a task.
+// matched lists the selectors that select a task, without those that are not matched with placed tasks yet.
 func (p *Counts) matched(t *model.Task) []*selector {
 	v := p.memo(t)
 	if v.matchedAt != p.freshFrom {
@@ -360,7 +359,7 @@ func (p *Counts) matched(t *model.Task) []*selector {
 	return v.matched
 }
 
-// candidates appends the selectors from an id on that speak of a task, found by the task's labels.
+// candidates appends the selectors with an id of at least from that select a task. It finds them by the task's labels.
 func (p *Counts) candidates(out []*selector, t *model.Task, from int) []*selector {
 	for key, value := range t.Labels {
 		out = p.match(out, p.byLabel[model.Label{Key: key, Value: value}], t, from)
@@ -386,7 +385,7 @@ func (p *Counts) growRows() {
 	}
 }
 
-// remap brings the nodes' domains up to date, and with them the counts of the tasks there.
+// remap updates the nodes' domains, and the counts of the tasks on them.
 func (p *Counts) remap() {
 	p.growRows()
 	n := &p.c.Nodes
@@ -427,7 +426,7 @@ func (p *Counts) remap() {
 	}
 }
 
-// moveRow gives a row the domains of a node's labels, and takes the tasks on it along.
+// moveRow sets the domains of a row from a node's labels, and moves the tasks on it.
 func (p *Counts) moveRow(row int32, labels map[string]string) {
 	p.countRow(row, -1)
 	for key := range p.rows[row].labels {
@@ -458,22 +457,22 @@ func (p *Counts) countRow(row int32, sign int64) {
 	}
 }
 
-// Context is what the verdicts and scores of a task rest on besides the task and the node: the tallies of its own
-// terms, and those of the terms that speak of it. Tasks with the same Context get the same answers.
+// Context is what the verdicts and scores of a task depend on in addition to the task and the node. It contains the tallies of the task's
+// own terms, and those of the terms that select it. Tasks with the same Context get the same answers.
 type Context struct {
 	template  *template // nil without terms
 	against   others    // tallies of the required anti-affinity of other tasks
-	preferred others    // weighted tallies of the other terms of other tasks that change scores
-	images    []*Tally  // of its images that some node has
-	watched   []*Tally  // all of these
-	// For the key of a class: the others' tallies, and the images.
+	preferred others    // weighted tallies of the other terms of other tasks that affect scores
+	images    []*Tally  // the tallies of its images that some node has
+	watched   []*Tally  // all tallies that are watched
+	// For the key of a class: the tallies of other tasks, and the images.
 	matched, imagesKey string
 }
 
-// Watched are the tallies that the answers rest on; none: nothing here moves.
+// Watched returns the tallies that the answers depend on; none: the answers do not change.
 func (co *Context) Watched() []*Tally { return co.watched }
 
-// Terms names what the task itself asks of its peers; "" for nothing.
+// Terms identifies the task's own terms; "" if it has none.
 func (co *Context) Terms() string {
 	if co.template == nil {
 		return ""
@@ -481,21 +480,21 @@ func (co *Context) Terms() string {
 	return co.template.name
 }
 
-// Matched names the terms of others that speak of the task.
+// Matched identifies the terms of other tasks that select the task.
 func (co *Context) Matched() string { return co.matched }
 
-// Images names the task's images that some node has.
+// Images identifies the task's images that some node has.
 func (co *Context) Images() string { return co.imagesKey }
 
-// HasImages says whether some node has an image of the task.
+// HasImages reports whether some node has an image of the task.
 func (co *Context) HasImages() bool { return len(co.images) > 0 }
 
-// HasAffinity says whether the task has terms of affinity or anti-affinity, or is one that the terms of others speak of.
+// HasAffinity reports whether the task has terms of affinity or anti-affinity, or terms of other tasks select it.
 func (co *Context) HasAffinity() bool {
 	return len(co.against.tallies)+len(co.preferred.tallies) > 0 || co.template != nil && co.template.terms.HasAffinity()
 }
 
-// Of is the context of a task as the cluster is now.
+// Of returns the context of a task in the present cluster.
 func (p *Counts) Of(t *model.Task) *Context {
 	p.sync()
 	v := p.memo(t)
@@ -507,7 +506,7 @@ func (p *Counts) Of(t *model.Task) *Context {
 
 func (p *Counts) contextOf(t *model.Task) *Context {
 	tmpl := p.template(t)
-	p.fill() // a task that the cluster does not know may have terms that are new
+	p.fill() // a task that the cluster does not contain may have new terms
 	var ids []int
 	var seen map[*Tally]bool
 	var against, preferred []*Tally
@@ -555,20 +554,20 @@ func (p *Counts) contextOf(t *model.Task) *Context {
 	return co
 }
 
-// Version is of which terms there are: contexts hold as long. It brings the counts up to date.
+// Version updates the counts, and returns a number that changes when terms come or go. Contexts are valid while it is the same.
 func (p *Counts) Version() uint64 {
 	p.sync()
 	return p.version
 }
 
-// Moves is how often nodes changed their domains.
+// Moves returns how often nodes changed their domains.
 func (p *Counts) Moves() uint64 { return p.moves }
 
-// Size is how many contexts and images are known.
+// Size returns the number of known contexts and images.
 func (p *Counts) Size() int { return len(p.contexts) + len(p.images) }
 
-// Forget has all be counted anew where most contexts and images may be of tasks that are gone; keep is how many there may be in any case.
-// How many are in use shows in the cycle after that.
+// Forget starts counting from scratch if most contexts and images may belong to tasks that are gone. keep is how many are allowed in any
+// case. The next cycle shows how many are in use.
 func (p *Counts) Forget(keep int) {
 	if p.fresher {
 		p.swept, p.fresher = slab.Swept(p.Size()), false
@@ -580,7 +579,7 @@ func (p *Counts) Forget(keep int) {
 	}
 }
 
-// without answers a question about a task as if it were not placed where it is: it is no peer of its own.
+// without calls ask as if a task were not placed on its node, because a task is not its own peer.
 func (p *Counts) without(t *model.Task, ask func()) {
 	rec := p.records[t]
 	if t.Node == model.NoNode || rec == nil || rec.row == model.NoNode {
@@ -593,5 +592,5 @@ func (p *Counts) without(t *model.Task, ask func()) {
 	ask()
 	p.apart = false
 	p.count(rec, 1, true)
-	p.changes = at // sums of before hold
+	p.changes = at // earlier sums are valid again
 }

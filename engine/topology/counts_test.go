@@ -17,7 +17,7 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
-// walk is one cluster, what followed it from the beginning, and the transaction of the cycle that runs.
+// walk is one cluster, the counts that followed it from the beginning, and the transaction of the current cycle.
 type walk struct {
 	c       *model.Cluster
 	counts  *Counts
@@ -104,7 +104,7 @@ func (w *walk) Pod(t *rapid.T) {
 	w.apply(t, model.Delta{Op: draw(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete), Object: p})
 }
 
-// terms writes what a pod asks of the pods around it.
+// terms gives a pod terms about the pods around it.
 func terms(t *rapid.T, p *corev1.Pod) {
 	who := func(name string) *metav1.LabelSelector {
 		return draw(t, name, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, &metav1.LabelSelector{
@@ -143,7 +143,7 @@ func terms(t *rapid.T, p *corev1.Pod) {
 	}
 }
 
-// task draws one that is, or is not, on a node; nil: there is none.
+// task draws a task that is on a node, or one that is not; nil: no such task exists.
 func (w *walk) task(t *rapid.T, placed bool) *model.Task {
 	var out []*model.Task
 	for _, task := range w.c.TasksByKey() {
@@ -205,11 +205,11 @@ func (w *walk) Check(t *rapid.T) {
 	}
 }
 
-// shortName is where the key of a tally has the number of a text.
+// shortName matches the places in a tally's key where a number stands for a text.
 var shortName = regexp.MustCompile(`(?m)^spread \d+|^\d+\ntogether$`)
 
-// byLongKey are the tallies by their keys, in which the texts themselves replace the numbers of long texts. The numbers differ between
-// Counts that met the texts in another order.
+// byLongKey returns the tallies by keys in which texts replace the numbers of long texts. The numbers differ between Counts that met the
+// texts in another order.
 func byLongKey(p *Counts) map[string]*Tally {
 	texts := map[string]string{}
 	for text, number := range p.names {
@@ -225,7 +225,7 @@ func byLongKey(p *Counts) map[string]*Tally {
 	return out
 }
 
-// named are the counts of a tally by the value of the domain.
+// named returns the counts of a tally by the value of the domain.
 func named(ta *Tally) map[string]int64 {
 	out := map[string]int64{"": ta.total}
 	for value, d := range ta.where.index {
@@ -236,7 +236,7 @@ func named(ta *Tally) map[string]int64 {
 	return out
 }
 
-// answers are what is said of every task and node.
+// answers returns the answers of the counts for every task and node.
 func (w *walk) answers(counts *Counts) map[string]string {
 	out := map[string]string{}
 	for _, t := range w.c.TasksByKey() {

@@ -1,4 +1,4 @@
-// Package topology counts, by topology domain, the placed tasks that pods' terms of affinity and spread speak of, and answers what these
-// terms ask about a node. It knows the cluster, and nothing of policies: a Context is what the answers for a task rest on besides the task
-// and the node, and its tallies tell when they change.
+// Package topology counts, by topology domain, the placed tasks that the affinity and spread terms of pods select. It evaluates these terms
+// for a node. It knows the cluster, but no policies. A Context contains what the answers for a task depend on in addition to the task and
+// the node. Its tallies report when they change.
 package topology

@@ -2,7 +2,7 @@ package topology
 
 import "slices"
 
-// sizesOfAll counts, for each preferred constraint, the domains among all nodes that are ready: a walk over the nodes.
+// sizesOfAll counts, for each preferred constraint, the domains among all ready nodes. It walks over all nodes.
 func (p *Counts) sizesOfAll(co *Context) []int32 {
 	g := co.NewGroup()
 	for row, node := range p.c.Nodes.Rows {
@@ -13,7 +13,7 @@ func (p *Counts) sizesOfAll(co *Context) []int32 {
 	return g.Sizes(0)
 }
 
-// SizesAmong counts them among some nodes; nil where there is no preferred constraint.
+// SizesAmong counts the domains among some nodes; nil if there is no preferred constraint.
 func (co *Context) SizesAmong(nodes []int32) []int32 {
 	g := co.NewGroup()
 	if g == nil {
@@ -25,22 +25,22 @@ func (co *Context) SizesAmong(nodes []int32) []int32 {
 	return g.Sizes(0)
 }
 
-// kinds of nodes that a group can tell apart.
+// kinds is the number of kinds of nodes in a group.
 const kinds = 3
 
-// Group counts, for each preferred spread constraint, the domains of the nodes that can be chosen from, apart for nodes of several kinds
-// (those that fit now, or later), which the caller numbers from 0.
+// Group counts, for each preferred spread constraint, the domains of the nodes to choose from. It counts separately for several kinds of
+// nodes (those that fit now, or later), which the caller numbers from 0.
 type Group struct {
 	of    *template
 	nodes [kinds]int32
-	over  []*domains       // the topologies of the constraints, each once
-	at    []int            // by constraint: its topology in over; -1 where each node is a domain
+	over  []*domains       // the different topologies of the constraints
+	at    []int            // by constraint: index of its topology in over; -1 if each node is a domain
 	count [kinds][][]int32 // by kind, topology and domain
-	size  [kinds][]int32   // domains with nodes, by kind and topology
-	out   []int32          // reused
+	size  [kinds][]int32   // number of domains with nodes, by kind and topology
+	out   []int32          // scratch memory
 }
 
-// NewGroup is without nodes; nil where there is no preferred constraint.
+// NewGroup returns a Group without nodes; nil if there is no preferred constraint.
 func (co *Context) NewGroup() *Group {
 	if !co.spreads() {
 		return nil
@@ -68,7 +68,7 @@ func (co *Context) NewGroup() *Group {
 	return g
 }
 
-// Add counts a node in, or out. Nodes without the label of some constraint are passed over.
+// Add adds a node (by 1), or removes it (by -1). It ignores nodes without the label of some constraint.
 func (g *Group) Add(row int32, f uint8, by int32) {
 	if !g.of.softIn(row) {
 		return
@@ -87,7 +87,7 @@ func (g *Group) Add(row int32, f uint8, by int32) {
 	}
 }
 
-// Sizes are the numbers of domains; valid until the next call.
+// Sizes returns the numbers of domains. They are valid until the next call.
 func (g *Group) Sizes(f uint8) []int32 {
 	for i, at := range g.at {
 		if at < 0 {

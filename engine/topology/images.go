@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// image is where a container image is: one domain, the nodes that have it. Its tally counts nobody; it tells
-// the classes that ask for the image when another node has it, or the number of nodes changes.
+// image returns the tally of a container image. It has one domain: the nodes that have the image. The tally counts no tasks. It tells
+// classes that use the image when another node has it, or the number of nodes changes.
 func (p *Counts) image(name string) *Tally {
 	if known := p.images[name]; known != nil {
 		return known
@@ -25,7 +25,7 @@ func (p *Counts) image(name string) *Tally {
 	return ta
 }
 
-// imagesOf follows the images of the node in a row.
+// imagesOf updates the images of the node in a row.
 func (p *Counts) imagesOf(row int32, was, now map[string]int64) {
 	if len(p.images) == 0 {
 		return
@@ -39,7 +39,7 @@ func (p *Counts) imagesOf(row int32, was, now map[string]int64) {
 		ta.where.move(row, to)
 		ta.note(0)
 		if before == 0 || len(ta.where.rows[0]) == 0 {
-			p.version++ // tasks that ask for it are of another class now
+			p.version++ // tasks that use it now belong to another class
 		}
 	}
 	for name := range was {
@@ -52,7 +52,7 @@ func (p *Counts) imagesOf(row int32, was, now map[string]int64) {
 	}
 }
 
-// imagesFor lists the images of a task that some node has, each once.
+// imagesFor lists the different images of a task that some node has.
 func (p *Counts) imagesFor(t *model.Task) (out []*Tally, key string) {
 	var names []string
 	for _, name := range t.Images {
@@ -72,7 +72,7 @@ func (p *Counts) imagesFor(t *model.Task) (out []*Tally, key string) {
 	return out, strconv.Itoa(t.Containers) + " " + strings.Join(names, " ")
 }
 
-// ImageNodes is how many nodes have an image, and how many nodes there are.
+// ImageNodes returns how many nodes have an image, and how many nodes there are.
 func (p *Counts) ImageNodes(name string) (with, all int) {
 	p.sync()
 	return len(p.image(name).where.rows[0]), p.total

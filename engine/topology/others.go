@@ -10,7 +10,7 @@ const addedFrom = 16
 // others contains the tallies of the terms of other tasks that select a task.
 type others struct {
 	tallies []*Tally
-	// spent is the number of tallies that were asked since the last change of a count, which is changes.
+	// spent is the number of evaluated tallies since the last change of a count, which is changes.
 	spent, changes atomic.Uint64
 	// sums is the latest result of add. Several goroutines may check nodes at the same time, so it is replaced and never changed.
 	sums atomic.Pointer[sums]
@@ -42,14 +42,14 @@ func (p *Counts) sum(of *others, row int32) (sum int64) {
 	}
 	for i := range known.of {
 		x := &known.of[i]
-		if d := x.where.at(row); d != nowhere && int(d) < len(x.by) { // a domain that is new has no tasks
+		if d := x.where.at(row); d != nowhere && int(d) < len(x.by) { // a new domain has no tasks
 			sum += x.by[d]
 		}
 	}
 	return sum
 }
 
-// each asks each tally.
+// each evaluates each tally.
 func (x *others) each(row int32) (sum int64) {
 	for _, ta := range x.tallies {
 		count, _ := ta.at(row)
@@ -58,7 +58,7 @@ func (x *others) each(row int32) (sum int64) {
 	return sum
 }
 
-// pays says whether it costs less to add up the tallies than to ask each of them about so many rows as since the last change.
+// pays reports whether adding up the tallies costs less than the evaluations of each tally since the last change.
 func (x *others) pays(changes uint64) bool {
 	if x.changes.Swap(changes) != changes {
 		x.spent.Store(0)

@@ -11,15 +11,15 @@ import (
 // nowhere is the domain of a node without the topology's label.
 const nowhere = int32(-1)
 
-// domains are the nodes by the value of one label: its domains.
+// domains contains the nodes by the value of one label. Each value is a domain.
 type domains struct {
 	key   string
 	index map[string]int32
-	of    []int32   // domain of a row; rows beyond its end are nowhere
-	rows  [][]int32 // of a domain
+	of    []int32   // domain by row; rows beyond its end are nowhere
+	rows  [][]int32 // rows by domain
 }
 
-// at is the domain of a row.
+// at returns the domain of a row.
 func (x *domains) at(row int32) int32 {
 	if int(row) >= len(x.of) {
 		return nowhere
@@ -27,7 +27,7 @@ func (x *domains) at(row int32) int32 {
 	return x.of[row]
 }
 
-// place says which labels the node in a row has.
+// place sets the labels of the node in a row.
 func (x *domains) place(row int32, labels map[string]string) {
 	to := nowhere
 	if value, ok := labels[x.key]; ok {
@@ -40,7 +40,7 @@ func (x *domains) place(row int32, labels map[string]string) {
 	x.move(row, to)
 }
 
-// move puts a row into a domain, or nowhere.
+// move moves a row to a domain, or to nowhere.
 func (x *domains) move(row, to int32) {
 	from := x.at(row)
 	if from == to {
@@ -58,49 +58,49 @@ func (x *domains) move(row, to int32) {
 	x.of[row] = to
 }
 
-// use is what of a count matters to those who watch it.
+// use states which part of a count matters to its watchers.
 type use uint8
 
 const (
-	presence use = iota // whether anybody is there
-	amount              // how many
-	bound               // whether one more would be too many
+	presence use = iota // whether there is any task
+	amount              // the number of tasks
+	bound               // whether one more task would be too many
 )
 
-// AllDomains stands in a tally's log for all domains.
+// AllDomains means all domains in a tally's log.
 const AllDomains = int32(-2)
 
-// Tally is how many placed tasks of a kind there are in each domain of a topology.
+// Tally is the number of placed tasks of a kind in each domain of a topology.
 type Tally struct {
 	id      int
 	where   *domains
 	use     use
-	also    *conjunction // that a task must match as well; nil: nothing
-	staying bool         // those that are being released are left out
-	weight  int64        // of each, for scores
-	// alone says that it matters whether there is anybody at all.
+	also    *conjunction // selectors that a task must match as well; nil: none
+	staying bool         // releasing tasks are left out
+	weight  int64        // of each task, for scores
+	// alone states that it matters whether there is any task at all.
 	alone bool
-	// includes says which nodes' tasks are counted; nil: all.
+	// includes selects the nodes whose tasks count; nil: all.
 	includes *inclusion
 	limit    *limit
 
-	askers int // templates in use whose placed tasks it counts, of a tally of those
+	askers int // number of templates in use whose placed tasks the tally counts, if it counts these
 	filled bool
 	counts byDomain
 	total  int64
 
-	// Log names the domains whose counts changed; AllDomains stands for all.
+	// Log lists the domains whose counts changed; AllDomains means all.
 	Log follow.Log[int32]
 }
 
-// fewDomains is up to how many domains counts are kept as a list. Most terms select few pods, and there may be many terms.
+// fewDomains is the maximum number of domains whose counts are stored as a list. Most terms select few pods, and there may be many terms.
 const fewDomains = 16
 
-// byDomain counts by domain. What it takes grows with the domains that count something, until these are many.
+// byDomain contains counts by domain. Its size grows with the number of domains with a count, up to a limit.
 type byDomain struct {
-	few  []domainCount // that are not 0, in no order; while all is nil
+	few  []domainCount // counts other than 0, in no order; used while all is nil
 	all  []int64
-	some int // domains that are not 0
+	some int // number of domains with a count other than 0
 }
 
 type domainCount struct {
@@ -123,7 +123,7 @@ func (x *byDomain) at(d int32) int64 {
 	return 0
 }
 
-// add changes the count of a domain, and gives it as it was.
+// add changes the count of a domain, and returns the old count.
 func (x *byDomain) add(d int32, by int64) (was int64) {
 	if was = x.at(d); was == 0 {
 		x.some++
@@ -161,7 +161,7 @@ func (x *byDomain) set(d int32, n int64) {
 	x.all[d] = n
 }
 
-// at is the count of a row's domain; ok is false where the node is in none.
+// at returns the count of a row's domain; ok is false if the node is in none.
 func (ta *Tally) at(row int32) (n int64, ok bool) {
 	d := ta.where.at(row)
 	if d == nowhere {
@@ -170,13 +170,13 @@ func (ta *Tally) at(row int32) (n int64, ok bool) {
 	return ta.counts.at(d), true
 }
 
-// Domains is how many there are, each told by a number from 0.
+// Domains returns the number of domains, which are numbered from 0.
 func (ta *Tally) Domains() int { return len(ta.where.rows) }
 
-// Rows are those of a domain's nodes.
+// Rows returns the rows of a domain's nodes.
 func (ta *Tally) Rows(domain int32) []int32 { return ta.where.rows[domain] }
 
-// conjunction is a list of selectors that a task must match, all of them.
+// conjunction is a list of selectors; a task must match all of them.
 type conjunction struct{ all []*selector }
 
 func (x *conjunction) in(matched []*selector) bool {
@@ -188,7 +188,7 @@ func (x *conjunction) in(matched []*selector) bool {
 	return true
 }
 
-// bump counts one task more, or less, on a row.
+// bump adds or removes one task on a row.
 func (ta *Tally) bump(row int32, sign int64) {
 	d := ta.where.at(row)
 	if d == nowhere || ta.includes != nil && !ta.includes.rows[row] {
@@ -213,14 +213,14 @@ func (ta *Tally) bump(row int32, sign int64) {
 	}
 }
 
-// note logs a domain whose watchers must look again.
+// note logs a domain, so that its watchers read it again.
 func (ta *Tally) note(d int32) { ta.Log.AddOf(d, len(ta.where.rows)) }
 
 // inclusion states which nodes a spread constraint counts. Constraints with the same keys, node affinity and tolerations share it.
 type inclusion struct {
 	keys             []string    // labels that a node must have
 	pod              *model.Task // its node affinity and tolerations only
-	affinity, taints bool        // which of them are heeded
+	affinity, taints bool        // which of them are used
 	rows             []bool      // the answer by row
 }
 
@@ -231,7 +231,7 @@ func (x *inclusion) node(n *model.Node) bool {
 		}
 	}
 	if x.affinity && x.pod.NodeAffinityKey != "" {
-		// Terms that err match nothing, as kube-scheduler has it here.
+		// Terms with an error match nothing, as in kube-scheduler.
 		if ok, _ := x.pod.NodeAffinity.Match(n.Object); !ok {
 			return false
 		}
@@ -244,12 +244,12 @@ func (x *inclusion) node(n *model.Node) bool {
 	return true
 }
 
-// scope is the domains of a topology that have nodes of an inclusion.
+// scope contains the domains of a topology that have nodes of an inclusion.
 type scope struct {
 	of      *inclusion
 	where   *domains
-	present []int32 // included nodes, by domain
-	domains int64   // with any
+	present []int32 // number of included nodes, by domain
+	domains int64   // number of domains with any
 }
 
 type scopeKey struct {
@@ -257,7 +257,7 @@ type scopeKey struct {
 	where *domains
 }
 
-// settle computes all, in proportion to the number of nodes.
+// settle computes the scope from scratch, in time proportional to the number of nodes.
 func (x *scope) settle() {
 	x.present = slab.Resized(x.present, len(x.where.rows))
 	for row, in := range x.of.rows {
@@ -275,18 +275,18 @@ func (x *scope) settle() {
 
 func (x *scope) has(d int32) bool { return int(d) < len(x.present) && x.present[d] > 0 }
 
-// limit says which domains can take no more pods of a required spread constraint: those where the count, and the pod
-// itself if it matches, would exceed the least count of any domain by more than maxSkew.
+// limit determines which domains can receive no more pods of a required spread constraint. In these, the count, plus the pod itself if it
+// matches, would exceed the smallest count of any domain by more than maxSkew.
 type limit struct {
 	self, maxSkew, minDomains int64
 
 	scope  *scope
-	min    int64 // least count of a domain with included nodes
+	min    int64 // smallest count of a domain with included nodes
 	atMin  int64
-	judged int64 // the floor that watchers know of
+	judged int64 // the floor that watchers know
 }
 
-// settle finds the least count again, after nodes changed.
+// settle computes the smallest count again, after nodes changed.
 func (x *limit) settle(ta *Tally) {
 	x.least(ta)
 	if x.floor() != x.judged || ta.filled {
@@ -294,7 +294,8 @@ func (x *limit) settle(ta *Tally) {
 	}
 }
 
-// least finds the least count of a domain with included nodes. Where some of them count nothing this takes a look at the others.
+// least computes the smallest count of a domain with included nodes. If some of these domains count nothing, the others need not be
+// compared.
 func (x *limit) least(ta *Tally) {
 	x.min, x.atMin = 0, 0
 	if int64(ta.counts.some) < x.scope.domains {
@@ -320,7 +321,7 @@ func (x *limit) least(ta *Tally) {
 	}
 }
 
-// each gives the domains that count something.
+// each calls do for the domains with a count other than 0.
 func (x *byDomain) each(do func(d int32, n int64)) {
 	for _, of := range x.few {
 		do(of.domain, of.count)
@@ -332,7 +333,7 @@ func (x *byDomain) each(do func(d int32, n int64)) {
 	}
 }
 
-// floor is the least count that a domain is compared with: 0 where there are fewer domains than there must be.
+// floor returns the smallest count for the comparison: 0 if there are fewer domains than required.
 func (x *limit) floor() int64 {
 	if x.scope.domains < x.minDomains || x.scope.domains == 0 {
 		return 0
@@ -340,14 +341,14 @@ func (x *limit) floor() int64 {
 	return x.min
 }
 
-// full says whether a domain with so many pods can take no more.
+// full reports whether a domain with this count can receive no more.
 func (x *limit) full(count, floor int64) bool { return count+x.self-floor > x.maxSkew }
 
-// moved follows one domain's count; the domain has an included node. Others are looked at only where the
-// least count moved with it.
+// moved updates the limit after a change of one domain's count; the domain has an included node. It reads the other domains only if the
+// smallest count changed.
 func (x *limit) moved(ta *Tally, d int32, was int64) {
 	if !x.scope.has(d) {
-		return // a domain that is new: all is settled when every node has its place
+		return // a new domain: settle runs when every node is in its domain
 	}
 	now := ta.counts.at(d)
 	switch {
@@ -368,7 +369,7 @@ func (x *limit) moved(ta *Tally, d int32, was int64) {
 	}
 }
 
-// judgeAll has watchers look at all domains again: the least count is another, or nodes changed.
+// judgeAll makes watchers read all domains again, because the smallest count changed, or nodes changed.
 func (x *limit) judgeAll(ta *Tally) {
 	x.judged = x.floor()
 	if ta.filled {

@@ -10,25 +10,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// template is what tasks that ask the same of their peers have in common.
+// template contains what tasks with equal terms have in common.
 type template struct {
 	id      int
 	name    string // for keys
 	terms   *model.PodTerms
-	owners  int  // tasks that have it
-	counted bool // owners were above 0 once
+	owners  int  // number of tasks that have it
+	counted bool // owners was above 0 once
 
-	affinity        []*Tally    // of required affinity, one a term
-	selfMatch       bool        // the pod is one of those whom it wants to be near
+	affinity        []*Tally    // of required affinity, one per term
+	selfMatch       bool        // the pod's own affinity selects it
 	antiAffinity    []*Tally    // of required anti-affinity
 	preferred       []preferred // of preferred terms
 	requiredSpread  []*Tally    // of required spread
 	preferredSpread []soft      // of preferred spread
 	tallies         []*Tally    // all of these
-	asks            []*Tally    // that its placed tasks count in
+	asks            []*Tally    // the tallies that count its placed tasks
 }
 
-// preferred is a tally with what each that it counts adds to a score.
+// preferred is a tally, and what each counted task adds to a score.
 type preferred struct {
 	*Tally
 	weight int64
@@ -38,11 +38,11 @@ type preferred struct {
 type soft struct {
 	*Tally
 	maxSkew int64
-	// byNode says that each node is a domain: kube-scheduler then weighs by the number of nodes.
+	// byNode states that each node is a domain: kube-scheduler then weights by the number of nodes.
 	byNode bool
 }
 
-// template of a task, nil where it asks nothing of its peers.
+// template returns the template of a task, nil if it has no terms.
 func (p *Counts) template(t *model.Task) *template {
 	terms := t.PodTerms
 	if terms == nil {
@@ -90,7 +90,7 @@ func (p *Counts) selects(who *model.PodSelector, t *model.Task) bool {
 	return who.HasNamespace(t.Namespace, p.c.NamespaceLabels(t.Namespace)) && who.HasLabels(t.Labels)
 }
 
-// affinityOf makes the tallies of a template's affinity terms.
+// affinityOf creates the tallies of a template's affinity terms.
 func (p *Counts) affinityOf(x *template, selves []bool) {
 	terms := x.terms
 	x.selfMatch = true
@@ -104,7 +104,7 @@ func (p *Counts) affinityOf(x *template, selves []bool) {
 	near := map[string]*Tally{}
 	for i := range terms.RequiredAffinity {
 		term := &terms.RequiredAffinity[i]
-		if near[term.TopologyKey] == nil { // all terms count the same pods: one tally a topology is enough
+		if near[term.TopologyKey] == nil { // all terms count the same pods: one tally per topology is enough
 			near[term.TopologyKey] = p.tally("near", term.TopologyKey, all, func(ta *Tally) { ta.alone = true })
 			x.affinity = append(x.affinity, near[term.TopologyKey])
 		}
@@ -127,12 +127,10 @@ func (p *Counts) affinityOf(x *template, selves []bool) {
 	prefer(terms.PreferredAntiAffinity, -1)
 }
 
-// hardAffinityWeight is what a placed pod's required affinity to a pod counts for in the pod's score: the default of
-// kube-scheduler's hardPodAffinityWeight.
+// hardAffinityWeight is the score of a placed pod's required affinity to a pod: the default of kube-scheduler's hardPodAffinityWeight.
 const hardAffinityWeight = 1
 
-// spreadOf makes the tallies of a template's spread constraints. Nodes that lack the label of any constraint of the
-// same mode are not counted.
+// spreadOf creates the tallies of a template's spread constraints. Nodes without the label of any constraint of the same mode do not count.
 func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
 	keys := map[bool][]string{}
 	for i := range x.terms.Spread {
@@ -149,7 +147,7 @@ func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
 		includes, name := p.inclusion(keys[term.Required], term, like)
 		who := []*selector{p.selector(&term.Who)}
 		if term.Who.Labels != nil && term.Who.Labels.Empty() {
-			who, name = nil, name+"nobody" // as kube-scheduler has it: an empty selector counts nobody
+			who, name = nil, name+"nobody" // as in kube-scheduler, an empty selector counts no pod
 		}
 		if !term.Required {
 			one := soft{maxSkew: term.MaxSkew, byNode: term.TopologyKey == corev1.LabelHostname}
@@ -173,8 +171,8 @@ func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
 	}
 }
 
-// inclusion finds or makes which nodes a constraint counts, with a short name for keys. The name of each of many constraints of a pod
-// must not repeat what they have in common.
+// inclusion returns which nodes a constraint counts, and a short name of it for keys. A pod may have many constraints, and their names must
+// not repeat what they have in common.
 func (p *Counts) inclusion(keys []string, term *model.SpreadTerm, like *model.Task) (x *inclusion, name string) {
 	text := strings.Join(keys, ",") + "\n"
 	if term.HonorAffinity {
@@ -208,7 +206,7 @@ func (p *Counts) scope(of *inclusion, where *domains) *scope {
 	return x
 }
 
-// name is a short one of a long text.
+// name returns a short name for a long text.
 func (p *Counts) name(text string) string {
 	known, ok := p.names[text]
 	if !ok {
@@ -218,7 +216,7 @@ func (p *Counts) name(text string) string {
 	return known
 }
 
-// selector makes what is not known yet.
+// selector returns the selector, and creates it if necessary.
 func (p *Counts) selector(who *model.PodSelector) *selector {
 	if known := p.selectors[who.Key]; known != nil {
 		return known
@@ -235,7 +233,7 @@ func (p *Counts) selector(who *model.PodSelector) *selector {
 	return x
 }
 
-// tally finds or makes the tally of the placed tasks that all selectors speak of; none: it counts nobody.
+// tally returns the tally of the placed tasks that all selectors select, and creates it if necessary. Without selectors it counts no task.
 func (p *Counts) tally(kind, topologyKey string, who []*selector, with func(*Tally)) *Tally {
 	key := []string{kind, topologyKey}
 	switch {
@@ -267,7 +265,7 @@ func (p *Counts) tally(kind, topologyKey string, who []*selector, with func(*Tal
 	return ta
 }
 
-// conjunction finds or makes that of a name.
+// conjunction returns the conjunction with a name, and creates it if necessary.
 func (p *Counts) conjunction(name string, all []*selector) *conjunction {
 	if known := p.conjunctions[name]; known != nil {
 		return known
@@ -277,7 +275,7 @@ func (p *Counts) conjunction(name string, all []*selector) *conjunction {
 	return x
 }
 
-// asking finds or makes the tally of the placed tasks that have a term.
+// asking returns the tally of the placed tasks that have a term, and creates it if necessary.
 func (p *Counts) asking(kind string, term *model.PodTerm, of use, weight int64) *Tally {
 	x := p.selector(&term.Who)
 	key := strings.Join([]string{"asking", kind, strconv.FormatInt(weight, 10), term.TopologyKey, x.Key}, "\n")
@@ -300,7 +298,7 @@ func (p *Counts) tallyNamed(key, topologyKey string) (ta *Tally, fresh bool) {
 	return ta, true
 }
 
-// topology finds or makes the domains of a label.
+// topology returns the domains of a label, and creates them if necessary.
 func (p *Counts) topology(key string) *domains {
 	if known := p.topologies[key]; known != nil {
 		return known

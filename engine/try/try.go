@@ -14,63 +14,63 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// The names by which messages call the two texts.
+// Names of the texts in messages.
 const (
 	PolicyFile   = "policy.yaml"
 	WorldFile    = "world.yaml"
 	ScenarioFile = "scenario.txtar"
 )
 
-// The most that a page asks for at once, so that a slip of a digit does not keep a browser busy for minutes.
+// Limits for one question, so that a typing error in a number does not block a browser for minutes.
 const (
 	mostCycles  = 10_000
 	mostObjects = 20_000
 )
 
-// Question is what the page asks.
+// Question is the question of the page.
 type Question struct {
-	// Policy is text with a SchedulingPolicy; without one that of World decides, or the default one.
+	// Policy is a text with a SchedulingPolicy. Without one, the policy of World decides, or the default policy.
 	Policy string `json:"policy"`
-	// World is what celsius simulate takes: manifests, the short format, or a scenario.
+	// World is the input of celsius simulate: manifests, the short format, or a scenario.
 	World string `json:"world"`
-	// Cycles is how many cycles are run, a second apart; 0: one. With Until it is the most that are.
+	// Cycles is the number of cycles to run, one second apart; 0: one. With Until it is the maximum.
 	Cycles int `json:"cycles"`
-	// Until has a clock run: for a duration as 8h, to a time, or "idle", until nothing happens any more.
+	// Until runs a clock: for a duration such as 8h, until a time, or "idle", until nothing more happens.
 	Until string `json:"until"`
-	// Now is the time of the first cycle, as 2026-01-31T12:00:00Z; "": that of the clock.
+	// Now is the time of the first cycle, as 2026-01-31T12:00:00Z; "": the time of the clock.
 	Now string `json:"now"`
 }
 
-// Answer is what celsius simulate says.
+// Answer is the output of celsius simulate.
 type Answer struct {
-	// Plan is what was decided; of a scenario what it prints. "": there were mistakes.
+	// Plan contains the decisions; for a scenario, its output. "": there were mistakes.
 	Plan string `json:"plan"`
-	// Reasons is why each job fared as it did in the last cycle. "": of a scenario, which asks itself.
+	// Reasons states what happened to each job in the last cycle, and why. "": a scenario asks its own questions.
 	Reasons string `json:"reasons"`
-	// Differs is what a scenario expects otherwise, line by line; "": nothing.
+	// Differs lists the lines in which the output differs from that of a scenario; "": none.
 	Differs string `json:"differs"`
-	// Scenario says that the world was one.
+	// Scenario states that the world was a scenario.
 	Scenario bool `json:"scenario"`
-	// Issues are mistakes and warnings, in the order of their places.
+	// Issues are mistakes and warnings, in the order of their positions.
 	Issues []Issue `json:"issues"`
-	// Error is why there is no plan, where that has no place in a text.
+	// Error states why there is no plan, if the reason has no position in a text.
 	Error string `json:"error"`
 }
 
 // Issue is a mistake or a warning.
 type Issue struct {
-	// Text is the line that celsius policy check gives.
+	// Text is the line that celsius policy check prints.
 	Text string `json:"text"`
-	// In is "policy" or "world"; Line and Column count from 1. "" and 0 where there is no place.
+	// In is "policy" or "world"; Line and Column count from 1. "" and 0 if there is no position.
 	In      string `json:"in"`
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Warning bool   `json:"warning"`
 }
 
-// Ask answers a question; now is what the clock shows.
+// Ask answers a question. now is the time of the clock.
 func Ask(q Question, now time.Time) (a Answer) {
-	a.Issues = []Issue{} // the page reads a list, and JSON has null for none
+	a.Issues = []Issue{} // the page needs a list, and the JSON of a nil list is null
 	a.Scenario = len(txtar.Parse([]byte(q.World)).Files) > 0
 	err := a.answer(q, now)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a *Answer) answer(q Question, now time.Time) error {
 	return nil
 }
 
-// load makes the world, with the policy that decides there, as celsius simulate chooses it among its files.
+// load creates the world, with the policy that celsius simulate would choose from its files.
 func (a *Answer) load(q Question, now time.Time) (*sim.World, error) {
 	var sources []manifest.Source
 	for _, s := range []manifest.Source{{Name: PolicyFile, Data: []byte(q.Policy)}, {Name: WorldFile, Data: []byte(q.World)}} {
@@ -145,7 +145,7 @@ func (a *Answer) load(q Question, now time.Time) (*sim.World, error) {
 	return w, nil
 }
 
-// tell writes down what a run decided.
+// tell writes what a run decided.
 func (a *Answer) tell(report *sim.Report) {
 	var err error
 	a.Plan += report.Text(false)
@@ -154,7 +154,7 @@ func (a *Answer) tell(report *sim.Report) {
 	}
 }
 
-// playScenario runs a scenario, which may name the policies of the other text; one alone decides where it names none.
+// playScenario runs a scenario, which may name the policies of the other text. If it names none, a single policy there decides.
 func (a *Answer) playScenario(q Question) error {
 	o := sim.ScenarioOptions{World: sim.Options{MaxObjects: mostObjects}, Policies: map[string]*source.Document{}}
 	if strings.TrimSpace(q.Policy) != "" {
@@ -178,7 +178,7 @@ func (a *Answer) playScenario(q Question) error {
 	return nil
 }
 
-// note adds issues, each with the text that it is in.
+// note adds issues, each with the name of its text.
 func (a *Answer) note(issues source.Issues) {
 	in := map[string]string{PolicyFile: "policy", WorldFile: "world", ScenarioFile: "world"}
 	for _, i := range issues {

@@ -22,16 +22,16 @@ spec:
 `
 }
 
-// TestAsk asks what is right and what is wrong, each with the place at which it is told.
+// TestAsk checks right and wrong questions. For each wrong one it checks where the mistake is reported.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	scenario := "# R.\nload w\ncycle\ncmp out\n-- out --\nnothing\n-- w --\n" + world
 	for name, c := range map[string]struct {
 		q     Question
-		plan  string // a part of it; "": there is none
-		wrong string // a part of the error, of the first issue, or of what differs
-		in    string // of the first issue, with its line
+		plan  string // a part of the plan; "": there is no plan
+		wrong string // a part of the error, of the first issue, or of the difference
+		in    string // the file of the first issue, with its line
 		line  int
 	}{
 		"the default policy":    {q: Question{World: world}, plan: "policy default (built in)"},
@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// FuzzAsk looks for texts that end the program in place of being refused.
+// FuzzAsk searches for texts that end the program instead of being refused.
 func FuzzAsk(f *testing.F) {
 	f.Add(policyNamed("a"), world)
 	f.Add("", "# R.\nload w\ncycle\n-- w --\n"+world)

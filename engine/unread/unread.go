@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ID names an object. Name is namespace/name, or name where the kind has no namespaces.
+// ID identifies an object. Name is namespace/name, or only the name if the kind has no namespaces.
 type ID struct{ Kind, Name string }
 
 // Object describes an object with mistakes.
@@ -19,13 +19,13 @@ type Object struct {
 	why   string
 }
 
-// Book holds the objects with mistakes. The zero value is an empty book that is ready for use.
+// Book contains the objects with mistakes. The zero value is an empty book that is ready for use.
 type Book struct {
 	objects map[ID]Object
 	pods    map[string]map[string]bool // of objects, the pods by the key of their PodGroup
 }
 
-// longest bounds the text of an object's mistakes in bytes. Users write the values that the text quotes.
+// longest limits the text of an object's mistakes in bytes. Users write the values that the text quotes.
 const longest = 1000
 
 // Note replaces the mistakes of an object. The book forgets an object that has no mistakes or is deleted. A late deletion does not remove a

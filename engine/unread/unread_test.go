@@ -47,7 +47,7 @@ func TestBookFollowsItsObjects(t *testing.T) {
 	}
 }
 
-// A user's long value does not make the book large.
+// TestMistakesAreCut checks that a user's long value does not make the book large.
 func TestMistakesAreCut(t *testing.T) {
 	t.Parallel()
 	var b unread.Book

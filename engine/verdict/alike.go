@@ -9,30 +9,30 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// Alike numbers the nodes by all that they tell in amounts: what they have, what of it is taken, by how many tasks, and their
-// devices. Nodes of one number are the same to a row that reads nothing else of them, so that it is asked of one of them only. There
-// are few numbers where machines come in few sizes and tasks in few shapes; where there are many, they begin anew.
+// Alike numbers the nodes by their amounts: what they have, what is used, the number of tasks, and their devices. Nodes with the same
+// number are equal for a row that reads nothing else of them. So the row is evaluated for one of them only. There are few numbers if
+// machines have few sizes and tasks few shapes. If there are too many, the numbers start again.
 type Alike struct {
 	Nodes *model.Nodes
-	// Epoch goes on when the numbers begin anew.
+	// Epoch increases when the numbers start again.
 	Epoch   uint64
 	codes   []int32  // by row
-	at      []uint64 // by row: the node's version that the code is of, plus 1
-	words   []uint64 // what the numbers stand for, one after the other
+	at      []uint64 // by row: the node's version for which the code was computed, plus 1
+	words   []uint64 // the descriptions of the numbers, one after the other
 	Ends    []int    // by number, in words
 	hashes  []uint64 // by number
 	table   []int32  // number plus 1, by hash; 0: free
 	Models  map[string]uint64
 	Scratch []uint64
-	// representatives are by number: the last question that a node of it was asked.
+	// representatives are by number: the last question for which a node with this number was evaluated.
 	representatives []uint64
 	question        uint64
 }
 
-// MostAlike is how many numbers there may be for so many rows.
+// MostAlike returns the maximum number for this many rows.
 func MostAlike(rows int) int { return rows + 1024 }
 
-// Of is the number of a row's node.
+// Of returns the number of a row's node.
 func (a *Alike) Of(row int32) int32 {
 	version := a.Nodes.Version[row] + 1
 	if int(row) < len(a.at) && a.at[row] == version {
@@ -62,7 +62,7 @@ func (a *Alike) anew(rows int) {
 	}
 }
 
-// Describe writes down what a node tells in amounts.
+// Describe writes the amounts of a node to Scratch.
 func (a *Alike) Describe(row int32) {
 	n, out := a.Nodes, a.Scratch[:0]
 	out = append(out, uint64(uint32(n.TaskCount[row])))
@@ -72,7 +72,7 @@ func (a *Alike) Describe(row int32) {
 	for _, dim := range n.Columns() {
 		has, uses, ends, waits := n.Allocatable[dim][row], n.Used[dim][row], n.Releasing[dim][row], n.Pipelined[dim][row]
 		moves := ends != 0 || waits != 0
-		if has == has || uses != 0 || moves { // it says the same with and without a column of nothing
+		if has == has || uses != 0 || moves { // so that the description is the same with and without an empty column
 			out = append(out, uint64(dim), math.Float64bits(has), math.Float64bits(uses))
 		}
 		if moves {
@@ -93,7 +93,7 @@ func (a *Alike) Describe(row int32) {
 	a.Scratch = out
 }
 
-// Model is a number for a model of devices.
+// Model returns a number for a model of devices.
 func (a *Alike) Model(name string) uint64 {
 	if name == "" {
 		return 0
@@ -106,7 +106,7 @@ func (a *Alike) Model(name string) uint64 {
 	return x
 }
 
-// number finds the number of what describe wrote, or gives the next.
+// number returns the number of what Describe wrote, or assigns the next number.
 func (a *Alike) number() int32 {
 	hash := hashOfWords(a.Scratch)
 	mask := uint64(len(a.table) - 1)
@@ -123,7 +123,7 @@ func (a *Alike) number() int32 {
 	return code
 }
 
-// hashOfWords goes along two halves at once, as each step of one waits for the step before.
+// hashOfWords hashes two halves in parallel, because each step depends on the previous step of its half.
 func hashOfWords(words []uint64) uint64 {
 	const factor = 0x9e3779b97f4a7c15
 	half := len(words) / 2
@@ -149,7 +149,7 @@ func (a *Alike) described(code int32) []uint64 {
 // begin starts a question.
 func (a *Alike) begin() { a.question++ }
 
-// representative says that a row's node is the first of its number in a question.
+// representative reports whether a row's node is the first with its number in a question.
 func (a *Alike) representative(row int32) bool {
 	code := int(a.Of(row))
 	for len(a.representatives) <= code {

@@ -13,9 +13,9 @@ import (
 // Choice is the node chosen for a task.
 type Choice struct {
 	Row      int32
-	Later    bool // it fits only when what is releasing is gone
+	Later    bool // it fits only after all releasing tasks are gone
 	Score    float64
-	Feasible int // nodes in the group chosen from
+	Feasible int // number of nodes in the group to choose from
 	RunnerUp int32
 	RunScore float64
 
@@ -26,22 +26,22 @@ type Choice struct {
 // chooser finds the best node for a class.
 type chooser struct {
 	c          *Class
-	Rankings   []ranking // reused
+	Rankings   []ranking // reused memory
 	tournament tournament
 }
 
-// ranking is a normalised score row with the range of its column over the group that is chosen from.
+// ranking is a normalised row of scores, with the range of its column over the group to choose from.
 type ranking struct {
 	column int
 	rule   *policy.Rule
 	span   policy.Span
-	// same says that the whole column has one value; part is what it adds to every score.
+	// same states that the whole column has one value. part is what the column then adds to every score.
 	same bool
 	part float64
 }
 
-// Choose takes the node with the largest score among those that fit now, or, where there are none,
-// among those that fit later; ties go to the lowest rank. false: no node.
+// Choose returns the node with the largest score among the nodes that fit now. If there are none, it chooses among those that fit later. A
+// tie goes to the lowest rank. false: no node fits.
 func (c *Class) Choose() (Choice, bool) { return c.Chooser.choose() }
 
 func (x *chooser) choose() (Choice, bool) {
@@ -65,13 +65,13 @@ func (x *chooser) choose() (Choice, bool) {
 	return best, true
 }
 
-// onceOnly says that what the class knows now is not what it knows at its next choice.
+// onceOnly reports whether the results of the class are not valid for its next choice.
 func (x *chooser) onceOnly() bool {
 	v := x.c.v
 	return v.Plan.own || v.Plan.single || v.Plan.volatile || x.c.oneTask
 }
 
-// Scan finds the best two of a group by looking at all rows.
+// Scan finds the two best nodes of a group by reading all rows.
 func (x *chooser) Scan(want fit) (best, next int32) {
 	rows := x.group(want)
 	if x.c.v.Plan.own {
@@ -86,7 +86,7 @@ func (x *chooser) Scan(want fit) (best, next int32) {
 	best, next = model.NoNode, model.NoNode
 	bestScore, nextScore := math.Inf(-1), math.Inf(-1)
 	for i, score := range x.totals(rows) {
-		switch { // the first of the nodes' order wins a tie
+		switch { // the first in the nodes' order wins a tie
 		case best == model.NoNode || score > bestScore:
 			next, nextScore = best, bestScore
 			best, bestScore = rows[i], score
@@ -97,7 +97,7 @@ func (x *chooser) Scan(want fit) (best, next int32) {
 	return best, next
 }
 
-// group lists the nodes that are chosen from, in the nodes' order.
+// group lists the nodes to choose from, in the nodes' order.
 func (x *chooser) group(want fit) []int32 {
 	c := x.c
 	rows := c.touched[:0]
@@ -110,7 +110,7 @@ func (x *chooser) group(want fit) []int32 {
 	return rows
 }
 
-// scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from.
+// scoreOwn evaluates the rows that distinguish all tasks, for the nodes to choose from.
 func (x *chooser) scoreOwn(rows []int32) {
 	v, state := x.c.v, &x.c.Rows
 	f := v.ask.Frame().OfTask(x.c.Task)
@@ -131,7 +131,8 @@ func (x *chooser) scoreOwn(rows []int32) {
 	}
 }
 
-// scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
+// scoreOwnColumn evaluates one row for all nodes at once. If that gives no score, it evaluates the row for each node separately, for the
+// error.
 func (x *chooser) scoreOwnColumn(r *Row, f *language.Frame, rows []int32, column []float64) {
 	p, ask := &x.c.v.Pipeline, x.c.v.ask
 	p.numbers = slab.Resized(p.numbers, len(rows))
@@ -154,7 +155,7 @@ func (x *chooser) scoreOwnColumn(r *Row, f *language.Frame, rows []int32, column
 	ask.AskedTogether(r.Rule, told)
 }
 
-// ranks lists the normalised columns; the ranges of those that have several values are still to be found.
+// ranks lists the normalised columns. It does not compute the ranges of columns with several values.
 func (x *chooser) ranks() {
 	out := x.Rankings[:0]
 	for k, r := range x.c.v.Plan.Scores {
@@ -182,11 +183,11 @@ func (x *chooser) span(column int, want fit) policy.Span {
 	return g
 }
 
-// Total is the score of a node: the rows without normalisation, then the others in their order.
+// Total returns the score of a node. It adds the rows without normalisation, and then the others in their order.
 func (x *chooser) Total(row int, ranks []ranking) float64 {
 	sum, raw := x.c.Cells[row].base, x.c.Rows.Raw
 	if plan := x.c.v.Plan; plan.own {
-		sum = 0 // anew, as the order of adding is that of the rows
+		sum = 0 // add from the start, because the order of adding is the order of the rows
 		for k, r := range plan.Scores {
 			if !r.Normalises() {
 				sum += r.Weighted(raw[k][row])
@@ -199,7 +200,8 @@ func (x *chooser) Total(row int, ranks []ranking) float64 {
 	return sum
 }
 
-// totals is total of many rows, row of the policy by row, as the order of adding is the same. It holds until the next call.
+// totals does what Total does, for many rows, one row of the policy after the other, because the order of adding is the same. The result is
+// valid until the next call.
 func (x *chooser) totals(rows []int32) []float64 {
 	v, raw := x.c.v, x.c.Rows.Raw
 	out := slab.Resized(v.totals, len(rows))
@@ -225,7 +227,7 @@ func (x *chooser) totals(rows []int32) []float64 {
 	return out
 }
 
-// adds is what the column adds to a node's score. One that is the same for all nodes is not looked at.
+// adds returns what the column adds to a node's score. It does not read a column that is the same for all nodes.
 func (rank *ranking) adds(raw []float64, row int) float64 {
 	if rank.same {
 		return rank.part
@@ -233,7 +235,7 @@ func (rank *ranking) adds(raw []float64, row int) float64 {
 	return rank.rule.Weighted(rank.rule.Normalised(raw[row], rank.span))
 }
 
-// Scores appends each row's part of a node's score, over the group that was chosen from.
+// Scores appends the part of each row in a node's score, over the group to choose from.
 func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {
 	c := ch.by.c
 	out = slices.Grow(out, len(c.v.Plan.Scores))

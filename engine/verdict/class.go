@@ -6,36 +6,36 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// What stands in a verdict beside 0 (the node can be chosen where the task fits) and the numbers of rules.
+// Values of a verdict other than 0 (the node can be chosen if the task fits) and the numbers of rules.
 const (
-	notOffered = -1 // no node in this row, or not ready
+	notOffered = -1 // the row has no node, or the node is not ready
 	noDevices  = -2
 )
 
-// fit says how a task's request meets a node.
+// fit states how a task's request fits a node.
 type fit uint8
 
 const (
 	noFit     fit = iota
-	fitsNow       // within idle
-	fitsLater     // within what will be idle when all that is releasing is gone
+	fitsNow       // fits the idle resources
+	fitsLater     // fits the resources that are idle after all releasing tasks are gone
 )
 
-// Class is the tasks that agree on everything that the active rows read, with what is known of each node for them. It has three doors:
-// catchUp brings what it knows up to date, Choose finds the best node, Rejections says why others are none.
+// Class contains the tasks that agree on everything that the active rows read, and the cached results for each node. catchUp updates the
+// results, Choose finds the best node, and Rejections states why the other nodes are rejected.
 type Class struct {
 	v    *Verdicts
 	Task *model.Task
 	key  string
 	used uint64 // cycle
-	turn uint64 // when it was used last
-	// oneTask says that it is but what one task with volumes sees of its class.
+	turn uint64 // when it was last used
+	// oneTask states that this is the view of one task with volumes on its class.
 	oneTask bool
 
 	Cursor  follow.Cursor[int32] // in the log of nodes
 	epoch   string
 	Cells   []cell             // by row of the node table
-	fitting [fitsLater + 1]int // how many cells fit, now and later
+	fitting [fitsLater + 1]int // number of cells that fit, now and later
 	// touched is memory for a list of rows.
 	touched []int32
 
@@ -45,19 +45,19 @@ type Class struct {
 	rejections rejections
 }
 
-// cell is what a class knows of a node: what is read and written together when the node changed.
+// cell contains the cached results of a class for a node.
 type cell struct {
-	Version uint64  // of the node when it was looked at last
-	object  uint64  // of its object, plus 1
+	Version uint64  // the version of the node at its last evaluation
+	object  uint64  // the version of the node's object, plus 1
 	base    float64 // sum of the scores without normalisation
-	Verdict int16   // 0 is fit, else the rule that rejected, or notOffered, noDevices
-	statics int16   // verdict of the rows that read of the node nothing but its object
-	plain   int16   // of all rows that do not read who is in the node's topology domains
+	Verdict int16   // 0 if fit applies, otherwise the rule that rejected, or notOffered, noDevices
+	statics int16   // verdict of the rows that read only the object of the node
+	plain   int16   // verdict of all rows that do not read the tasks in the node's topology domains
 	Fits    fit
 	scored  bool // static scores are computed
 }
 
-// in says that the node is in the group of those that fit now, or later.
+// in reports whether the node is in the group of those that fit now, or later.
 func (x *cell) in(group fit) bool { return x.Verdict == 0 && x.Fits == group }
 
 func newClass(v *Verdicts) *Class {
@@ -66,7 +66,7 @@ func newClass(v *Verdicts) *Class {
 	return c
 }
 
-// catchUp brings the class up to date with the nodes that changed, and with those in whose topology domains something did.
+// catchUp updates the class for the nodes that changed, and for those whose topology domains changed.
 func (c *Class) catchUp() {
 	n := c.v.nodes
 	epoch := c.v.epoch()
@@ -91,10 +91,10 @@ func (c *Class) catchUp() {
 	}
 }
 
-// computeAll computes all cells, in the nodes' order: which node is named first where a row errs must not depend
-// on the order in which the nodes came.
+// computeAll computes all cells, in the nodes' order: if a row fails, the node that is named first must not depend on the order in which
+// the nodes came.
 //
-// It also notes the epoch, because classes share the results of rows by it.
+// It also records the epoch, because classes share the results of rows by it.
 func (c *Class) computeAll() {
 	rows := len(c.v.nodes.Rows)
 	c.epoch = c.v.epoch()
@@ -113,7 +113,7 @@ func (c *Class) computeAll() {
 	c.scoreGroup(nil)
 }
 
-// count counts a node in, or out, among those that a task can be placed on.
+// count adds by to the number of nodes that fit, if the node does.
 func (c *Class) count(row int32, by int) {
 	x := &c.Cells[row]
 	if x.Verdict != 0 || x.Fits == noFit {
@@ -125,7 +125,7 @@ func (c *Class) count(row int32, by int) {
 	}
 }
 
-// Want is the group that a node is chosen from: those that fit now, or, where there are none, later.
+// Want returns the group to choose from: the nodes that fit now; if there are none, those that fit later.
 func (c *Class) Want() fit {
 	if c.fitting[fitsNow] > 0 {
 		return fitsNow

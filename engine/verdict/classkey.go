@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// epoch is a text of all that columns depend on besides classes and nodes: figures of the cluster, and time.
+// epoch returns a text of everything that columns depend on in addition to classes and nodes: values of the cluster, and time.
 func (v *Verdicts) epoch() string {
 	plan := v.Plan
 	if len(plan.globals) == 0 && len(plan.nowParts) == 0 && !plan.nowMoves && !plan.byCycle {
@@ -36,7 +36,7 @@ func (v *Verdicts) epoch() string {
 	return x.text
 }
 
-// ClassKey is a text of what the active rows, and the built-in fit, read of a task.
+// ClassKey returns a text of what the active rows, and the built-in fit, read of a task.
 func (v *Verdicts) ClassKey(t *model.Task) string {
 	x := v.TaskView(t)
 	at := language.Stamp{Cycle: v.Cycle, Clock: v.c.ObjectClock}
@@ -47,7 +47,7 @@ func (v *Verdicts) ClassKey(t *model.Task) string {
 		return x.ClassKey
 	}
 	b := language.EncodeAmounts(v.spareText(), t.Request)
-	listed := int64(0) // a device of a node that does not list them is for no task that requests them
+	listed := int64(0) // a task that requests GPUResource cannot use a device of a node that does not list it
 	if t.RequestsGPUs {
 		listed = 1
 	}
@@ -55,7 +55,7 @@ func (v *Verdicts) ClassKey(t *model.Task) string {
 		b = binary.AppendVarint(b, n)
 	}
 	if v.Plan.ofVolumes && t.HasVolumes {
-		b = append(b, 'v') // other rows are asked of it
+		b = append(b, 'v') // other rows are evaluated for it
 	}
 	b = v.encodeReads(b, t, v.Plan.Class)
 	x.ClassAt = at
@@ -68,14 +68,14 @@ func (v *Verdicts) ClassKey(t *model.Task) string {
 	return x.ClassKey
 }
 
-// spareText lends the room for a text; put it into keyText when it is read. Who asks meanwhile gets none.
+// spareText lends a buffer for a text. Put the buffer back into keyText after use. A caller in the meantime gets no buffer.
 func (v *Verdicts) spareText() []byte {
 	b := v.keyText[:0]
 	v.keyText = nil
 	return b
 }
 
-// encodeReads appends what some reads give for a task.
+// encodeReads appends the values of some reads for a task.
 func (v *Verdicts) encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte {
 	task := v.TaskView(t)
 	for i := range reads {

@@ -8,38 +8,38 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// classRows are the rows of predicates and scores as they are asked for one class, and what they said. Rows are known by their places
-// in the plan.
+// classRows contains the rows of predicates and scores as they are evaluated for one class, and their results. Rows are identified by their
+// index in the plan.
 type classRows struct {
 	c           *Class
-	predicates  [layers][]int // those to be asked at each layer
+	predicates  [layers][]int // the predicates to evaluate at each layer
 	scoreLayers []layer
-	guards      []guard // of the predicates, then of the scores, where they are asked once a class
+	guards      []guard // of the predicates, then of the scores, if they are evaluated once per class
 	asked       askedScores
 
-	// opinions and values are the results that classes share which are alike in what a row reads; nil: they are not shared.
+	// opinions and values are the results that classes share if a row reads the same of them; nil: they are not shared.
 	opinions []*rowResults[language.Opinion]
 	values   []*rowResults[float64]
-	Raw      [][]float64 // by score: NaN where the row has no opinion; shared where values has it
+	Raw      [][]float64 // by score: NaN if the row has no opinion; shared if values contains it
 	ranges   []oneValue  // by score
 }
 
-// askedScores are the scores that have an opinion on some node, as far as that is known for all at once.
+// askedScores contains the scores that have an opinion on some node, as far as that is known for all nodes at once.
 type askedScores struct {
 	made  bool
 	all   []int
-	added []int // those that are not normalised
-	fixed bool  // some of them read nothing of a node but its object
+	added []int // the scores that are not normalised
+	fixed bool  // some of them read only the object of a node
 }
 
-// oneValue says whether a score is the same for all nodes.
+// oneValue records whether a score is the same for all nodes.
 type oneValue struct {
-	same  bool // every value so far is first
+	same  bool // every value so far equals first
 	known bool // there was a value
 	first float64
 }
 
-// guard is what is known of a row's guard for a class.
+// guard is the known result of a row's guard for a class.
 type guard uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	varies
 )
 
-// begin forgets what was known, as all is computed anew.
+// begin forgets all results, because everything is computed again.
 func (x *classRows) begin() {
 	plan := x.c.v.Plan
 	x.guards, x.ranges = slab.Resized(x.guards, len(plan.predicates)+len(plan.Scores)), slab.Resized(x.ranges, len(plan.Scores))
@@ -74,12 +74,12 @@ func (x *classRows) begin() {
 	x.join()
 }
 
-// layer of a row for this class: where nobody has terms that concern it, what is in a node's domains is nothing to it.
+// layer returns the layer of a row for this class. If no terms apply to the class, the topology domains of nodes do not matter.
 func (x *classRows) layer(r *Row) layer {
 	switch near := &x.c.domains; {
 	case r.Static && !r.Volumes:
 		return OfObject
-	case near.context == nil || !r.Peers && !r.Volumes: // what reads volumes is asked last
+	case near.context == nil || !r.Peers && !r.Volumes: // predicates that read volumes are evaluated last
 		return ofNode
 	case r.Candidates && near.group != nil:
 		return ofGroup
@@ -87,13 +87,13 @@ func (x *classRows) layer(r *Row) layer {
 	return ofDomains
 }
 
-// shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
-// and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
+// shares reports whether the result of a row depends only on the node, on what the row reads of the class, and on the epoch. If no terms
+// apply to the class, the topology domains of nodes do not matter.
 func (x *classRows) shares(r *Row) bool {
 	return !r.own && !r.Volumes && !r.Beyond && (x.c.domains.context == nil || !r.Peers)
 }
 
-// join gives a class the columns of its rows: those that it shares with others, and those that are its own.
+// join gives a class the columns of its rows: those that it shares with others, and those of its own.
 func (x *classRows) join() {
 	v, plan, rows := x.c.v, x.c.v.Plan, len(x.c.Cells)
 	x.opinions, x.values = language.RoomFor(x.opinions, len(plan.predicates)), language.RoomFor(x.values, len(plan.Scores))
@@ -121,7 +121,7 @@ func (x *classRows) join() {
 	v.joined()
 }
 
-// hold says that the class has its columns still.
+// hold marks the columns of the class as in use.
 func (x *classRows) hold() {
 	for _, kept := range x.opinions {
 		if kept != nil {
@@ -135,7 +135,7 @@ func (x *classRows) hold() {
 	}
 }
 
-// key is a text of a row and of all that it reads besides the nodes.
+// key returns a text of a row and of everything that it reads in addition to the nodes.
 func (x *classRows) key(b []byte, r *Row) []byte {
 	b = binary.AppendVarint(b, int64(r.Number))
 	if r.byEpoch {
@@ -144,7 +144,8 @@ func (x *classRows) key(b []byte, r *Row) []byte {
 	return x.c.v.encodeReads(b, x.c.Task, r.Class)
 }
 
-// guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
+// guard evaluates a row's guard once, if the result is the same for all nodes. A guard that fails is evaluated for each node, because the
+// error names the node.
 func (x *classRows) guard(k int, r *Row, f *language.Frame) guard {
 	if x.guards[k] != unknown {
 		return x.guards[k]
@@ -162,12 +163,12 @@ func (x *classRows) guard(k int, r *Row, f *language.Frame) guard {
 	return x.guards[k]
 }
 
-// scoreGuard is guard of a score.
+// scoreGuard does what guard does, for a row of scores.
 func (x *classRows) scoreGuard(k int, r *Row, f *language.Frame) guard {
 	return x.guard(len(x.c.v.Plan.predicates)+k, r, f)
 }
 
-// scores lists the scores that are asked.
+// scores lists the scores to evaluate.
 func (x *classRows) scores(f *language.Frame) *askedScores {
 	out := &x.asked
 	if out.made {
@@ -190,7 +191,7 @@ func (x *classRows) scores(f *language.Frame) *askedScores {
 	return out
 }
 
-// silence notes that a score has no opinion on any node.
+// silence records that a score has no opinion on any node.
 func (x *classRows) silence(k int) {
 	for row := range x.Raw[k] {
 		x.Raw[k][row] = math.NaN()
@@ -198,7 +199,7 @@ func (x *classRows) silence(k int) {
 	x.ranges[k].first, x.ranges[k].known = math.NaN(), true
 }
 
-// opinion is what a predicate says of a row's node.
+// opinion returns the opinion of a predicate on a row's node.
 func (x *classRows) opinion(f *language.Frame, k int, row int32) language.Opinion {
 	v := x.c.v
 	r, kept := v.Plan.predicates[k], x.opinions[k]
@@ -220,14 +221,14 @@ func (x *classRows) opinion(f *language.Frame, k int, row int32) language.Opinio
 	return said
 }
 
-// look makes a frame look at a node, if it does not yet.
+// look points a frame to a node, unless the frame has one already.
 func look(f *language.Frame, row int32) {
 	if f.Node == nil {
 		f.Point(row)
 	}
 }
 
-// value asks a score of a row's node: NaN where it has no opinion, or erred.
+// value evaluates a score for a row's node: NaN if it has no opinion, or failed.
 func (x *classRows) value(f *language.Frame, k int, row int32) {
 	v := x.c.v
 	r, kept := v.Plan.Scores[k], x.values[k]
@@ -243,12 +244,12 @@ func (x *classRows) value(f *language.Frame, k int, row int32) {
 	x.note(k, row)
 }
 
-// valuesLater writes what a score says of some nodes, which need not be those that are chosen from now.
+// valuesLater writes the values of a score for some nodes, which need not be in the present group to choose from.
 func (x *classRows) valuesLater(f *language.Frame, k int, nodes []int32, out []float64) {
 	v := x.c.v
 	r, kept, versions := v.Plan.Scores[k], x.values[k], v.versionsOf(v.Plan.Scores[k])
 	if r.own || r.Candidates {
-		kept = nil // it is not the same among other nodes
+		kept = nil // the value differs among other nodes
 	}
 	for i, row := range nodes {
 		at := versions[row] + 1
@@ -276,7 +277,7 @@ func (x *classRows) valueAfresh(f *language.Frame, k int, r *Row) float64 {
 	}
 }
 
-// note keeps whether all values of a score are one.
+// note records whether all values of a score are equal.
 func (x *classRows) note(k int, row int32) {
 	raw, one := x.Raw[k][row], &x.ranges[k]
 	if !one.known {
@@ -285,7 +286,7 @@ func (x *classRows) note(k int, row int32) {
 	one.same = one.same && (raw == one.first || raw != raw && one.first != one.first)
 }
 
-// sum adds up the scores without normalisation.
+// sum returns the sum of the scores without normalisation.
 func (x *classRows) sum(row int32) float64 {
 	base := 0.0
 	for _, k := range x.asked.added {

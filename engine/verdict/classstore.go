@@ -1,20 +1,20 @@
 package verdict
 
-// classStore has the classes that are in use, by what they agree in.
+// classStore contains the classes that are in use, by key.
 type classStore struct {
 	ByKey   map[string]*Class
-	spare   []*Class // of the past; their memory is used again
-	Entries int      // the most that all of them have
-	turn    uint64   // of the last class that was used
+	spare   []*Class // unused classes, whose memory is used again
+	Entries int      // maximum number of entries of all classes together
+	turn    uint64   // the turn of the last class that was used
 	cycle   uint64
-	// refusals is how many reasons of classes were told apart so far.
+	// refusals is the number of different reasons of classes so far.
 	refusals uint64
 }
 
-// mostEntries is how many entries, one a node each, all classes have together: some 100 bytes each.
+// mostEntries is the maximum number of entries of all classes together, one per node and class: some 100 bytes each.
 const mostEntries = 1 << 23
 
-// of is the class of a key, that of a new one with nothing known.
+// of returns the class with a key. If it is new, it has no results.
 func (x *classStore) of(v *Verdicts, key string) *Class {
 	c := x.ByKey[key]
 	if c == nil {
@@ -28,8 +28,8 @@ func (x *classStore) of(v *Verdicts, key string) *Class {
 	return c
 }
 
-// vacant is a class of which the memory can be used for another: one of the past, or where there are as many as may be, the one
-// that was not used for the longest time; nil: there is none.
+// vacant returns a class whose memory can be used for another: an unused class or, if the maximum is reached, the least recently used
+// class. nil: there is none.
 func (x *classStore) vacant(rows int) *Class {
 	var out *Class
 	if last := len(x.spare) - 1; len(x.ByKey) < 1+x.Entries/(rows+1) {
@@ -45,11 +45,11 @@ func (x *classStore) vacant(rows int) *Class {
 		}
 		delete(x.ByKey, out.key)
 	}
-	out.Cells = out.Cells[:0] // so that all is computed anew
+	out.Cells = out.Cells[:0] // everything is computed again
 	return out
 }
 
-// begin starts a cycle: classes that were not used in the last ones are let go. It says whether there were any.
+// begin starts a cycle. It drops classes that the last cycles did not use, and reports whether there were any.
 func (x *classStore) begin(cycle uint64) (some bool) {
 	x.cycle = cycle
 	for key, c := range x.ByKey {

@@ -10,20 +10,20 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// deviceScratch is memory for the devices of one node, used again and again.
+// deviceScratch is memory for the devices of one node, for reuse.
 type deviceScratch struct {
 	later []model.GPU
 	fit   []device
 }
 
-// device is one that a task fits on, by its index on the node.
+// device is a device that a task fits on, by its index on the node.
 type device struct {
 	index int
 	score float64
 }
 
-// gpus lists the devices of a node: now, or when all that is releasing is gone and what is promised is taken. The list holds until the
-// next call.
+// gpus lists the devices of a node: now, or after all releasing tasks are gone and all promised tasks are placed. The list is valid until
+// the next call.
 func (v *Verdicts) gpus(row int32, later bool) []model.GPU {
 	if !later || !v.c.Nodes.Moves(row) {
 		return v.c.Nodes.GPUs[row]
@@ -32,7 +32,7 @@ func (v *Verdicts) gpus(row int32, later bool) []model.GPU {
 	return v.devices.later
 }
 
-// deviceRows are the rows that say which devices a task may have.
+// deviceRows returns the rows that determine which devices a task may have.
 func (v *Verdicts) deviceRows() []*policy.Rule { return v.policy.Rules(policy.DevicePredicates) }
 
 func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
@@ -58,7 +58,7 @@ func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 	return count >= t.GPUCount
 }
 
-// refusing is the first row of devicePredicates that refuses a device, of which the frame then is; nil: none.
+// refusing returns the first row of devicePredicates that rejects a device, and points the frame to that device; nil: none does.
 func (v *Verdicts) refusing(f *language.Frame, node *language.NodeView, g *model.GPU, later bool) *policy.Rule {
 	if len(v.deviceRows()) == 0 {
 		return nil
@@ -72,8 +72,8 @@ func (v *Verdicts) refusing(f *language.Frame, node *language.NodeView, g *model
 	return nil
 }
 
-// rowOfDevices is the row of devicePredicates that leaves a task too few devices of a node that had enough, with the frame of the first
-// device that it refuses; nil: none.
+// rowOfDevices returns the row of devicePredicates that leaves a task too few devices of a node that had enough. The frame is for the first
+// device that the row rejects. nil: there is no such row.
 func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *policy.Rule {
 	node := v.NodeView(row)
 	f.Node = node
@@ -104,7 +104,7 @@ func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *po
 	return nil
 }
 
-// onDevices is the verdict on a node that has what the task asks for otherwise, and whether it fits now or later with devices.
+// onDevices returns the verdict on a node that otherwise fits, and whether it fits with devices now or later.
 func (v *Verdicts) onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit) {
 	switch later := fits == fitsLater; {
 	case v.devicesFit(t, row, later):
@@ -115,9 +115,9 @@ func (v *Verdicts) onDevices(t *model.Task, row int32, fits fit) (verdict int16,
 	return noDevices, fits
 }
 
-// Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of
-// deviceScores among those that are free enough (later: when all that is releasing is gone), lowest index on ties.
-// Where no row has an opinion, a part of a device comes from the fullest that has it, and whole devices are the first.
+// Devices chooses the devices of a node for a task, by index in ascending order. It chooses those with the largest sums of deviceScores
+// among the devices that are free enough; a tie goes to the lowest index. With later, it assumes that all releasing tasks are gone. If no
+// row has an opinion, a part of a device comes from the fullest device that has it. Whole devices are then the first ones.
 func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	if t.GPUCount == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	return out
 }
 
-// deviceScore sums the rows' opinions on a device.
+// deviceScore returns the sum of the rows' scores for a device.
 func (v *Verdicts) deviceScore(t *model.Task, g *model.GPU, f *language.Frame) float64 {
 	sum, asked := 0.0, false
 	for _, rule := range v.policy.Rules(policy.DeviceScores) {

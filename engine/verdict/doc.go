@@ -1,14 +1,14 @@
-// Package verdict says on which nodes a task can be placed, which of them is best, on which devices, and why not on the others.
+// Package verdict determines on which nodes a task can be placed, which node is best, on which devices, and why other nodes are rejected.
 //
-// Tasks that agree in all that the active rows of predicates and scores read are of one class, and a class has an entry for each node:
-// the verdict, whether the task fits now or later, and its score. What is in the entries holds until something that the rows read has
-// changed, which the logs and versions of the model tell. One pipeline brings a class up to date: all nodes, those that changed, those
-// with peers of the task in their topology domains, or those that its volumes leave.
+// Tasks that agree on everything that the active rows of predicates and scores read form a class. A class has an entry for each node: the
+// verdict, whether the task fits now or later, and its score. An entry is valid until something that the rows read changes. The logs and
+// versions of the model report such changes. One pipeline updates a class: for all nodes, for changed nodes, for nodes whose topology
+// domains contain peers of the task, or for the nodes that the volumes of a task allow.
 //
-//	Plan       which rows there are, and what follows from what they read
-//	Verdicts   all classes of a session, and what they share: what rows said of which node
-//	Class      one of them, brought up to date
-//	Choice     the node that was chosen; a tournament finds the best and the runner-up
+//	Plan       the active rows, and what follows from what they read
+//	Verdicts   all classes of a session, and their shared data: the results of rows by node
+//	Class      one class, updated
+//	Choice     the chosen node; a tournament finds the best and the second-best node
 //
-// A row is asked by whoever is given as Asker, which counts evaluations and errors.
+// The caller passes an Asker, which evaluates rows and counts evaluations and errors.
 package verdict

@@ -8,24 +8,24 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/topology"
 )
 
-// domains is what a class depends on besides its task and each node: who is in the nodes' topology domains.
+// domains contains what a class depends on in addition to its task and each node: the tasks in the nodes' topology domains.
 type domains struct {
-	// context is nil where nobody's terms concern the class: then this costs nothing.
+	// context is nil if no terms apply to the class: it then costs nothing.
 	context *topology.Context
-	moves   uint64                 // of nodes between domains
-	cursors []follow.Cursor[int32] // in the logs of what the context watches
-	scored  []uint64               // by row: the node's version, plus 1, of the scores that do not read the context
-	marked  []uint64               // by row: the round in which it was looked at again
+	moves   uint64                 // number of moves of nodes between domains
+	cursors []follow.Cursor[int32] // in the logs that the context watches
+	scored  []uint64               // by row: the node's version, plus 1, for the scores that do not read the context
+	marked  []uint64               // by row: the round in which it was last evaluated again
 	round   uint64
 	around  []int32 // rows of the last round, in the nodes' order
 
-	// group is there where a score reads which nodes are chosen from; want and sizes are of the last time.
+	// group is set if a score reads which nodes are in the group to choose from. want and sizes are of the last evaluation.
 	group *topology.Group
 	want  fit
 	sizes []int32
 }
 
-// meet finds the class's topology context, and forgets what was remembered of an older one.
+// meet finds the class's topology context, and forgets what depends on an older one.
 func (c *Class) meet() {
 	x := &c.domains
 	x.context, x.group = nil, nil
@@ -49,7 +49,7 @@ func (c *Class) meet() {
 	}
 }
 
-// otherTopology says that the class's topology context is another now, or that nodes changed their domains: all is computed anew.
+// otherTopology reports whether the class's topology context changed, or nodes changed their domains: then everything is computed again.
 func (c *Class) otherTopology() bool {
 	plan, v := c.v.Plan, c.v
 	if !plan.Peers {
@@ -62,13 +62,13 @@ func (c *Class) otherTopology() bool {
 	return c.domains.moves != v.Topology.Moves() || !plan.sameTopology(now, old)
 }
 
-// sameTopology says that two contexts agree in what the active rows read: tasks of one class always do, until the terms of
-// pods change.
+// sameTopology reports whether two contexts agree on what the active rows read. Tasks of one class always do, until the terms of pods
+// change.
 func (cs *Plan) sameTopology(a, b *topology.Context) bool {
 	return a == b || a.Terms() == b.Terms() && (!cs.Matched || a.Matched() == b.Matched()) && (!cs.Images || a.Images() == b.Images())
 }
 
-// lookAround lists the nodes of the domains where something changed: of one domain after most placements.
+// lookAround lists the nodes of the domains that changed: usually one domain after a placement.
 func (c *Class) lookAround() {
 	x := &c.domains
 	x.around = x.around[:0]
@@ -96,8 +96,8 @@ func (x *domains) mark(rows []int32) {
 	}
 }
 
-// scoreGroup asks the scores that depend on which nodes are chosen from: on nodes that were looked at, or on all,
-// where the group is another or the number of its domains changed.
+// scoreGroup evaluates the scores that depend on the group to choose from. It does so for the nodes that were evaluated again. If the group
+// changed, or the number of its domains, it does so for all nodes.
 func (c *Class) scoreGroup(touched []int32) {
 	group := c.domains.group
 	if group == nil {

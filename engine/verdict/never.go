@@ -8,30 +8,30 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// sizes are the most that any node has of each dimension when it is empty, as of a clock of the objects, plus 1.
+// sizes contains the maximum over all empty nodes by dimension, as of a clock of the objects, plus 1.
 type sizes struct {
 	at     uint64
 	most   model.Resources
-	sum    model.Resources // of all nodes
+	sum    model.Resources // over all nodes
 	shapes []model.Resources
 	number uint64 // changes whenever most changes
 	sums   uint64 // changes whenever most, sum, shapes, kinds or permits changes
 
 	kinds   []report.NodeKind
-	kindsAt uint64 // the sum of Nodes.Object that kinds are of, plus 1
+	kindsAt uint64 // the sum of Nodes.Object for which kinds was computed, plus 1
 	permits
 }
 
 // mostPermitted limits how many kinds of pods are remembered. A tenant could otherwise fill the memory with requirements that differ.
 const mostPermitted = 1024
 
-// permits are the amounts of the nodes that are permitted to pods.
+// permits contains the amounts of the nodes that pods are permitted to use.
 type permits struct {
 	seen      language.SeenNodes
 	permitted map[string]*report.Permitted // by NodeRequirements
 }
 
-// read brings the nodes up to date, and reports whether they changed.
+// read updates the nodes, and reports whether they changed.
 func (x *permits) read(n *model.Nodes) (changed bool) {
 	if changed = x.seen.Update(n); changed {
 		x.permitted = map[string]*report.Permitted{}
@@ -39,13 +39,13 @@ func (x *permits) read(n *model.Nodes) (changed bool) {
 	return changed
 }
 
-// largest is the most that any node has of a dimension.
+// largest returns the maximum over all nodes in a dimension.
 func (v *Verdicts) largest(dim int) float64 {
 	v.sizes()
 	return v.ofNodes.most.Get(dim)
 }
 
-// sizes is a number that stands for the most that any node has of each dimension.
+// sizes returns a number that changes when the maximum over all nodes changes in some dimension.
 func (v *Verdicts) sizes() uint64 {
 	n, x := &v.c.Nodes, &v.ofNodes
 	if at := v.c.ObjectClock + 1; x.at != at {
@@ -74,12 +74,12 @@ func (v *Verdicts) sizes() uint64 {
 	return x.number
 }
 
-// sortNodes brings the kinds of nodes up to date, and what permits reads of them. It reports whether they changed. Other objects than nodes
-// change most often, and the nodes are not read again for these.
+// sortNodes updates the kinds of nodes, and what permits reads of them. It reports whether they changed. Most changes are of other objects,
+// and do not require reading the nodes again.
 func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
 	at := uint64(1)
 	for _, version := range n.Object {
-		at += version // no version ever falls
+		at += version // a version never decreases
 	}
 	if x.kindsAt == at {
 		return false
@@ -90,7 +90,7 @@ func (x *sizes) sortNodes(n *model.Nodes) (changed bool) {
 	return otherPermits || !slices.EqualFunc(was, x.kinds, report.NodeKind.Equal)
 }
 
-// NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
+// NeverFits returns a text for a task that requests more than any empty node has; otherwise "".
 func (v *Verdicts) NeverFits(t *model.Task) string {
 	if len(v.c.Nodes.Index) == 0 {
 		return ""
@@ -103,19 +103,19 @@ func (v *Verdicts) NeverFits(t *model.Task) string {
 	return ""
 }
 
-// misfit says the same of one dimension.
+// misfit does what NeverFits does, for one dimension.
 func (v *Verdicts) misfit(t *model.Task, dim int) string {
 	return report.NeverFits(v.c.Dims, t, dim, v.largest(dim))
 }
 
-// NodeSizes is a number that changes whenever the nodes have other labels or taints, or allocate other amounts when they are empty, be
-// it each or together.
+// NodeSizes returns a number that changes whenever the labels or taints of nodes change, or the amounts that empty nodes allocate,
+// separately or together.
 func (v *Verdicts) NodeSizes() uint64 {
 	v.sizes()
 	return v.ofNodes.sums
 }
 
-// NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
+// NeverStarts returns why a job can never start on the nodes that the cluster has; "" for any other job.
 func (v *Verdicts) NeverStarts(j *model.Job) string {
 	return report.NeverStarts(v.c, j, v.reportSizes())
 }
@@ -140,7 +140,7 @@ func (v *Verdicts) reportSizes() report.Sizes {
 	return sizes
 }
 
-// permitted remembers the amounts of the nodes that are permitted to a task until a node changes.
+// permitted returns the amounts of the nodes that a task is permitted to use. It caches them until a node changes.
 func (v *Verdicts) permitted(t *model.Task) *report.Permitted {
 	key := t.NodeRequirements()
 	out := v.ofNodes.permitted[key]

@@ -7,27 +7,27 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// layer is what of a node an answer depends on, and so what it is asked anew for.
+// layer states what part of a node an answer depends on. A change of that part requires a new evaluation.
 type layer uint8
 
-// Layers, from what moves rarely to what moves often.
+// Layers, from those that rarely change to those that often change.
 const (
 	OfObject      layer = iota // the node's object
 	ofNode                     // the node
-	ofDomains                  // who is in the node's topology domains
+	ofDomains                  // the tasks in the node's topology domains
 	ofTaskVolumes              // the volumes of one task
-	ofGroup                    // which nodes are chosen from
+	ofGroup                    // the group to choose from
 	layers        = iota
 )
 
-// stage is a step of the pipeline: it is taken where something changed that lies at its layer or below. It gives the nodes that go on.
+// stage is a step of the pipeline. It runs if something at its layer or a lower layer changed. It returns the nodes that continue.
 type stage struct {
 	at  layer
 	run func(p *pipeline, rows []int32) (left []int32)
 }
 
-// stages are all that nodes go through to have a verdict and a score, in this order. The scores of the group come last, when it is known
-// which nodes that is: see scoreGroup.
+// stages returns the steps by which nodes get a verdict and a score, in their order. Scores that depend on the group come last, when the
+// group is known: see scoreGroup.
 func stages() []stage {
 	return []stage{
 		{OfObject, (*pipeline).askOfObject},
@@ -39,29 +39,30 @@ func stages() []stage {
 	}
 }
 
-// fewRows are so few that to compute their rows' columns is not worth while.
+// fewRows is the number of rows up to which columns are not worth computing.
 const fewRows = 4
 
-// pipeline brings some nodes of a class up to date. Many nodes go through it together, so that each row of the policy is asked of all that
-// the rows before it left. A node on which anything errs is dropped, and goes through it alone when the others are done: so what a
-// fault names, and the order of faults, are those of nodes computed one after the other. So do nodes of which there are few.
+// pipeline updates the entries of some nodes of a class. Many nodes pass through it together, so that each row of the policy is evaluated
+// for all nodes that the previous rows left. A node on which anything fails is dropped, and passes through alone after the others. So the
+// subjects and the order of faults are the same as if the nodes were computed one after the other. A few nodes also pass one after the
+// other.
 type pipeline struct {
 	c       *Class
 	f       *language.Frame
-	changed layer // from where on the nodes are asked
-	alone   bool  // one node is taken through
+	changed layer // the lowest layer that changed
+	alone   bool  // a single node passes through
 	stages  []stage
-	Few     int // so few rows are asked one by one: to compute their columns is not worth while
+	Few     int // up to this number, rows are evaluated one by one, because columns are not worth computing
 
 	selection
-	questions []question // that were asked of nodes together
+	questions []question // the questions that were evaluated for several nodes together
 	Batch     eval.Batch
 	bools     []bool
 	numbers   []float64
 	others    []int32 // of missing
 }
 
-// Update takes nodes through the stages that something of them changed for.
+// Update runs the stages that a change requires for some nodes.
 func (c *Class) Update(changed layer, rows []int32) {
 	if len(rows) == 0 {
 		return
@@ -79,7 +80,7 @@ func (c *Class) Update(changed layer, rows []int32) {
 	}
 }
 
-// each takes nodes through one by one.
+// each runs the stages for one node after the other.
 func (p *pipeline) each(rows []int32) {
 	p.alone = true
 	for i := range rows {
@@ -88,20 +89,20 @@ func (p *pipeline) each(rows []int32) {
 	}
 }
 
-// together takes many nodes through at once, and those that were dropped one by one.
+// together runs the stages for many nodes at once, and then for the dropped nodes one by one.
 func (p *pipeline) together(rows []int32) {
 	p.alone, p.questions = false, p.questions[:0]
 	p.run(rows)
 	p.tally()
 	if dropped := p.dropped; len(dropped) > 0 {
 		for _, row := range dropped {
-			p.c.Cells[row].Verdict = notOffered // its old verdict is not counted any more
+			p.c.Cells[row].Verdict = notOffered // its old verdict is already subtracted
 		}
 		p.each(p.c.v.InOrder(dropped))
 	}
 }
 
-// run takes nodes through all stages.
+// run runs all stages for some nodes.
 func (p *pipeline) run(rows []int32) {
 	p.begin(len(p.c.Cells), len(rows)*len(p.c.v.Plan.predicates))
 	live := p.enter(rows)
@@ -114,14 +115,14 @@ func (p *pipeline) run(rows []int32) {
 	p.leave(live)
 }
 
-// enter takes nodes out of the counts, and gives those of which anything is to be asked: they have no verdict against them yet.
+// enter subtracts nodes from the counts, and returns those that need an evaluation: no verdict rejects them yet.
 func (p *pipeline) enter(rows []int32) []int32 {
 	c, n := p.c, p.c.v.nodes
 	return p.only(rows, func(row int32) bool {
 		x := &c.Cells[row]
 		switch p.changed {
 		case ofTaskVolumes:
-			return x.Verdict == 0 || x.Verdict == noDevices // what the class counted is not the task's; rows come before devices
+			return x.Verdict == 0 || x.Verdict == noDevices // the verdict of the class is not that of the task; rows come before devices
 		case ofDomains:
 			if x.plain != 0 {
 				return false
@@ -145,7 +146,7 @@ func (p *pipeline) enter(rows []int32) []int32 {
 	})
 }
 
-// leave counts the nodes in again.
+// leave adds the nodes to the counts again.
 func (p *pipeline) leave(rows []int32) {
 	c, n := p.c, p.c.v.nodes
 	for _, row := range rows {
@@ -156,7 +157,7 @@ func (p *pipeline) leave(rows []int32) {
 	}
 }
 
-// askOfObject asks what reads nothing of a node but its object, where that is another.
+// askOfObject evaluates rows that read only the object of a node, if the object changed.
 func (p *pipeline) askOfObject(rows []int32) []int32 {
 	c, n := p.c, p.c.v.nodes
 	fresh := p.only(rows, func(row int32) bool { return c.Cells[row].object != n.Object[row]+1 })
@@ -174,7 +175,7 @@ func (p *pipeline) askOfObject(rows []int32) []int32 {
 	return p.passed(rows)
 }
 
-// askOfNode asks what reads the node as it is now.
+// askOfNode evaluates rows that read the present state of the node.
 func (p *pipeline) askOfNode(rows []int32) []int32 {
 	left := p.ask(ofNode, rows)
 	for _, row := range rows {
@@ -183,10 +184,10 @@ func (p *pipeline) askOfNode(rows []int32) []int32 {
 	return left
 }
 
-// askOfDomains asks what reads who is in a node's topology domains.
+// askOfDomains evaluates rows that read the tasks in a node's topology domains.
 func (p *pipeline) askOfDomains(rows []int32) []int32 { return p.ask(ofDomains, rows) }
 
-// room finds whether a node has what the task asks for, and devices for it. Only such nodes are scored.
+// room determines whether a node has enough resources and devices for the task. Only such nodes get a score.
 func (p *pipeline) room(rows []int32) []int32 {
 	c := p.c
 	return p.only(rows, func(row int32) bool {
@@ -204,7 +205,7 @@ func (c *Class) fit(row int32) fit {
 	switch now := n.FitsIdle(c.Task.Request, row); {
 	case now && !n.Moves(row):
 		return fitsNow
-	case !n.FitsFuture(c.Task.Request, row): // what is promised to others is theirs, though it is idle still
+	case !n.FitsFuture(c.Task.Request, row): // resources that are promised to others are not available, although they are still idle
 		return noFit
 	case now:
 		return fitsNow
@@ -212,7 +213,7 @@ func (c *Class) fit(row int32) fit {
 	return fitsLater
 }
 
-// askOfVolumes asks what reads a task's volumes; its answers are no part of a class.
+// askOfVolumes evaluates rows that read a task's volumes. Its results are not part of a class.
 func (p *pipeline) askOfVolumes(rows []int32) []int32 {
 	if !p.c.oneTask {
 		return rows
@@ -225,7 +226,7 @@ func (p *pipeline) askOfVolumes(rows []int32) []int32 {
 	return p.passed(rows)
 }
 
-// ask writes the first predicate of a layer that says no of each node, and gives the nodes of which none does.
+// ask records the first predicate of a layer that rejects each node, and returns the nodes that none rejects.
 func (p *pipeline) ask(of layer, rows []int32) []int32 {
 	state := &p.c.Rows
 	for _, k := range state.predicates[of] {
@@ -242,13 +243,13 @@ func (p *pipeline) ask(of layer, rows []int32) []int32 {
 	return rows
 }
 
-// passed are the nodes that nothing is against yet.
+// passed returns the nodes that are not rejected yet.
 func (p *pipeline) passed(rows []int32) []int32 {
 	cells := p.c.Cells
 	return p.only(rows, func(row int32) bool { return cells[row].Verdict == 0 })
 }
 
-// score asks the scores that do not depend on the group, where what they read changed, and adds up those without normalisation.
+// score evaluates the scores that do not depend on the group if their inputs changed, and adds up those without normalisation.
 func (p *pipeline) score(rows []int32) []int32 {
 	c := p.c
 	state := &c.Rows
@@ -269,7 +270,7 @@ func (p *pipeline) score(rows []int32) []int32 {
 			p.scoreBy(k, moved)
 		case ofGroup:
 			for _, row := range rows {
-				state.Raw[k][row] = math.NaN() // until it is known which nodes are chosen from
+				state.Raw[k][row] = math.NaN() // until the group to choose from is known
 			}
 		default:
 			p.scoreBy(k, rows)

@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// question is one row of the policy, asked of some nodes together, and where its results are kept.
+// question is one row of the policy, evaluated for some nodes together, and the place for its results.
 type question struct {
 	row      *Row
 	rows     []int32
@@ -16,7 +16,7 @@ type question struct {
 	values   *rowResults[float64]
 }
 
-// tally counts the evaluations of what was asked of nodes together, but forgets those of nodes that were dropped.
+// tally counts the evaluations for several nodes, but drops those of dropped nodes.
 func (p *pipeline) tally() {
 	for i := range p.questions {
 		q := &p.questions[i]
@@ -42,8 +42,8 @@ func (q *question) forget(a *Alike, row int32) {
 	}
 }
 
-// missing gives the nodes, of some, of which it is not known what a row says: those to ask it of, and those that are like one of
-// them, which hold until the next question.
+// missing returns the nodes for which the result of a row is unknown. first are those to evaluate, and others are nodes that equal one of
+// these. Both are valid until the next question.
 func missing[T language.Opinion | float64](p *pipeline, r *Row, kept *rowResults[T], rows []int32) (first, others []int32) {
 	a, versions := &p.c.v.Alike, p.c.v.versionsOf(r)
 	p.others = p.others[:0]
@@ -63,7 +63,7 @@ func missing[T language.Opinion | float64](p *pipeline, r *Row, kept *rowResults
 	return p.arena[from:len(p.arena):len(p.arena)], p.others
 }
 
-// adopt takes the results of nodes for those that are like them. Where the row erred, it is asked of each.
+// adopt copies the results of nodes to their equals. If the row failed, it is evaluated for each of them.
 func adopt[T language.Opinion | float64](p *pipeline, r *Row, kept *rowResults[T], others []int32) {
 	versions := p.c.v.versionsOf(r)
 	for _, row := range others {
@@ -73,7 +73,7 @@ func adopt[T language.Opinion | float64](p *pipeline, r *Row, kept *rowResults[T
 	}
 }
 
-// predicate asks one predicate, and says whether it says no of any node.
+// predicate evaluates one predicate, and reports whether it rejects any node.
 func (p *pipeline) predicate(k int, rows []int32) (rejects bool) {
 	r := p.c.v.Plan.predicates[k]
 	if p.alone {
@@ -122,7 +122,7 @@ func (p *pipeline) predicateOfMany(k int, r *Row, rows []int32) (rejects bool) {
 	return rejects
 }
 
-// guarded gives the nodes of a question on which its row's guard holds. All of them count as asked.
+// guarded returns the nodes of a question for which its row's guard is true. All of them count as evaluated.
 func (p *pipeline) guarded(q question, known guard) []int32 {
 	r := q.row
 	if len(q.rows) == 0 {
@@ -147,7 +147,7 @@ func (p *pipeline) guarded(q question, known guard) []int32 {
 	return p.arena[from:len(p.arena):len(p.arena)]
 }
 
-// scoreBy asks one row of scores.
+// scoreBy evaluates one row of scores.
 func (p *pipeline) scoreBy(k int, rows []int32) {
 	if len(rows) == 0 {
 		return
@@ -166,7 +166,7 @@ func (p *pipeline) scoreBy(k int, rows []int32) {
 	}
 }
 
-// scoreManyBy evaluates one row of scores where it is not known.
+// scoreManyBy evaluates one row of scores for the nodes without a result.
 func (p *pipeline) scoreManyBy(k int, rows []int32) {
 	r, kept, raw := p.c.v.Plan.Scores[k], p.c.Rows.values[k], p.c.Rows.Raw[k]
 	others := []int32(nil)
@@ -185,7 +185,7 @@ func (p *pipeline) scoreManyBy(k int, rows []int32) {
 	for i, row := range asked {
 		x := p.numbers[i]
 		if !policy.IsScore(x) {
-			p.drop(row) // it is asked again by itself, for the error
+			p.drop(row) // evaluated again separately, for the error
 		}
 		raw[row] = x
 	}

@@ -8,21 +8,21 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Refusal is that no node takes the tasks of a class, and why.
+// Refusal states that no node accepts the tasks of a class, and identifies the reasons.
 type Refusal struct {
 	class  *Class
 	number uint64
 }
 
-// Refused is why no node takes a task, which was just found.
+// Refused returns why no node accepts a task, which was just computed.
 func (v *Verdicts) Refused(t *model.Task) Refusal {
 	c := v.Of(t)
 	c.Rejections()
 	return Refusal{c, c.rejections.number}
 }
 
-// StillRefused says that nodes refuse a task as they did, which is what it was but for what nodes say of it. Where rows read nothing of
-// nodes but their objects, it is enough to look at the room of those that changed.
+// StillRefused reports whether nodes reject a task as before. Only the nodes may have changed, not the task. If rows read only the objects
+// of nodes, it checks only the free resources of the changed nodes.
 func (v *Verdicts) StillRefused(t *model.Task, r Refusal) bool {
 	c := r.class
 	if c.rejections.number != r.number || t.HasVolumes {
@@ -43,7 +43,7 @@ func (v *Verdicts) StillRefused(t *model.Task, r Refusal) bool {
 	return c.rejections.number == r.number
 }
 
-// ofObjects says that no predicate of the class reads more of a node than its object.
+// ofObjects reports whether no predicate of the class reads more of a node than its object.
 func (c *Class) ofObjects() bool {
 	for at, list := range c.Rows.predicates {
 		if layer(at) > OfObject && len(list) > 0 {
@@ -53,7 +53,7 @@ func (c *Class) ofObjects() bool {
 	return true
 }
 
-// asItWas is a row's verdict where it is known without asking, else one that is none.
+// asItWas returns the verdict of a row if it is known without an evaluation, otherwise noVerdict.
 func (c *Class) asItWas(row int32) int {
 	x := &c.Cells[row]
 	if x.object != c.v.nodes.Object[row]+1 {
@@ -62,13 +62,13 @@ func (c *Class) asItWas(row int32) int {
 	return int(x.statics)
 }
 
-// Two numbers that stand in no verdict: that it is not known, and that a row has no node.
+// Two numbers that are no verdicts: the verdict is unknown, and the row has no node.
 const (
 	noVerdict = -99
 	noNode    = -98
 )
 
-// lastingClass says that a class that a task was of stays that while neither the task nor its job changes.
+// lastingClass reports whether a task stays in its class while neither the task nor its job changes.
 func lastingClass(reads []rules.Read) bool {
 	return !slices.ContainsFunc(reads, func(r rules.Read) bool {
 		own := (r.Root == "task" || r.Root == "job") && r.Changes <= rules.ByObject
@@ -78,13 +78,13 @@ func lastingClass(reads []rules.Read) bool {
 	})
 }
 
-// changedRows are the rows that changed between two places of the log of nodes.
+// changedRows contains the rows that changed between two positions of the log of nodes.
 type changedRows struct {
 	from, to uint64
 	rows     []int32
 }
 
-// changedSince lists the rows that changed since a place of the log, plus 1. It is good until it is asked for again.
+// changedSince lists the rows that changed since a position of the log, plus 1. The list is valid until the next call.
 func (v *Verdicts) changedSince(at uint64) (rows []int32, known bool) {
 	log, x := &v.nodes.Log, &v.changed
 	to := log.Next() + 1

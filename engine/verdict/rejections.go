@@ -12,33 +12,33 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// refusals is how many nodes were refused for one reason.
+// refusals counts the nodes that were rejected for one reason.
 type refusals struct {
-	code  int // a rule's number, notOffered, noDevices, or what misfitCode gives
+	code  int // the number of a rule, notOffered, noDevices, or a misfitCode
 	count int
-	told  model.NodeCount // where no rule refused them
+	told  model.NodeCount // if no rule rejected them
 }
 
-// rejections tell why no node was chosen from.
+// rejections states why no node was chosen.
 type rejections struct {
 	c      *Class
 	counts []model.NodeCount
-	at     uint64 // of the log, plus 1
-	// number is another wherever counts are, or are of another class.
+	at     uint64 // position in the log, plus 1
+	// number changes whenever counts changes or belongs to another class.
 	number uint64
-	// nodes say by row why a node was refused; tells, that counts tell of more than that, and of which objects it was.
+	// nodes states by row why a node was rejected. tells states that counts depends on more than nodes and their objects.
 	nodes []refusedNode
 	tells bool
-	sizes uint64 // of the nodes, that counts are of
+	sizes uint64 // of the nodes, for which counts was computed
 }
 
-// refusedNode is why one node was refused, 0: it was not, and the version of its object, as far as it is compared.
+// refusedNode states why one node was rejected, 0 if it was not, and the version of its object, as far as it is compared.
 type refusedNode struct {
 	code   int16
 	object uint32
 }
 
-// Rejections counts, over all nodes, which row said no, most nodes first.
+// Rejections counts, over all nodes, which row rejected them, most nodes first.
 func (c *Class) Rejections() []model.NodeCount {
 	x, plan := &c.rejections, c.v.Plan
 	at := c.v.nodes.Log.Next() + 1
@@ -61,8 +61,8 @@ func (c *Class) Rejections() []model.NodeCount {
 	return x.counts
 }
 
-// stay says that all nodes that changed are refused as they were, so that the counts are what they were. verdict is what a class has of a
-// row now.
+// stay reports whether all changed nodes are rejected as before, so that the counts stay the same. verdict returns the present verdict of
+// the class on a row.
 func (x *rejections) stay(verdict func(row int32) int) bool {
 	c := x.c
 	rows, known := c.v.changedSince(x.at)
@@ -71,7 +71,7 @@ func (x *rejections) stay(verdict func(row int32) int) bool {
 	}
 	return !slices.ContainsFunc(rows, func(row int32) bool {
 		if int(row) >= len(x.nodes) {
-			return true // it came since
+			return true // the node was added since
 		}
 		code := verdict(row)
 		if code == 0 {
@@ -80,21 +80,21 @@ func (x *rejections) stay(verdict func(row int32) int) bool {
 			}
 		}
 		n, was := c.v.nodes, x.nodes[row]
-		// The words of a row may be others where the object is, though it refuses the node as it did.
+		// The message of a row may change with the object of the node, although the row still rejects it.
 		return code == 0 || code != int(was.code) || n.Rows[row] == nil || code > 0 && uint32(n.Object[row]) != was.object
 	})
 }
 
-// toldByNodes says that what the class knows of a node is another only where the node is.
+// toldByNodes reports whether the results of the class for a node change only with the node.
 func (c *Class) toldByNodes() bool {
 	plan := c.v.Plan
 	return !plan.single && !plan.telling && !plan.volatile && c.domains.context == nil && !c.oneTask
 }
 
-// forget has all be found anew, as something that no one node tells of is another.
+// forget forces a new count, because something changed that does not belong to a single node.
 func (x *rejections) forget() { x.at, x.number, x.nodes = 0, 0, x.nodes[:0] }
 
-// misfitCode stands for a dimension in which a request does not fit.
+// misfitCode returns the code of a dimension in which a request does not fit.
 func misfitCode(dim int) int { return -100 - dim }
 
 func (x *rejections) find() []model.NodeCount {
@@ -123,8 +123,8 @@ func (x *rejections) find() []model.NodeCount {
 	return out
 }
 
-// refused counts the nodes by why they are refused: their verdicts, or the first dimension in which the request does not fit, in the order
-// in which people are shown them.
+// refused counts the nodes by the reason of their rejection: their verdict, or the first dimension in which the request does not fit, in
+// the order of output.
 func (x *rejections) refused(all []refusals) []refusals {
 	n, last := x.c.v.nodes, -1
 	for _, row := range n.ByOrder() {
@@ -148,7 +148,7 @@ func (x *rejections) refused(all []refusals) []refusals {
 	return all
 }
 
-// codeOf is why a node is not chosen from: its verdict, or the row of devicePredicates that leaves it too few devices.
+// codeOf returns why a node is not chosen: its verdict, or the row of devicePredicates that leaves it too few devices.
 func (x *rejections) codeOf(row int32) int {
 	c := x.c
 	code := int(c.Cells[row].Verdict)
@@ -163,7 +163,7 @@ func (x *rejections) codeOf(row int32) int {
 	return code
 }
 
-// Refuser is the row of predicates that refuses a node; nil: none does.
+// Refuser returns the row of predicates that rejects a node; nil: none does.
 func (c *Class) Refuser(row int32) *policy.Rule {
 	if code := c.Cells[row].Verdict; code > 0 {
 		return c.v.policy.All[code-1]
@@ -171,7 +171,7 @@ func (c *Class) Refuser(row int32) *policy.Rule {
 	return nil
 }
 
-// rankOf orders what rejected equally many nodes: rows in their order, then what is built in.
+// rankOf orders reasons that rejected equally many nodes: rows in their order, then the built-in reasons.
 func rankOf(code int) int {
 	if code > 0 {
 		return code
@@ -179,7 +179,7 @@ func rankOf(code int) int {
 	return math.MaxInt
 }
 
-// builtin words a rejection that no row made.
+// builtin returns the text of a built-in rejection.
 func (x *rejections) builtin(code int) model.NodeCount {
 	switch {
 	case code == notOffered:
@@ -193,7 +193,7 @@ func (x *rejections) builtin(code int) model.NodeCount {
 	return model.NodeCount{}
 }
 
-// byText is what a row says of the nodes that it rejected.
+// byText returns the messages of a row for the nodes that it rejected.
 func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
 	c, ask := x.c, x.c.v.ask
 	f := ask.Frame().OfTask(c.Task)
@@ -214,5 +214,5 @@ func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
 	})
 }
 
-// tellsOfNode says that the message of a row is not the same of all nodes.
+// tellsOfNode reports whether the message of a row depends on the node.
 func tellsOfNode(r *policy.Rule) bool { return r.Message != nil && r.Message.OfNode }

@@ -2,32 +2,32 @@ package verdict
 
 import "github.com/celsius-scheduler/celsius/engine/language"
 
-// rowResults are what one row of a table says of each node, to all classes that are alike in what the row reads of them: most
-// rows read little of a task, so that many classes need but one evaluation of them.
+// rowResults contains the results of one row of a table by node, for all classes of which the row reads the same. Most rows read little of
+// a task, so that many classes need only one evaluation.
 type rowResults[T language.Opinion | float64] struct {
 	what []T
-	// at is by node: the version of its object where the row reads no more of it, else of the node, plus 1; 0: it is not
-	// known what the row says, or it erred, which is counted for each class.
+	// at is by node: the version of the node, plus 1; of its object, if the row reads only that. 0: the result is unknown, or the row failed,
+	// which is counted for each class.
 	at []uint64
-	// alike is what it says of nodes of a number, in its epoch, where nodes of one number are the same to it.
+	// alike contains the result by the number of nodes, in its epoch, if nodes with the same number are equal for the row.
 	alike struct {
 		what  []T
 		epoch []uint64
 	}
-	// held says that some class has it.
+	// held states that some class uses it.
 	held bool
 }
 
-// resultStore is what the rows of one site said, by row and by what they read of a class.
+// resultStore contains the results of the rows of one site, by row and by what the row reads of a class.
 type resultStore[T language.Opinion | float64] struct {
 	By    map[string]*rowResults[T]
-	spare []*rowResults[T] // forgotten; their memory is used again
+	spare []*rowResults[T] // unused; their memory is used again
 }
 
-// mostSpare is how many columns, or classes, of the past are kept for their memory.
+// mostSpare is how many unused columns, or classes, are kept for their memory.
 const mostSpare = 8
 
-// of gives what is kept under a key, or begins it, for that many nodes.
+// of returns the results with a key, for this many nodes. It creates them if necessary.
 func (x *resultStore[T]) of(key []byte, rows int) *rowResults[T] {
 	s := x.By[string(key)]
 	if s == nil {
@@ -56,7 +56,7 @@ func (s *rowResults[T]) grow(rows int) {
 	}
 }
 
-// forget drops what no class has.
+// forget drops the results that no class uses.
 func (x *resultStore[T]) forget() {
 	for key, s := range x.By {
 		if !s.held {
@@ -69,7 +69,7 @@ func (x *resultStore[T]) forget() {
 	}
 }
 
-// recall takes what a row said of a node from what it said of one like it; false: it has not been asked.
+// recall copies the result for a node from an equal node; false: it is unknown.
 func (s *rowResults[T]) recall(a *Alike, r *Row, row int32, at uint64) bool {
 	if !r.Amounts {
 		return false
@@ -82,7 +82,7 @@ func (s *rowResults[T]) recall(a *Alike, r *Row, row int32, at uint64) bool {
 	return true
 }
 
-// learn keeps what a row said of a node.
+// learn stores the result of a row for a node.
 func (s *rowResults[T]) learn(a *Alike, r *Row, row int32, x T, at uint64) {
 	s.what[row], s.at[row] = x, at
 	if !r.Amounts {
@@ -95,7 +95,7 @@ func (s *rowResults[T]) learn(a *Alike, r *Row, row int32, x T, at uint64) {
 	s.alike.what[code], s.alike.epoch[code] = x, a.Epoch
 }
 
-// forget drops what a row said of a node, and of those like it that have not been told.
+// forget drops the result of a row for a node, and for equal nodes that have not used it.
 func (s *rowResults[T]) forget(a *Alike, r *Row, row int32) {
 	s.at[row] = 0
 	if code := int(a.Of(row)); r.Amounts && code < len(s.alike.epoch) {

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// Curable returns the nodes that could take the class's task after evictions, in the order of nodes. These nodes are ready, and the only
-// predicates that refuse them are those that an eviction may change.
+// Curable returns the nodes that could accept the class's task after evictions, in the order of nodes. These nodes are ready, and only
+// predicates that an eviction may change reject them.
 func (c *Class) Curable() (nodes []int32) {
 	for _, row := range c.v.nodes.ByOrder() {
 		if c.curable(row) {
@@ -37,15 +37,15 @@ func (c *Class) curable(row int32) bool {
 	})
 }
 
-// RowRefuses says whether a row of predicates refuses the node.
+// RowRefuses reports whether a row of predicates rejects the node.
 func (c *Class) RowRefuses(row int32) bool { return c.Cells[row].Verdict > 0 }
 
-// TakesLater says whether a node takes the class's task when all that is being released is gone and what is promised is taken.
+// TakesLater reports whether a node accepts the class's task after all releasing tasks are gone and all promised tasks are placed.
 func (c *Class) TakesLater(row int32) bool {
 	return c.Cells[row].Verdict == 0 && c.misfitLater(row) < 0 && (c.Task.GPUCount == 0 || c.v.devicesFit(c.Task, row, true))
 }
 
-// misfitLater is the first dimension in which a node will have too little; below 0: none.
+// misfitLater returns the first dimension in which a node will then have too little; below 0: none.
 func (c *Class) misfitLater(row int32) int {
 	for _, dim := range c.v.nodes.Dims() {
 		if want := c.Task.Request; want.Has(dim) && want[dim] > c.v.nodes.FutureIdle(dim, row)+model.Slack {
@@ -55,7 +55,7 @@ func (c *Class) misfitLater(row int32) int {
 	return -1
 }
 
-// RefusedLater is why a node does not take the class's task then.
+// RefusedLater returns why a node does not accept the class's task then.
 func (c *Class) RefusedLater(row int32) model.Reason {
 	code := int(c.Cells[row].Verdict)
 	dim := c.misfitLater(row)
@@ -78,7 +78,7 @@ func (c *Class) RefusedLater(row int32) model.Reason {
 	return report.Refused(c.rejections.builtin(code))
 }
 
-// Roomy are the nodes that no row of predicates refuses and that have the amounts for the class's task then, in the order of nodes.
+// Roomy returns the nodes that no row of predicates rejects and that then have the requested amounts, in the order of nodes.
 func (c *Class) Roomy() (nodes []int32) {
 	if c.fitting[fitsNow]+c.fitting[fitsLater] == 0 {
 		return nil
@@ -91,8 +91,8 @@ func (c *Class) Roomy() (nodes []int32) {
 	return nodes
 }
 
-// ByScore puts some of the nodes in the order of the scores of the class's task among all of them, the best first; of equals the first as
-// they come, which is that of all.
+// ByScore sorts some of the nodes by the score of the class's task among all nodes, the best first. Nodes with
+// equal scores keep their order.
 func (c *Class) ByScore(nodes, some []int32) []int32 {
 	totals, values := make([]float64, len(some)), make([]float64, len(nodes))
 	v := c.v
@@ -100,7 +100,7 @@ func (c *Class) ByScore(nodes, some []int32) []int32 {
 	defer v.ask.Done()
 	v.Sizes = v.TopologyOf(c.Task).SizesAmong(nodes)
 	defer func() { v.Sizes = nil }()
-	for _, last := range []bool{false, true} { // those that are normalised are added last
+	for _, last := range []bool{false, true} { // normalised rows are added last
 		for k, r := range v.Plan.Scores {
 			switch {
 			case r.Normalises() != last || c.Rows.scoreGuard(k, r, f) == stays:
@@ -127,7 +127,7 @@ func (c *Class) ByScore(nodes, some []int32) []int32 {
 	return out
 }
 
-// addNormalised adds the values of a row among nodes to the totals of some of them.
+// addNormalised adds the normalised values of a row among nodes to the totals of some of them.
 func addNormalised(r *Row, nodes []int32, values []float64, some []int32, totals []float64) {
 	span, i := noSpan(), 0
 	for _, x := range values {

@@ -9,63 +9,62 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Plan is the plan of what the active predicate and score rows read.
+// Plan contains what the active predicate and score rows read.
 type Plan struct {
 	predicates, Scores []*Row
 	classReads
 	epochReads
-	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
+	// volatile: some row reads other objects through a node's tasks, so that nothing can be cached.
 	volatile bool
-	// single says that every task is a class of its own, as a predicate tells it from all others, so that nothing is stored.
+	// single: every task is a class of its own, because a predicate distinguishes all tasks. Nothing is cached.
 	single bool
-	// own says that some score does so: it is asked for each task anew, on the nodes that it is chosen from.
+	// own: some score distinguishes all tasks. It is evaluated for each task again, on the nodes to choose from.
 	own    bool
-	moving bool // class fields move within a cycle
-	// Peers says that some row reads who is in a node's topology domains, matched that what the row says depends on the
-	// terms of other pods, images that it depends on which nodes have an image, late that a score reads which nodes are
-	// chosen from.
+	moving bool // class fields change within a cycle
+	// Peers: some row reads the tasks in a node's topology domains. Matched: such a row depends on the terms of other pods. Images: a row
+	// depends on which nodes have an image. late: a score reads which nodes are in the group to choose from.
 	Peers, Matched, Images, late bool
-	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
+	// telling: some predicate's message reads more than its row, so that messages of a class cannot be reused.
 	telling bool
-	// ofVolumes says that some predicate reads volumes, holdVolumes that what they say to a task holds for a while.
+	// ofVolumes: some predicate reads volumes. holdVolumes: the result for a task stays valid for a while.
 	ofVolumes, holdVolumes bool
 
 	sizes sizeRules
 }
 
-// sizeRules are the rules of a policy that tell which nodes pods can share, and which are permitted to them: see report.Sizes.
+// sizeRules contains the rules of a policy that determine which nodes pods can share, and which nodes pods may use: see report.Sizes.
 type sizeRules struct {
 	apart   report.Apart
 	permits report.Permits
 }
 
-// classReads are what tells classes apart.
+// classReads contains the reads that distinguish classes.
 type classReads struct {
-	// Class lists what a class is: the task, job and queue fields that active rows read.
+	// Class lists the task, job and queue fields that active rows read.
 	Class []rules.Read
-	// lasting says that a task stays in its class while neither it nor its job changes.
+	// lasting: a task stays in its class while neither the task nor its job changes.
 	lasting bool
 }
 
-// epochReads are what the rows read that is the same for all classes and nodes.
+// epochReads contains what rows read that is the same for all classes and nodes.
 type epochReads struct {
-	// globals are reads of the cluster; nowParts are the parts that move with time.
+	// globals are reads of the cluster; nowParts are the parts that change with time.
 	globals  []rules.Read
 	nowParts []*eval.Expr
 	nowMoves bool
-	// byCycle says that some row reads of a node what is settled once a cycle.
+	// byCycle: some row reads a value of a node that settles once per cycle.
 	byCycle bool
 }
 
-// Row is one row with what its value depends on.
+// Row is one row and what its value depends on.
 type Row struct {
 	*policy.Rule
 	policy.Dependency
-	own bool // it is asked of each task anew
-	// byClass says that the guard reads nothing but what a class is made of: it is asked once a class.
+	own bool // the row is evaluated again for each task
+	// byClass: the guard reads only fields of the class, so it is evaluated once per class.
 	byClass bool
-	byEpoch bool // the cluster, or time, or what of nodes is settled once a cycle, is read
-	// Guard and expression are the row's, as they are asked of many nodes.
+	byEpoch bool // it reads the cluster, or time, or a value of nodes that settles once per cycle
+	// Guard and Query are the row's expressions for an evaluation over many nodes.
 	Guard, Query Query
 }
 
@@ -75,7 +74,7 @@ func planOf(of *policy.Policy) *Plan {
 	for _, r := range of.Predicates() {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
-		cs.volatile = cs.volatile || p.Candidates // which nodes are chosen from depends on it
+		cs.volatile = cs.volatile || p.Candidates // the result depends on the group to choose from
 		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
 		cs.ofVolumes = cs.ofVolumes || p.Volumes
 	}
@@ -96,7 +95,7 @@ func planOf(of *policy.Policy) *Plan {
 	return cs
 }
 
-// ofDevices notes what rows about devices depend on.
+// ofDevices records what rows about devices depend on.
 func (cs *Plan) ofDevices(of *policy.Policy, all *rules.Reads) {
 	for _, r := range of.Rules(policy.DevicePredicates) {
 		p := cs.plan(r, all)
@@ -105,7 +104,7 @@ func (cs *Plan) ofDevices(of *policy.Policy, all *rules.Reads) {
 	}
 }
 
-// depend notes what one read of the active rows makes columns depend on: the class, or figures of the cluster.
+// depend records what columns depend on because of one read of the active rows: the class, or values of the cluster.
 func (cs *Plan) depend(read rules.Read) {
 	d := policy.DependencyOf(&rules.Reads{All: []rules.Read{read}})
 	cs.Class = append(cs.Class, d.Class...)
@@ -115,13 +114,13 @@ func (cs *Plan) depend(read rules.Read) {
 	}
 }
 
-// plan finds what a row depends on, and adds what columns depend on by it to all.
+// plan determines what a row depends on, and adds to all what columns depend on because of it.
 func (cs *Plan) plan(r *policy.Rule, all *rules.Reads) *Row {
 	p := &Row{Rule: r, Dependency: r.Rests, Guard: QueryOf(r.When), Query: QueryOf(r.Expression)}
 	p.own, p.byEpoch = p.Identity || p.Volumes && r.Site.Name == policy.Scores, p.Cluster || p.Clock
 	if p.own && r.Site.Name == policy.Scores {
 		if !p.Peers {
-			return p // in no column
+			return p // the row has no column
 		}
 		p.own, cs.single = false, true
 	}
@@ -139,7 +138,7 @@ func (cs *Plan) plan(r *policy.Rule, all *rules.Reads) *Row {
 	return p
 }
 
-// computed notes what an attribute of a node reads besides the node, of which the node's version does not tell.
+// computed records what an attribute of a node reads in addition to the node, because the node's version does not cover it.
 func (cs *Plan) computed(p *Row, read rules.Read, all *rules.Reads) {
 	for _, step := range read.Steps {
 		m := step.Member
@@ -159,7 +158,7 @@ func (cs *Plan) computed(p *Row, read rules.Read, all *rules.Reads) {
 	}
 }
 
-// follow notes how an expression moves with time; nil does not.
+// follow records how an expression changes with time. e may be nil.
 func (cs *Plan) follow(e *eval.Expr) {
 	if e != nil {
 		cs.nowParts = append(cs.nowParts, e.NowParts...)
@@ -167,7 +166,7 @@ func (cs *Plan) follow(e *eval.Expr) {
 	}
 }
 
-// tellsMore says that a message reads more than its row does, the node's own figures, and nothing that is new each moment.
+// tellsMore reports whether a message reads more than its row and the node's own values, or anything that changes with time.
 func tellsMore(m *policy.Message, of *rules.Reads) bool {
 	if m == nil {
 		return false
@@ -184,22 +183,22 @@ func tellsMore(m *policy.Message, of *rules.Reads) bool {
 	return false
 }
 
-// What a row of a policy costs a node, in nanoseconds.
+// Estimated cost of a row of a policy per node, in nanoseconds.
 const (
 	interpretedCost = 300
 	byRowCost       = 60
-	loopCost        = 300 // of one whose lists are short
-	manyUnits       = 100 // of CEL's; what has less by column is as fast as memory, and what has more takes half a nanosecond for each
+	loopCost        = 300 // of a loop over short lists
+	manyUnits       = 100 // in units of CEL; a column of less is as fast as memory, and each further unit takes half a nanosecond
 )
 
-// Query is an expression about nodes, and how it can be spread.
+// Query is an expression over nodes, and how it can be split.
 type Query struct {
 	*eval.Expr
-	Apart   bool // what it reads of two nodes is theirs alone, and the rest is but read
-	PerNode int  // a node, in nanoseconds; 0: it is not worth it
+	Apart   bool // what it reads of two nodes is separate, and the rest is only read
+	PerNode int  // nanoseconds per node; 0: a split is not worthwhile
 }
 
-// QueryOf gives the query of an expression; that of nil has none.
+// QueryOf returns the query of an expression; that of nil has no expression.
 func QueryOf(e *eval.Expr) Query {
 	if e == nil {
 		return Query{}
@@ -207,9 +206,9 @@ func QueryOf(e *eval.Expr) Query {
 	return Query{e, !e.Reads.Counted && !slices.ContainsFunc(e.Reads.All, policy.IsShared), costOf(e)} // a meter has one owner
 }
 
-// costOf is a rough estimate: of how long lists are nothing is known.
+// costOf returns a rough estimate, because the length of lists is unknown.
 func costOf(e *eval.Expr) int {
-	const loops = 10 // CEL's bounds are that far apart where there is a loop
+	const loops = 10 // the factor between CEL's bounds if there is a loop
 	switch units := int(min(e.Cost.Min, rules.CostLimit)); {
 	case e.Interpreted != "":
 		return interpretedCost
@@ -223,7 +222,7 @@ func costOf(e *eval.Expr) int {
 	return 0
 }
 
-// TellTasksApart says that what rows say of one task says nothing of another.
+// TellTasksApart reports whether the result of rows for one task implies nothing for another.
 func (cs *Plan) TellTasksApart() bool {
 	return cs.single || cs.own || cs.volatile || cs.moving || cs.telling
 }

@@ -2,7 +2,7 @@ package verdict
 
 import "slices"
 
-// selection is memory for lists of nodes that grow shorter, and says which nodes were dropped from all of them.
+// selection is memory for lists of nodes that become shorter. It records which nodes were dropped from all of them.
 type selection struct {
 	arena   []int32
 	dropped []int32
@@ -10,7 +10,7 @@ type selection struct {
 	marks   []uint64 // by row of the node table: the round in which it was dropped
 }
 
-// begin forgets all lists; there are that many rows, and so many entries that the lists to come may have.
+// begin forgets all lists. rows is the number of rows, and entries the maximum number of entries of the next lists.
 func (x *selection) begin(rows, entries int) {
 	x.round++
 	x.dropped, x.arena = x.dropped[:0], slices.Grow(x.arena[:0], entries)
@@ -30,7 +30,7 @@ func (x *selection) drop(rows ...int32) {
 	}
 }
 
-// only lists the rows that keep holds of, and that are not dropped.
+// only lists the rows for which keep returns true, and that are not dropped.
 func (x *selection) only(rows []int32, keep func(row int32) bool) []int32 {
 	from := len(x.arena)
 	for _, row := range rows {

@@ -10,33 +10,33 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
-// tournament is one of the nodes that a class chooses from, in groups of eight: level 0 has the nodes' scores by their places in
-// the order of ties, each further level the best of every group of the one below it. So the first of equals is the one that wins, and
-// where a node changed only the groups above it are looked at again, as far up as their best is another. It is made when the class
-// chooses for the first time.
+// tournament finds the best of the nodes that a class chooses from, in groups of eight. Level 0 contains the nodes' scores in the order of
+// ties. Each higher level contains the best score of every group of the level below, so the first of equal nodes wins. After a change of a
+// node, only the groups above it are computed again, as far up as their best score changes. The tournament is created at the first choice
+// of the class.
 type tournament struct {
 	made   bool
 	want   fit
-	ranked uint64        // Nodes.Ranked that the places are of
+	ranked uint64        // Nodes.Ranked for which the places were computed
 	moved  []int32       // rows that may have changed since the last choice
-	levels [][]float64   // -Inf: not chosen from; all but the last are filled up to whole groups
-	ranges []columnRange // of the rankings, one each
+	levels [][]float64   // -Inf: not in the group to choose from; all levels except the last are filled up to whole groups
+	ranges []columnRange // one for each ranking
 }
 
-// groupBits is the logarithm of how many places a group has: eight scores are a line of a processor's cache.
+// groupBits is the logarithm of the number of places in a group: eight scores fill a cache line of a processor.
 const groupBits = 3
 
-// columnRange is the range of a normalised column, with what it was made of.
+// columnRange is the range of a normalised column, and the values from which it was computed.
 type columnRange struct {
 	policy.Span
 	atMin, atMax int       // rows that have the extremes
-	held         []float64 // by row, as the range knows it; NaN: not chosen from, or no opinion
+	held         []float64 // by row, as used for the range; NaN: not in the group to choose from, or no opinion
 }
 
-// most moved rows for which the paths above them are cheaper than all of the tree, as a part of all rows.
+// manyMoved limits the number of moved rows, as a part of all rows: above it, computing the whole tree is less expensive than the paths.
 const manyMoved = 8
 
-// moved notes that a row's verdict, fit or scores changed.
+// moved records that a row's verdict, fit or scores changed.
 func (x *chooser) moved(row int32) {
 	switch t := &x.tournament; {
 	case !t.made:
@@ -47,8 +47,8 @@ func (x *chooser) moved(row int32) {
 	}
 }
 
-// play brings the tournament up to date and gives the best two nodes; the second is NoNode where there is but one.
-// Some node is to be chosen from.
+// play updates the tournament and returns the two best nodes; the second is NoNode if there is only one. The group to choose from must not
+// be empty.
 func (x *chooser) play(want fit) (best, next int32) {
 	t, n := &x.tournament, x.c.v.nodes
 	switch {
@@ -75,7 +75,7 @@ func (x *chooser) play(want fit) (best, next int32) {
 	return order[first], order[second]
 }
 
-// scoreIn is the score of a row where it is in the group that is chosen from, else less than any score.
+// scoreIn returns the score of a row if it is in the group to choose from, otherwise -Inf.
 func (x *chooser) scoreIn(want fit, row int32) float64 {
 	if !x.c.Cells[row].in(want) {
 		return math.Inf(-1)
@@ -83,7 +83,7 @@ func (x *chooser) scoreIn(want fit, row int32) float64 {
 	return x.Total(int(row), x.Rankings)
 }
 
-// otherwiseRanked says that a column which had one value has several now, or has another.
+// otherwiseRanked reports whether a column that had one value now has several, or another.
 func (x *chooser) otherwiseRanked() bool {
 	return slices.ContainsFunc(x.Rankings, func(r ranking) bool {
 		one := &x.c.Rows.ranges[r.column]
@@ -91,7 +91,7 @@ func (x *chooser) otherwiseRanked() bool {
 	})
 }
 
-// measure finds the ranges of the columns that have several values, among the rows that are chosen from.
+// measure computes the ranges of the columns that have several values, over the group to choose from.
 func (x *chooser) measure() {
 	t := &x.tournament
 	t.ranges = slices.Grow(t.ranges[:0], len(x.Rankings))[:len(x.Rankings)]
@@ -110,7 +110,7 @@ func (x *chooser) measure() {
 	}
 }
 
-// remeasure moves the ranges with the rows that moved, and says whether one is another now.
+// remeasure updates the ranges for the moved rows, and reports whether one changed.
 func (x *chooser) remeasure() bool {
 	other := false
 	for i := range x.Rankings {
@@ -130,15 +130,15 @@ func (x *chooser) remeasure() bool {
 	return other
 }
 
-// ranked is a row's value in a column, NaN where the row is not chosen from.
+// ranked returns a row's value in a column, NaN if the row is not in the group to choose from.
 func (x *chooser) ranked(column int, row int32) float64 {
 	if !x.c.Cells[row].in(x.tournament.want) {
 		return math.NaN()
 	}
-	return x.c.Rows.Raw[column][row] + 0 // there is one zero in a range
+	return x.c.Rows.Raw[column][row] + 0 // adding 0 turns -0 into 0
 }
 
-// noSpan is the range of nothing.
+// noSpan returns the range of an empty set.
 func noSpan() policy.Span { return policy.Span{Min: math.Inf(1), Max: math.Inf(-1)} }
 
 // find computes the range from all rows.
@@ -149,11 +149,11 @@ func (r *columnRange) find() {
 	}
 }
 
-// replace gives a row another value. It may leave nobody at an extreme: then the range has to be found anew.
+// replace sets the value of a row. If no row has an extreme afterwards, find must compute the range again.
 func (r *columnRange) replace(row int32, v float64) {
 	old := r.held[row]
 	r.held[row] = v
-	r.enter(v) // first, so that a range that moves on has somebody in it
+	r.enter(v) // first, so that the range always contains a row
 	if old == r.Min {
 		r.atMin--
 	}
@@ -177,7 +177,7 @@ func (r *columnRange) enter(v float64) {
 	}
 }
 
-// replay computes all scores, and the best of all groups.
+// replay computes all scores, and the best score of all groups.
 func (x *chooser) replay() {
 	t, order := &x.tournament, x.c.v.nodes.ByOrder()
 	scores := t.level(0, len(order))
@@ -196,7 +196,7 @@ func (x *chooser) replay() {
 	t.levels = t.levels[:depth]
 }
 
-// level is room for so many places of a level, filled up to whole groups with such as nobody chooses, unless there is but one.
+// level returns memory for this many places of a level. It fills up whole groups with -Inf, unless there is only one place.
 func (x *tournament) level(depth, places int) []float64 {
 	if depth == len(x.levels) {
 		x.levels = append(x.levels, nil)
@@ -213,7 +213,7 @@ func (x *tournament) level(depth, places int) []float64 {
 	return out
 }
 
-// bestOf is the best score of a group.
+// bestOf returns the best score of a group.
 func bestOf(scores []float64, group int) float64 {
 	places := (*[1 << groupBits]float64)(scores[group<<groupBits:])
 	best := places[0]
@@ -225,7 +225,7 @@ func bestOf(scores []float64, group int) float64 {
 	return best
 }
 
-// set gives a place another score.
+// set sets the score of a place.
 func (x *tournament) set(place int32, score float64) {
 	i := int(place)
 	for depth, scores := range x.levels {
@@ -240,14 +240,14 @@ func (x *tournament) set(place int32, score float64) {
 	}
 }
 
-// best gives the places of the best score and of the second best, -1 where nobody else is chosen from.
+// best returns the places of the best score and of the second best, -1 if there is no second.
 func (x *tournament) best() (first, second int) {
 	bestScore, next, nextAt, nextDepth := x.levels[len(x.levels)-1][0], math.Inf(-1), -1, 0
 	for depth := len(x.levels) - 2; depth >= 0; depth-- {
 		from := first << groupBits
 		first = x.winner(depth, from, bestScore)
 		for i, score := range x.levels[depth][from : from+1<<groupBits] {
-			// What stands beside the winner, at any depth, are groups that have no place in common: of equals the one that begins first.
+			// The groups next to the winner, at any depth, have no place in common. Of equal groups, the one that begins first wins.
 			at := from + i
 			if at == first || score == math.Inf(-1) {
 				continue
@@ -267,7 +267,7 @@ func (x *tournament) best() (first, second int) {
 	return first, nextAt
 }
 
-// winner is the first place of a group that has the group's best score.
+// winner returns the first place of a group that has the group's best score.
 func (x *tournament) winner(depth, from int, score float64) int {
 	last := from | (1<<groupBits - 1)
 	for from < last && x.levels[depth][from] != score {

@@ -12,7 +12,7 @@ import (
 
 // Asker evaluates rows of the policy, and counts evaluations and errors.
 type Asker interface {
-	Frame() *language.Frame // lends one; it is given back with Done
+	Frame() *language.Frame // lends a frame; return it with Done
 	Done()
 	Guard(r *policy.Rule, f *language.Frame) (has bool, err ref.Val)
 	Opinion(r *policy.Rule, f *language.Frame) language.Opinion
@@ -26,8 +26,8 @@ type Asker interface {
 	Text(r *policy.Rule, f *language.Frame) string
 }
 
-// Verdicts say on which nodes tasks can be placed, and which is best: by classes of tasks, with all that these share and what brings them
-// up to date.
+// Verdicts determines on which nodes tasks can be placed, and which node is best. It contains the classes of tasks, their shared data, and
+// what updates them.
 type Verdicts struct {
 	*language.World
 	ask    Asker
@@ -37,9 +37,9 @@ type Verdicts struct {
 	nodes  *model.Nodes
 
 	Classes classStore
-	scratch *Class               // where nothing can be kept
-	ofTask  *Class               // a class as the last task with volumes saw it
-	volumes *language.VolumeMemo // of that task; nil: nothing is remembered
+	scratch *Class               // used if nothing can be cached
+	ofTask  *Class               // the class of the last task with volumes, as that task saw it
+	volumes *language.VolumeMemo // of that task; nil: nothing is cached
 	Results results
 
 	Alike    Alike
@@ -48,27 +48,27 @@ type Verdicts struct {
 	reused
 }
 
-// reused is memory for what is made again and again.
+// reused is memory that is used again and again.
 type reused struct {
 	ordered   ordered
-	totals    []float64 // of the last choice
+	totals    []float64 // the totals of the last choice
 	keyText   []byte
 	epochText text
 	devices   deviceScratch
 	changed   changedRows
 }
 
-// text is one that is made again and again, with the room that it is written into.
+// text is a text that is computed again and again, and its buffer.
 type text struct {
 	text string
 	room []byte
 }
 
-// results are those of rows for all classes that are in use.
+// results contains the results of rows for all classes in use.
 type results struct {
 	Opinions resultStore[language.Opinion]
 	Values   resultStore[float64]
-	left     bool // classes may have left some
+	left     bool // some results may no longer belong to a class
 }
 
 // ordered is memory for rows in the nodes' order.
@@ -77,7 +77,7 @@ type ordered struct {
 	rows []int32
 }
 
-// New begins with no class known.
+// New returns Verdicts without classes.
 func New(w *language.World, p *policy.Policy, ask Asker) *Verdicts {
 	c := w.Cluster()
 	v := &Verdicts{World: w, ask: ask, policy: p, Plan: planOf(p), c: c, nodes: &c.Nodes}
@@ -89,7 +89,7 @@ func New(w *language.World, p *policy.Policy, ask Asker) *Verdicts {
 	return v
 }
 
-// Of gives the class of a task, brought up to date, as the task sees it. It is valid until the next call.
+// Of returns the updated class of a task, as the task sees it. It is valid until the next call.
 func (v *Verdicts) Of(t *model.Task) *Class {
 	c := v.classOf(t)
 	if t.HasVolumes && v.Plan.ofVolumes {
@@ -122,7 +122,7 @@ func (v *Verdicts) Begin(cycle uint64) {
 	}
 }
 
-// forget drops the results of rows for classes that are no more, or that read another epoch since.
+// forget drops the results of rows for classes that no longer exist, or that read another epoch since.
 func (v *Verdicts) forget() {
 	for _, c := range v.Classes.ByKey {
 		c.Rows.hold()
@@ -134,7 +134,7 @@ func (v *Verdicts) forget() {
 	v.Results.Values.forget()
 }
 
-// joined notes that a class has other results than before. Where many are of the past they are forgotten.
+// joined records that a class has new results. If many results are unused, it drops them.
 func (v *Verdicts) joined() {
 	x := &v.Results
 	x.left = true
@@ -143,7 +143,7 @@ func (v *Verdicts) joined() {
 	}
 }
 
-// versionsOf are by row: a row's answer for a node holds as long as its version does.
+// versionsOf returns versions by row: a row's result for a node is valid while the version is the same.
 func (v *Verdicts) versionsOf(r *Row) []uint64 {
 	if r.Static {
 		return v.nodes.Object
@@ -151,7 +151,7 @@ func (v *Verdicts) versionsOf(r *Row) []uint64 {
 	return v.nodes.Version
 }
 
-// InOrder lists rows in the nodes' order. It holds until the next call.
+// InOrder sorts rows in the nodes' order. The result is valid until the next call.
 func (v *Verdicts) InOrder(rows []int32) []int32 {
 	x := &v.ordered
 	x.keys, x.rows = x.keys[:0], append(x.rows[:0], rows...)

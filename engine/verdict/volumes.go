@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// heldByTask says that what the predicates on volumes say to a task holds while neither it, nor the node, nor anything of storage changes.
+// heldByTask reports whether results of predicates on volumes stay valid while the task, the node and storage do not change.
 func heldByTask(rows []*Row) bool {
 	return !slices.ContainsFunc(rows, func(r *Row) bool {
 		return r.Volumes && (!r.Reads.Only("task", "node") || slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
@@ -18,7 +18,7 @@ func heldByTask(rows []*Row) bool {
 	})
 }
 
-// volumeMemo is the memo of a task, empty where it does not hold any more; nil where nothing can be remembered.
+// volumeMemo returns the memo of a task, empty if the old one is not valid any more; nil if nothing can be cached.
 func (v *Verdicts) volumeMemo(t *model.Task, rows int) *language.VolumeMemo {
 	if !v.Plan.holdVolumes {
 		return nil
@@ -34,9 +34,9 @@ func (v *Verdicts) volumeMemo(t *model.Task, rows int) *language.VolumeMemo {
 	return m
 }
 
-// withVolumes is a class as one task with volumes sees it: what the class lets through is asked of
-// the rows that read volumes. It costs as many evaluations of them as there are such nodes, when something of storage
-// has changed since the task was asked about; else as many as nodes that have changed.
+// withVolumes returns a class as one task with volumes sees it: it evaluates the rows that read volumes for the nodes that the class
+// accepts. If storage changed since the last call for the task, it costs one evaluation per such node. Otherwise it costs one per changed
+// node.
 func (c *Class) withVolumes(t *model.Task) *Class {
 	x := c.v.ofTask
 	x.Task, x.epoch, x.touched = t, c.epoch, c.touched
@@ -55,7 +55,7 @@ func (c *Class) withVolumes(t *model.Task) *Class {
 	return x
 }
 
-// ownGroupScores makes the scores of the group its own: volumes leave a task fewer nodes to choose from than its class has.
+// ownGroupScores copies the scores that depend on the group: volumes leave a task fewer nodes to choose from than its class has.
 func (x *classRows) ownGroupScores(rows int) {
 	x.Raw, x.values, x.ranges = slices.Clone(x.Raw), slices.Clone(x.values), slices.Clone(x.ranges)
 	for k, of := range x.scoreLayers {
@@ -65,7 +65,7 @@ func (x *classRows) ownGroupScores(rows int) {
 	}
 }
 
-// rejectedByVolumes gives the first of the predicates on volumes that says no to a task on a node, 0 if none does.
+// rejectedByVolumes returns the first of the predicates on volumes that rejects a node for a task, 0 if none does.
 func (v *Verdicts) rejectedByVolumes(f *language.Frame, row int32) int16 {
 	memo, version := v.volumes, v.nodes.Version[row]+1
 	if memo != nil && memo.Version[row] == version {

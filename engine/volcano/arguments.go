@@ -11,28 +11,28 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// fate is what becomes of an argument of Volcano's that no param takes.
+// fate states what happens to an argument of Volcano that no param takes.
 type fate uint8
 
 const (
-	// idle: nothing follows of it, and nothing need follow.
+	// idle: it has no effect, and needs none.
 	idle fate = iota + 1
-	// lost: it does something in Volcano, and nothing here.
+	// lost: it has an effect in Volcano, but none here.
 	lost
-	// refused: without it the configuration would decide something else.
+	// refused: without it, the configuration would decide differently, so it is an error.
 	refused
-	// always: it holds here whether or not it is turned on.
+	// always: its effect applies here whether or not it is turned on.
 	always
 )
 
-// argument is an argument that Volcano takes, and no param does.
+// argument is an argument of Volcano that no param takes.
 type argument struct {
 	fate fate
-	why  string // what the author is told; the sentence begins with what became of it
+	why  string // text for the author; the sentence begins with what happens to the argument
 }
 
-// otherArguments are, by table, the arguments of Volcano's plugins that no param of the table takes. With its params they are all that
-// Volcano's plugin takes: whatever else is written is a mistake.
+// otherArguments returns, by table, the arguments of Volcano's plugins that no param of the table takes. Together with its params, these
+// are all arguments of Volcano's plugin. Any other argument is a mistake.
 func otherArguments() map[string]map[string]argument {
 	const cards = "pods that request GPU cards by Volcano's resources get them, whatever this argument is"
 	const mig = "cards are not partitioned by MIG: pods that request it wait"
@@ -100,10 +100,10 @@ func otherArguments() map[string]map[string]argument {
 	}
 }
 
-// quantities are arguments that Volcano writes as Kubernetes does amounts, such as 250m, and params as numbers.
+// quantities returns the arguments that Volcano writes as Kubernetes quantities, such as 250m, and params as numbers.
 func quantities() []string { return []string{"estimator.be_cpu", "estimator.be_mem"} }
 
-// argumentHint is what the author may have meant.
+// argumentHint returns what the author may have meant.
 func argumentHint(table *rules.Table, name string) string {
 	known := slices.Collect(maps.Keys(otherArguments()[table.Name]))
 	for _, p := range table.Params {
@@ -124,7 +124,7 @@ func argumentHint(table *rules.Table, name string) string {
 	return "it takes " + strings.Join(known, ", ")
 }
 
-// actionArguments are what Volcano's actions take, with the reason why nothing follows of it here.
+// actionArguments returns the arguments of Volcano's actions, with the reason why each has no effect here.
 func actionArguments() map[string]map[string]string {
 	nodes := fmt.Sprintf("no sample is taken: nodes are tried in the order of their scores, until there are %d on which "+
 		"evictions free enough resources",

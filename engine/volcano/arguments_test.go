@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// documented are the arguments that Volcano's plugins take, by what is said of them; * stands for any name. Plugins that are not here take
-// none.
+// documented returns the arguments of Volcano's plugins as Volcano documents them; * stands for any name. Plugins that are missing here
+// take no arguments.
 func documented() map[string]string {
 	return map[string]string{
 		"binpack": "binpack.weight binpack.cpu binpack.memory binpack.resources binpack.resources.*",
@@ -55,7 +55,7 @@ func documented() map[string]string {
 	}
 }
 
-// TestEveryArgumentIsKnown: what params and otherArguments say that plugins take is what is documented of them, no more and no less.
+// TestEveryArgumentIsKnown checks that params and otherArguments list exactly the documented arguments of each plugin.
 func TestEveryArgumentIsKnown(t *testing.T) {
 	tables := withoutTables()
 	for name, table := range tables {
@@ -85,7 +85,7 @@ type written struct {
 	value any
 }
 
-// flat gives arguments as dotted names.
+// flat returns arguments with dotted names.
 func flat(prefix string, fields []source.Field) (out []written) {
 	for _, f := range fields {
 		name := prefix + f.Name
@@ -107,7 +107,7 @@ func flat(prefix string, fields []source.Field) (out []written) {
 	return out
 }
 
-// everyArgument is the configurations in which every argument is written.
+// everyArgument returns the configurations that together contain every argument.
 func everyArgument(t *testing.T) (confs []Conf) {
 	t.Helper()
 	a, err := txtar.ParseFile("testdata/convert/every_argument.txtar")
@@ -124,7 +124,7 @@ func everyArgument(t *testing.T) (confs []Conf) {
 	return confs
 }
 
-// converted is the policy that is made of a text, and all that its author is told.
+// converted converts a text, and returns the policy and all messages to the author.
 func converted(t *testing.T, tables map[string]*rules.Table, text string) (policy, told string) {
 	t.Helper()
 	conf, issues := readConf(t, text)
@@ -140,8 +140,8 @@ func converted(t *testing.T, tables map[string]*rules.Table, text string) (polic
 	return string(got.Policy), told + messages(got.Notes)
 }
 
-// TestNoArgumentIsDroppedInSilence: every argument that is documented, with another value than its default, is in the policy, or is named
-// to its author; and one that is misspelt is named as unknown.
+// TestNoArgumentIsDroppedInSilence writes every documented argument with a value other than its default. The argument must be in the
+// policy, or a message must name it to the author. A misspelt argument is reported as unknown.
 func TestNoArgumentIsDroppedInSilence(t *testing.T) {
 	tables := withoutTables("network-topology-aware")
 	left := documented()
@@ -172,13 +172,13 @@ func TestNoArgumentIsDroppedInSilence(t *testing.T) {
 	}
 }
 
-// isDefault says whether an argument says no more than its param does by itself. Of strategies there is one.
+// isDefault reports whether an argument only repeats the default of its param. It does not apply to strategies.
 func isDefault(table *rules.Table, x written) bool {
 	param := paramOf(table, x.name)
 	return param != nil && param.Default.Exists() && fmt.Sprint(param.Default.Any()) == fmt.Sprint(x.value) && x.name != "strategies"
 }
 
-// tableName is the table that stands for a plugin.
+// tableName returns the name of the table that stands for a plugin.
 func tableName(plugin string) string {
 	if name, other := otherNames()[plugin]; other {
 		return name
@@ -186,7 +186,7 @@ func tableName(plugin string) string {
 	return plugin
 }
 
-// oneArgument is a configuration of one plugin with one argument.
+// oneArgument returns a configuration of one plugin with one argument.
 func oneArgument(t *testing.T, plugin string, x written) string {
 	t.Helper()
 	out, err := json.Marshal(map[string]any{x.name: x.value})
@@ -196,7 +196,7 @@ func oneArgument(t *testing.T, plugin string, x written) string {
 	return fmt.Sprintf("actions: allocate\ntiers: [{plugins: [{name: %s, arguments: %s}]}]\n", plugin, out)
 }
 
-// without is the documented names but for those that stand for an argument.
+// without returns the documented names except those that stand for an argument.
 func without(names, argument string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(names), func(name string) bool {
 		before, after, star := strings.Cut(name, "*")
@@ -205,12 +205,12 @@ func without(names, argument string) string {
 	}), " ")
 }
 
-// misspelt writes an argument with a letter too many.
+// misspelt writes an argument with an extra letter at its end.
 func misspelt(t *testing.T, tables map[string]*rules.Table, plugin string, x written) {
 	t.Helper()
 	x.name += "x"
 	if Takes(tables[tableName(plugin)], x.name) {
-		return // any name will do there
+		return // any name is allowed there
 	}
 	_, told := converted(t, tables, oneArgument(t, plugin, x))
 	if !strings.Contains(told, fmt.Sprintf("unknown argument %q", x.name)) {
@@ -218,7 +218,8 @@ func misspelt(t *testing.T, tables map[string]*rules.Table, plugin string, x wri
 	}
 }
 
-// TestNoFlagIsDroppedInSilence: each flag of each plugin changes the policy, on or off, or is named to its author.
+// TestNoFlagIsDroppedInSilence checks each flag of each plugin, on and off. The flag must change the policy, or a message must name it to
+// the author.
 func TestNoFlagIsDroppedInSilence(t *testing.T) {
 	tables := withoutTables("network-topology-aware")
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
@@ -239,7 +240,7 @@ func TestNoFlagIsDroppedInSilence(t *testing.T) {
 	}
 }
 
-// TestNoActionArgumentIsDroppedInSilence: each argument of an action, and each key of metrics, is named to its author.
+// TestNoActionArgumentIsDroppedInSilence checks that a message names each argument of an action, and each key of metrics, to the author.
 func TestNoActionArgumentIsDroppedInSilence(t *testing.T) {
 	conf := everyArgument(t)[0]
 	got, err := Convert(conf, Options{Tables: withoutTables("network-topology-aware")})

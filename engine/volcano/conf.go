@@ -11,36 +11,36 @@ import (
 
 // Conf is a Volcano scheduler's configuration, as read by Read.
 type Conf struct {
-	// Actions are the names of the pipeline, each where it was written.
+	// Actions are the names of the pipeline, each with its position.
 	Actions        []source.Text
 	Tiers          [][]Plugin
 	Configurations []Action
-	// Metrics is where Volcano reads measured load from; absent if the author did not write it.
+	// Metrics states from where Volcano reads the measured load; absent if the author did not write it.
 	Metrics source.Value
-	// At is the whole of it.
+	// At is the whole configuration.
 	At source.Value
 }
 
-// Plugin is one plugin of a tier. Flags that the author did not write are not in Flags.
+// Plugin is one plugin of a tier. Flags contains only flags that the author wrote.
 type Plugin struct {
 	Name      string
-	Flags     []source.Field // enableJobOrder and its like
+	Flags     []source.Field // enableJobOrder and similar flags
 	Arguments []source.Field
 	At        source.Value
 }
 
-// Action is the arguments of one action.
+// Action contains the arguments of one action.
 type Action struct {
 	Name      source.Text
 	Arguments []source.Field
 }
 
-// confSuffix is how the key ends under which a ConfigMap holds a configuration.
+// confSuffix is the suffix of the key under which a ConfigMap contains a configuration.
 const confSuffix = ".conf"
 
-// Parse reads a configuration from a file: the configuration itself, or one ConfigMap among any manifests
-// that holds it under a key that ends in .conf. The issues have the places of the file, also for what a ConfigMap holds
-// as a literal block; for a quoted one, those inside the text.
+// Parse reads a configuration from a file. The file contains the configuration itself, or one ConfigMap among any manifests that contains
+// it under a key with the suffix .conf. The issues have positions in the file, also for a literal block in a ConfigMap. For a quoted text
+// they have positions inside the text.
 func Parse(file string, data []byte) (Conf, source.Issues) {
 	docs, issues := source.Parse(file, data)
 	if issues.Err() != nil {
@@ -70,7 +70,7 @@ func placeOf(v source.Value) string {
 	return fmt.Sprintf("%s:%d:%d", v.Document().File, line, col)
 }
 
-// confsIn gives the configurations that a document holds: itself, unless it is an object of Kubernetes; then those in it.
+// confsIn returns the configurations in a document: the document itself, unless it is an object of Kubernetes; otherwise those in it.
 func confsIn(v source.Value, issues *source.Issues) []source.Value {
 	kind := v.Get("kind")
 	switch {
@@ -101,8 +101,8 @@ func confsIn(v source.Value, issues *source.Issues) []source.Value {
 	return out
 }
 
-// embedded is the text of a field as a file of its own. Where the lines of the text are lines of the file, as
-// they are in a literal block, they stay where they are in it, so that places inside are places of the file.
+// embedded returns the text of a field as a file of its own. If the lines of the text are lines of the file, as in a literal block, they
+// keep their line numbers. So positions inside are positions of the file.
 func embedded(v source.Value, key string, issues *source.Issues) (file string, data []byte) {
 	text := v.Text(issues)
 	file = v.Document().File
@@ -125,7 +125,7 @@ func embedded(v source.Value, key string, issues *source.Issues) (file string, d
 	return file, []byte(b.String())
 }
 
-// Read reads the mapping of actions, tiers and configurations; unknown keys are issues.
+// Read reads the mapping of actions, tiers and configurations. Unknown keys are issues.
 func Read(v source.Value, issues *source.Issues) Conf {
 	conf := Conf{At: v}
 	for _, f := range v.Fields([]string{"actions", "tiers", "configurations", "metrics"}, issues) {
@@ -161,7 +161,7 @@ func Read(v source.Value, issues *source.Issues) Conf {
 	return conf
 }
 
-// actionNames are the words of a list, or of one string with commas, each at its place.
+// actionNames returns the items of a list, or of one string with commas, each with its position.
 func actionNames(v source.Value, issues *source.Issues) []source.Text {
 	var out []source.Text
 	if v.Kind() == source.List {
@@ -185,13 +185,13 @@ func actionNames(v source.Value, issues *source.Issues) []source.Text {
 	return out
 }
 
-// trimmed is a text without the white space around it.
+// trimmed returns a text without the white space around it.
 func trimmed(t source.Text) source.Text {
 	start := len([]rune(t.Value)) - len([]rune(strings.TrimLeft(t.Value, " \t\r\n")))
 	return t.Slice(start, start+len([]rune(strings.TrimSpace(t.Value))))
 }
 
-// words is a list of strings, or one string with commas.
+// words reads a list of strings, or one string with commas.
 func words(v source.Value, issues *source.Issues) []string {
 	if v.Kind() == source.List {
 		return v.Strings(issues)
@@ -221,7 +221,7 @@ func readTier(tier source.Value, issues *source.Issues) []Plugin {
 					p.Arguments = k.Value.Fields(nil, issues)
 				}
 			}
-			if p.Name != "" || len(*issues) == before { // a misspelt "name" is one mistake, and not an unknown plugin in addition
+			if p.Name != "" || len(*issues) == before { // a misspelt "name" is one mistake, and not also an unknown plugin
 				out = append(out, p)
 			}
 		}

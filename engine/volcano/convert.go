@@ -16,36 +16,35 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// Flags says what a flag means that the author did not write.
+// Flags states the value of a flag that the author did not write.
 type Flags uint8
 
 const (
-	// FlagsDefault is how Volcano's scheduler reads its ConfigMap: on, but for enableHierarchy.
+	// FlagsDefault is how Volcano's scheduler reads its ConfigMap: all flags are on, except enableHierarchy.
 	FlagsDefault Flags = iota
-	// FlagsExplicit is how Volcano's framework sees a configuration that nobody has filled in: off.
+	// FlagsExplicit is how Volcano's framework sees a configuration without defaults: all flags are off.
 	FlagsExplicit
 )
 
-// Options are the caller's choices. The zero value is a scheduler's ConfigMap, read with what ships.
+// Options are the caller's choices. The zero value is for a ConfigMap of a scheduler and the built-in tables.
 type Options struct {
 	Name  string // of the policy; "volcano" if empty
 	Flags Flags
-	// Tables stand for plugins of their names; nil: those of Shipped.
+	// Tables contains a table for each plugin name; nil: those of Shipped.
 	Tables map[string]*rules.Table
-	// Actions that exist; nil: those that ship.
+	// Actions contains the names of the existing actions; nil: the built-in actions.
 	Actions []string
 }
 
-// Note tells the author of a configuration what became of a part of it.
+// Note tells the author of a configuration what happened to a part of it.
 type Note struct {
-	source.Issue // a warning, at its place
-	// Lost names what does something in Volcano and is not in the policy: "plugin tdm", "action preempt",
-	// "nodeorder: podaffinity.weight". It is "" where nothing is lost: the default is used, as Volcano does, or
-	// there was nothing to do.
+	source.Issue // a warning, at its position
+	// Lost names something that has an effect in Volcano, but is not in the policy: "plugin tdm", "action preempt", "nodeorder:
+	// podaffinity.weight". It is "" if nothing is lost: the default is used, as in Volcano, or there was nothing to do.
 	Lost string
 }
 
-// Conversion is a SchedulingPolicy that does what a configuration does, as far as the notes do not say otherwise.
+// Conversion is a SchedulingPolicy that does the same as a configuration, except what the notes state.
 type Conversion struct {
 	Policy []byte // YAML
 	Notes  []Note
@@ -56,13 +55,13 @@ type converter struct {
 	options Options
 	issues  source.Issues
 	notes   []Note
-	used    map[string]int // how many entries have a table's name
+	used    map[string]int // number of entries by table name
 }
 
-// Convert writes the SchedulingPolicy that does what a Volcano configuration does: a table for
-// each plugin, sections switched by its flags, params set from its arguments. It knows no table by
-// name; their params say which argument is theirs. The notes tell what was dropped, and what follows. The
-// error has every plugin, action and argument that Volcano does not have either, and those that are refused.
+// Convert returns the SchedulingPolicy that does the same as a Volcano configuration: a table for each plugin, sections switched by its
+// flags, and params set from its arguments. It knows no table by name, because the params of a table state which argument they take. The
+// notes state what was dropped, and the consequences. The error contains every plugin, action and argument that Volcano does not have
+// either, and those that are refused.
 func Convert(conf Conf, o Options) (*Conversion, error) {
 	c := &converter{options: o, used: map[string]int{}}
 	c.options.Name = cmp.Or(o.Name, "volcano")
@@ -106,7 +105,7 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 	return &Conversion{[]byte(b.String()), c.notes}, nil
 }
 
-// pipeline gives the actions. Those that Volcano does not have either are issues.
+// pipeline returns the actions. Actions that Volcano does not have either are issues.
 func (c *converter) pipeline(conf Conf) []string {
 	out := []string{}
 	for _, a := range conf.Actions {
@@ -120,7 +119,7 @@ func (c *converter) pipeline(conf Conf) []string {
 	return out
 }
 
-// actionKnown says whether an action exists, here or in Volcano; else that is an issue.
+// actionKnown reports whether an action exists. An unknown action is an issue.
 func (c *converter) actionKnown(a source.Text) bool {
 	known := c.options.Actions
 	if slices.Contains(known, a.Value) {
@@ -130,7 +129,7 @@ func (c *converter) actionKnown(a source.Text) bool {
 	return false
 }
 
-// actionArgument says what follows of the argument of an action: none is a param.
+// actionArgument adds a note about an argument of an action. No param takes such an argument.
 func (c *converter) actionArgument(action string, f source.Field) {
 	gangs := action == "gangpreempt" || action == "gangreclaim"
 	why, known := actionArguments()[action][f.Name]
@@ -159,7 +158,7 @@ func noted(i source.Issue, lost string) Note {
 	return Note{i, lost}
 }
 
-// note tells the author something, at its place.
+// note adds a note at its position.
 func (c *converter) note(at source.Value, lost, hint, format string, args ...any) {
 	c.notes = append(c.notes, noted(at.Issuef(hint, format, args...), lost))
 }
@@ -206,7 +205,7 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 	b.WriteString(switches)
 }
 
-// withAll names the arguments and flags that are dropped with their plugin.
+// withAll returns the names of the arguments and flags that are dropped with their plugin.
 func withAll(p Plugin) string {
 	var names []string
 	for _, f := range slices.Concat(p.Flags, p.Arguments) {
@@ -218,7 +217,7 @@ func withAll(p Plugin) string {
 	return ", and with it " + strings.Join(names, ", ")
 }
 
-// flags gives the line that switches sections, "" where all that the table has are on, and sets the params that are flags.
+// flags returns the line that switches sections, "" if all sections of the table are on. It also sets the params that are flags.
 func (c *converter) flags(table *rules.Table, p Plugin, params map[string]any) string {
 	on := map[string]bool{}
 	for _, f := range p.Flags {
@@ -252,7 +251,7 @@ func (c *converter) flags(table *rules.Table, p Plugin, params map[string]any) s
 	return fmt.Sprintf("      without: %s\n", yamlText(without))
 }
 
-// flag sets the param that a flag that is on stands for, or says that the flag has no effect.
+// flag sets the param of a flag that is on, or notes that the flag has no effect.
 func (c *converter) flag(table *rules.Table, p Plugin, f source.Field, on bool, params map[string]any) {
 	param := paramOf(table, f.Name)
 	switch {
@@ -271,13 +270,13 @@ func (c *converter) flag(table *rules.Table, p Plugin, f source.Field, on bool, 
 	}
 }
 
-// Takes says whether some param of the table takes an argument of that name.
+// Takes reports whether some param of the table takes an argument of that name.
 func Takes(table *rules.Table, argument string) bool {
 	p, _ := mapParamOf(table, argument)
 	return p != nil || paramOf(table, argument) != nil
 }
 
-// paramOf is the param that an argument of that exact name sets.
+// paramOf returns the param that an argument with exactly this name sets.
 func paramOf(table *rules.Table, argument string) *rules.Param {
 	for _, p := range table.Params {
 		if p.Volcano == argument {
@@ -287,8 +286,8 @@ func paramOf(table *rules.Table, argument string) *rules.Param {
 	return nil
 }
 
-// mapParamOf is the param of which the argument sets one key, where * in its name stands for the
-// key: the one with the longest fixed text.
+// mapParamOf returns the param of which the argument sets one key. The * in the param's argument name stands for the key. If several match,
+// it returns the one with the longest fixed text.
 func mapParamOf(table *rules.Table, argument string) (param *rules.Param, key string) {
 	longest := -1
 	for _, p := range table.Params {
@@ -302,7 +301,7 @@ func mapParamOf(table *rules.Table, argument string) (param *rules.Param, key st
 	return param, key
 }
 
-// argument sets the param that takes an argument; a nested argument is one of a dotted name.
+// argument sets the param that takes an argument. A nested argument is treated as an argument with a dotted name.
 func (c *converter) argument(table *rules.Table, name string, f source.Field, params map[string]any) {
 	v := f.Value
 	if p := paramOf(table, name); p != nil && name != hierarchyFlag {
@@ -342,7 +341,7 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 	}
 }
 
-// other says what becomes of an argument that no param takes.
+// other adds a note or an issue about an argument that no param takes.
 func (c *converter) other(table *rules.Table, name string, f source.Field, x argument) {
 	switch {
 	case x.fate == idle || x.fate == always && !turnsOff(f.Value):
@@ -368,7 +367,7 @@ func setEntry(params map[string]any, name, key string, x any) {
 	params[name] = entries
 }
 
-// mappings are the elements of a list of mappings; nil: the value is none.
+// mappings returns the elements of a list of mappings; nil: the value is no such list.
 func mappings(v source.Value) []source.Value {
 	if v.Kind() != source.List {
 		return nil
@@ -380,8 +379,8 @@ func mappings(v source.Value) []source.Value {
 	return items
 }
 
-// strategies gives the names of a list of mappings, each of a name and params; these are arguments of dotted names. A name for which the
-// table has no param is left out.
+// strategies returns the names in a list of mappings. Each mapping contains a name and params, which become arguments with dotted names. It
+// leaves out names for which the table has no param.
 func (c *converter) strategies(table *rules.Table, name string, elements []source.Value, params map[string]any) []string {
 	names := []string{}
 	for _, item := range elements {
@@ -406,12 +405,12 @@ func (c *converter) strategies(table *rules.Table, name string, elements []sourc
 	return names
 }
 
-// turnsOff says whether an argument turns something off, which is no loss where there is no such thing.
+// turnsOff reports whether an argument turns something off. This is no loss if that does not exist here.
 func turnsOff(v source.Value) bool {
 	return slices.Contains([]string{"0", "false"}, fmt.Sprint(v.Any()))
 }
 
-// elementType of "map(string,T)" is T.
+// elementType returns T of "map(string,T)".
 func elementType(t string) string {
 	_, element, ok := strings.Cut(strings.TrimSuffix(t, ")"), ",")
 	if !ok {
@@ -420,8 +419,8 @@ func elementType(t string) string {
 	return strings.TrimSpace(element)
 }
 
-// value reads an argument as Volcano does, which takes numbers and truth values as strings, too; an error is
-// one that Volcano meets by using its default.
+// value reads an argument as Volcano does, which also accepts numbers and booleans as strings. For an argument that is an error, Volcano
+// uses its default.
 func (c *converter) value(p *rules.Param, kind string, v source.Value) (any, error) {
 	whole := v.Any()
 	text := strings.TrimSpace(fmt.Sprint(whole))
@@ -466,7 +465,7 @@ func explain(err error, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// bounds checks a number against a param's; a duration's are in Go's syntax and compared in seconds.
+// bounds checks a number against the bounds of a param. Bounds of durations are in Go's syntax, and are compared in seconds.
 func bounds(p *rules.Param, x float64) error {
 	for _, side := range []struct {
 		bound source.Value
@@ -488,7 +487,7 @@ func bounds(p *rules.Param, x float64) error {
 	return nil
 }
 
-// yamlText writes a value in flow style: names plainly, other strings quoted, maps by key.
+// yamlText writes a value in flow style: names without quotes, other strings quoted, maps in key order.
 func yamlText(v any) string {
 	switch x := v.(type) {
 	case string:
@@ -515,7 +514,7 @@ func yamlText(v any) string {
 	return string(text)
 }
 
-// plain says whether every reader of YAML takes the text for a string without quotes.
+// plain reports whether every YAML reader reads the text as a string without quotes.
 func plain(s string) bool {
 	for i, c := range s {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

@@ -34,9 +34,9 @@ func messages(notes []Note) string {
 	return strings.Join(out, "; ")
 }
 
-// TestConvert converts the files of testdata/convert: each part but the last is a configuration, or a ConfigMap that holds one;
-// "explicit" in its name reads what is not written as off. The last part, want, is what the author reads, and the policy. Every policy
-// compiles. UPDATE=1 writes want anew: only commit such changes if you understand what caused them.
+// TestConvert converts the files of testdata/convert. Each part except the last is a configuration, or a ConfigMap that contains one.
+// "explicit" in the name of a part means that missing settings count as off. The last part, want, is the text for the author and the
+// policy. Every policy compiles. UPDATE=1 writes want again. Commit such changes only if you understand what caused them.
 func TestConvert(t *testing.T) {
 	files, err := filepath.Glob("testdata/convert/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -70,7 +70,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// conversionOf is what the author of a configuration gets: issues, notes, and the policy without its first lines.
+// conversionOf returns what the author of a configuration gets: issues, notes, and the policy without its first lines.
 func conversionOf(t *testing.T, f txtar.File) string {
 	t.Helper()
 	conf, issues := Parse(f.Name, f.Data)
@@ -106,7 +106,7 @@ func conversionOf(t *testing.T, f txtar.File) string {
 	return b.String() + "\n"
 }
 
-// withoutTables is what ships, without tables that are there only in some versions.
+// withoutTables returns the tables that ship, except those that only some versions contain.
 func withoutTables(names ...string) map[string]*rules.Table {
 	tables, _ := policy.Shipped()
 	for _, name := range names {
@@ -115,7 +115,7 @@ func withoutTables(names ...string) map[string]*rules.Table {
 	return tables
 }
 
-// A table of which every param is another kind of argument.
+// kinds is a table in which every param is another kind of argument.
 const kinds = `
 params:
   flag:  {type: bool, default: false, volcano: kinds.flag}

@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// FuzzConvert: whatever a Volcano configuration holds, nothing panics, every issue lies inside the file,
-// and what comes out compiles or says what is wrong with the actions.
+// FuzzConvert converts any Volcano configuration. Nothing panics, and every issue lies inside the file. The result compiles, or reports
+// what is wrong with the actions.
 func FuzzConvert(f *testing.F) {
 	for _, seed := range []string{
 		"actions: \"enqueue, allocate, backfill\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n    enablePreemptable: false\n- " +
@@ -59,12 +59,12 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// placed leaves out what has no place in the file: that there is nothing in it, and what is inside of a quoted text.
+// placed leaves out issues without a place in the file: that the file is empty, and issues inside of a quoted text.
 func placed(issues source.Issues) source.Issues {
 	return slices.DeleteFunc(issues, func(i source.Issue) bool { return i.Line == 0 || i.File != "conf.yaml" })
 }
 
-// converts fails where a converted policy does not compile, unless for tables that exclude each other.
+// converts fails the test if a converted policy does not compile. Tables that exclude each other are allowed to fail.
 func converts(t *testing.T, out []byte) {
 	t.Helper()
 	docs, issues := source.Parse("converted.yaml", out)
@@ -79,7 +79,7 @@ func converts(t *testing.T, out []byte) {
 	}
 }
 
-// insideFile fails for an issue that lies outside of its file.
+// insideFile fails the test if an issue lies outside of its file.
 func insideFile(t *testing.T, issues source.Issues, file string, data []byte) {
 	t.Helper()
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\ufeff")), "\n")

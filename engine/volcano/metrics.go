@@ -7,8 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// metrics says what is to be set where the scheduler is started, so that it reads what Volcano reads of the nodes' load: a policy says
-// nothing of that.
+// metrics notes which flags the scheduler needs to read the same measured load as Volcano, because a policy does not contain them.
 func (c *converter) metrics(conf source.Value) {
 	if !conf.Exists() {
 		return
@@ -52,7 +51,7 @@ func (c *converter) metrics(conf source.Value) {
 	}
 }
 
-// otherMetrics says what becomes of the rest of the section.
+// otherMetrics adds notes about the rest of the section.
 func (c *converter) otherMetrics(conf source.Value, kind string) {
 	for _, f := range conf.Fields(nil, &c.issues) {
 		switch f.Name {

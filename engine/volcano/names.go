@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// flagSections is which sections of a table each of Volcano's flags switches.
+// flagSections returns which sections of a table each of Volcano's flags switches.
 func flagSections() map[string][]string {
 	return map[string][]string{
 		"enableJobOrder":     {"jobOrder"},
@@ -29,10 +29,10 @@ func flagSections() map[string][]string {
 	}
 }
 
-// hierarchyFlag sets a param, not a section, and is never on by itself.
+// hierarchyFlag sets a param, not a section. It is never on by default.
 const hierarchyFlag = "enableHierarchy"
 
-// idleFlags are accepted and do nothing: no table has what they switch.
+// idleFlags are accepted, but have no effect, because no table has what they switch.
 func idleFlags() []string {
 	return []string{
 		"enableBestNode", "enableTargetJob", "enableReservedNodes", "EnabledClusterOrder", "enabledClusterOrder", "enableClusterOrder",
@@ -40,17 +40,17 @@ func idleFlags() []string {
 	}
 }
 
-// otherNames are the tables of plugins that Volcano calls otherwise.
+// otherNames returns the tables of plugins that have another name in Volcano.
 func otherNames() map[string]string { return map[string]string{"numa-aware": "numaaware"} }
 
-// laterPlugins are Volcano's plugins, with what follows where no table stands for one.
+// laterPlugins returns Volcano's plugins without a table, with the consequence of leaving them out.
 func laterPlugins() map[string]string {
 	return map[string]string{
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
 	}
 }
 
-// pluginHint is what the author of an unknown plugin's name may have meant.
+// pluginHint returns what the author of an unknown plugin name may have meant.
 func pluginHint(name string, tables map[string]*rules.Table) string {
 	all := slices.Concat(slices.Sorted(maps.Keys(tables)), slices.Sorted(maps.Keys(laterPlugins())))
 	if near := source.Nearest(name, all); near != "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// handle is as much of a scheduler as the four plugins look at.
+// handle contains the parts of a scheduler that the four plugins use.
 type handle struct {
-	fwk.Handle // nil: nothing else of it is called
+	fwk.Handle // nil: no other method is called
 	factory    informers.SharedInformerFactory
 	client     kubernetes.Interface
 	csi        fwk.CSIManager
@@ -30,7 +30,7 @@ func (h handle) SharedCSIManager() fwk.CSIManager { return h.csi }
 // SnapshotSharedLister implements fwk.Handle.
 func (h handle) SnapshotSharedLister() fwk.SharedLister { return h.users }
 
-// users says who uses a claim.
+// users reports which claims are in use.
 type users struct {
 	fwk.SharedLister
 	of *Volumes
@@ -39,7 +39,7 @@ type users struct {
 // StorageInfos implements fwk.SharedLister.
 func (u users) StorageInfos() fwk.StorageInfoLister { return u }
 
-// IsPVCUsedByPods implements fwk.StorageInfoLister. A task that is promised a node already is not in its own way.
+// IsPVCUsedByPods implements fwk.StorageInfoLister. It does not count the task itself, which may already be promised a node.
 func (u users) IsPVCUsedByPods(claim string) bool {
 	own := 0
 	if t := u.of.asked.task; t.Status != model.Pending {
@@ -48,7 +48,7 @@ func (u users) IsPVCUsedByPods(claim string) bool {
 	return u.of.c.Storage.Users(claim) > own
 }
 
-// nodeInfo is as much of a node as the four plugins look at: its object, and its pods that have volumes.
+// nodeInfo contains the parts of a node that the four plugins use: its object, and its pods with volumes.
 type nodeInfo struct {
 	fwk.NodeInfo
 	node *corev1.Node
@@ -69,7 +69,7 @@ type podInfo struct {
 // GetPod implements fwk.PodInfo.
 func (p podInfo) GetPod() *corev1.Pod { return p.pod }
 
-// node is a row, seen by a task: without the task itself. It costs the number of tasks on the node.
+// node returns the node of a row as a task sees it: without the task itself. It costs the number of tasks on the node.
 func (v *Volumes) node(t *model.Task, row int32, pods bool) nodeInfo {
 	n := nodeInfo{node: v.c.Nodes.Rows[row].Object}
 	if !pods {

@@ -17,9 +17,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// still is an informer that nobody starts: it is as up to date as what is put into its indexer.
+// still is an informer that is never started. It contains what is put into its indexer.
 type still struct {
-	cache.SharedIndexInformer // nil: nothing else of it is called
+	cache.SharedIndexInformer // nil: no other method is called
 	indexer                   cache.Indexer
 }
 
@@ -37,7 +37,7 @@ func (still) AddEventHandler(cache.ResourceEventHandler) (cache.ResourceEventHan
 	return nil, nil
 }
 
-// ordered is an indexer that lists by name, so that the same state gives the same answer.
+// ordered is an indexer that lists by name, so that the same state gives the same result.
 type ordered struct{ cache.Indexer }
 
 // List implements cache.Store.
@@ -49,15 +49,16 @@ func (o ordered) ByIndex(index, value string) ([]any, error) {
 	return byName(items), err
 }
 
-// The indexes of volumes that this package has beside the plugins' own.
+// Indexes of volumes that this package has in addition to those of the plugins.
 const (
-	byClass = "storageclass" // the binder's: it asks for the volumes of a class by it
-	byReach = "reach"        // the free ones, by class and the one node that reaches them
-	byClaim = "claim"        // the others, by the claim that they are for
+	byClass = "storageclass" // used by the binder, which lists the volumes of a class
+	byReach = "reach"        // free volumes, by class and by the one node that reaches them
+	byClaim = "claim"        // other volumes, by the claim that they are for
 )
 
-// volumes is an indexer of volumes. Asked for those of a class, it leaves out what the binder would look at for nothing: those of
-// another claim, and those that only another node reaches. So its search costs what could be taken there, and not all that there is.
+// volumes is an indexer of volumes. In the list of a class, it leaves out volumes that the binder would check without effect: those of
+// other claims, and those that only another node reaches. So the binder's search costs as much as there are candidates, not as much as
+// there are volumes.
 type volumes struct {
 	ordered
 	of *Volumes
@@ -71,7 +72,7 @@ func (v volumes) ByIndex(index, value string) ([]any, error) {
 	var out []any
 	for _, host := range []string{"", v.of.asked.host} {
 		if host == "" && len(out) > 0 {
-			break // the node has no name of a host
+			break // the node has no host name
 		}
 		free, err := v.Indexer.ByIndex(byReach, value+"/"+host)
 		if err != nil {
@@ -109,7 +110,7 @@ func indexClaim(o any) ([]string, error) {
 	return []string{model.Key(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)}, nil
 }
 
-// hostOf is the one host that reaches a volume, as local ones say it; "" where that cannot be told at a glance.
+// hostOf returns the only host that reaches a volume, as for local volumes; "" if that is not obvious.
 func hostOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil || len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
 		return ""
@@ -134,7 +135,7 @@ func byName(items []any) []any {
 	return items
 }
 
-// newInformers makes for v a factory that knows informers of all that the plugins look at, and their indexers by kind.
+// newInformers creates a factory with the informers of everything that the plugins read, and their indexers by kind.
 func newInformers(v *Volumes) (informers.SharedInformerFactory, map[string]cache.Indexer) {
 	factory, indexers := informers.NewSharedInformerFactory(nil, 0), map[string]cache.Indexer{}
 	for kind, empty := range map[string]runtime.Object{
@@ -145,7 +146,7 @@ func newInformers(v *Volumes) (informers.SharedInformerFactory, map[string]cache
 		model.CSIDriver:        &storagev1.CSIDriver{},
 		model.StorageCapacity:  &storagev1.CSIStorageCapacity{},
 		model.VolumeAttachment: &storagev1.VolumeAttachment{},
-		// These two are only read while a binding is waited for, which is not done here.
+		// These two are only read during the wait for a binding, which this package does not do.
 		"Pod":  &corev1.Pod{},
 		"Node": &corev1.Node{},
 	} {

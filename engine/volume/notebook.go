@@ -13,17 +13,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// notebook is a client that reaches nobody: it writes down which volumes and claims it is asked to update. That
-// is how the binder, which keeps its decisions to itself, tells them.
+// notebook is a client without a connection. It records which volumes and claims the binder asks it to update. This is how the package
+// learns the decisions of the binder, which does not return them.
 type notebook struct {
-	kubernetes.Interface // nil: nothing else of it is called
+	kubernetes.Interface // nil: no other method is called
 	notes                []model.VolumeBind
 }
 
 // CoreV1 implements kubernetes.Interface.
 func (n *notebook) CoreV1() corev1client.CoreV1Interface { return coreNotes{book: n} }
 
-// take gives what was written down, by claim, and begins a new page.
+// take returns the recorded updates, by claim, and removes them.
 func (n *notebook) take() []model.VolumeBind {
 	out := n.notes
 	n.notes = nil
@@ -51,7 +51,7 @@ type volumeNotes struct {
 	book *notebook
 }
 
-// Update notes that a volume is to be bound to the claim that it refers to.
+// Update records that a volume is to be bound to the claim that it refers to.
 func (v volumeNotes) Update(_ context.Context, pv *corev1.PersistentVolume, _ metav1.UpdateOptions) (*corev1.PersistentVolume, error) {
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		v.book.notes = append(v.book.notes, model.VolumeBind{Claim: model.Key(ref.Namespace, ref.Name), Volume: pv.Name})
@@ -64,7 +64,7 @@ type claimNotes struct {
 	book *notebook
 }
 
-// Update notes that a volume is to be provisioned for a claim.
+// Update records that a volume is to be provisioned for a claim.
 func (c claimNotes) Update(_ context.Context, claim *corev1.PersistentVolumeClaim, _ metav1.UpdateOptions) (*corev1.PersistentVolumeClaim,
 	error,
 ) {

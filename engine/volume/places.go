@@ -11,8 +11,8 @@ import (
 )
 
 // Places states for each claim of a task that is bound to a volume which not every node reaches: the claim, the volume, and the zone or the
-// nodes of the volume. It is "" if there is no such claim, if some claim has no volume yet, or if another property of the claims keeps the
-// task off all nodes, because a node in that place would not help then.
+// nodes of the volume. It is "" if there is no such claim, or if some claim has no volume yet. It is also "" if another property of the
+// claims keeps the task off all nodes. A node in that place would not help then.
 func (v *Volumes) Places(t *model.Task) string {
 	if trouble, err := v.Trouble(t); trouble != "" || err != nil {
 		return ""
@@ -34,8 +34,8 @@ func (v *Volumes) Places(t *model.Task) string {
 	return strings.Join(out, ", and ")
 }
 
-// Defect states for the first claim of a task that exists, but that no node can use, why that is so, and what a user can do. It is "" if
-// there is no such claim.
+// Defect looks for the first claim of a task that exists, but that no node can use. It states why that is so, and what a user can do. It is
+// "" if there is no such claim.
 func (v *Volumes) Defect(t *model.Task) string {
 	for _, key := range t.Claims {
 		claim, ok := v.c.Storage.Objects[model.StorageID{Kind: model.VolumeClaim, Key: key}].(*corev1.PersistentVolumeClaim)
@@ -90,7 +90,7 @@ func termText(term corev1.NodeSelectorTerm) string {
 	return strings.Join(parts, " and ")
 }
 
-// topologyText names a zone, a region or a node by its usual word, and states any other requirement as it is written.
+// topologyText names a zone, a region or a node by its usual name, and writes any other requirement as it is.
 func topologyText(key string, operator corev1.NodeSelectorOperator, values []string) string {
 	const most = 5
 	list := strings.Join(values[:min(len(values), most)], ", ")

@@ -26,8 +26,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Volumes answers for one cluster. It has one owner, like the cluster, and may be thrown away at any time: everything
-// is read from the cluster again.
+// Volumes answers for one cluster. It has one owner, as the cluster has, and may be discarded at any time, because it can read everything
+// from the cluster again.
 type Volumes struct {
 	c        *model.Cluster
 	ctx      context.Context //nolint:containedctx // it carries the logger that discards, which the plugins take from nowhere else
@@ -42,28 +42,28 @@ type Volumes struct {
 	asked question
 }
 
-// filter is what the plugins have in common.
+// filter is the common interface of the plugins.
 type filter interface {
 	fwk.PreFilterPlugin
 	fwk.FilterPlugin
 }
 
-// question is what was found out about a task before any node was looked at.
+// question contains what is known about a task before any node is checked.
 type question struct {
 	task    *model.Task
 	pod     *corev1.Pod
 	version uint64 // of the storage
 	status  model.Status
 	state   fwk.CycleState
-	host    string // of the node that is asked about; its volumes, and those of no one host, are in state
+	host    string // of the node that is checked; state contains its volumes, and those without a single host
 	open    bool   // some claim has no volume yet
 	trouble string
-	err     error // of the trouble: a mistake in an object, rather than a fact
-	// What the other plugins said beforehand. nil: look at each node; Skip: all nodes will do; else none will.
+	err     error // of trouble: a mistake in an object
+	// Results of PreFilter of the other plugins. nil: check each node; Skip: all nodes fit; otherwise: no node fits.
 	zone, limits, restrictions *fwk.Status
 }
 
-// New makes the plugins for a cluster: it is the model.VolumeLibrary of all programs that run where Kubernetes' code fits in.
+// New creates the plugins for a cluster. It is the model.VolumeLibrary of all programs that can contain Kubernetes' code.
 func New(c *model.Cluster) (model.Volumes, error) {
 	v := &Volumes{c: c, ctx: klog.NewContext(context.Background(), logr.Discard()), book: &notebook{}}
 	factory, indexers := newInformers(v)
@@ -72,7 +72,7 @@ func New(c *model.Cluster) (model.Volumes, error) {
 		factory: factory, client: v.book, csi: nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister()),
 		users: users{of: v},
 	}
-	features := feature.Features{EnableVolumeAttributesClass: true} // general since Kubernetes 1.34
+	features := feature.Features{EnableVolumeAttributesClass: true} // generally available since Kubernetes 1.34
 	binding, err1 := volumebinding.New(v.ctx, &config.VolumeBindingArgs{BindTimeoutSeconds: 1}, h, features)
 	zone, err2 := volumezone.New(v.ctx, nil, h, features)
 	limits, err3 := nodevolumelimits.NewCSI(v.ctx, nil, h, features)
@@ -91,7 +91,7 @@ func New(c *model.Cluster) (model.Volumes, error) {
 	return v, nil
 }
 
-// Missing is the first of a task's claims that is not there, as namespace/name; "" if none is missing.
+// Missing returns the first of a task's claims that does not exist, as namespace/name; "" if all exist.
 func (v *Volumes) Missing(t *model.Task) string {
 	for _, claim := range t.Claims {
 		if v.c.Storage.Objects[model.StorageID{Kind: model.VolumeClaim, Key: claim}] == nil {
@@ -101,16 +101,16 @@ func (v *Volumes) Missing(t *model.Task) string {
 	return ""
 }
 
-// Trouble is why a task's claims let it go nowhere at all, in Kubernetes' words; "" if they do not. A claim may be missing, being
-// deleted, lost, another pod's, or unbound though its class binds at once.
+// Trouble returns why a task's claims can be used on no node, in the words of Kubernetes; "" if there is no such reason. For example, a
+// claim is missing, being deleted, lost, used by another pod, or unbound although its class binds at once.
 func (v *Volumes) Trouble(t *model.Task) (string, error) {
 	q := v.ask(t)
 	return q.trouble, q.err
 }
 
-// Fits says whether all claims of a task can be used on a node: the bound ones reach it, and for each of the
-// others there is a volume that does and that nobody else was promised, or one can be provisioned. It costs a
-// look at each free volume of the classes of the unbound claims, but for those that only another node reaches.
+// Fits reports whether all claims of a task can be used on a node. The node must reach the bound volumes. For each other claim there must
+// be a volume that the node reaches and that is not promised, or one can be provisioned. It checks each free volume of the classes of the
+// unbound claims, except those that only another node reaches.
 func (v *Volumes) Fits(t *model.Task, row int32) (bool, error) {
 	q := v.ask(t)
 	if q.trouble != "" || len(t.Claims) == 0 {
@@ -120,14 +120,14 @@ func (v *Volumes) Fits(t *model.Task, row int32) (bool, error) {
 	return verdict(v.binding.Filter(v.ctx, q.state, t.Object, v.node(t, row, false)))
 }
 
-// ZoneFits says whether the node is in the zone and region of every bound volume that names one in its labels.
+// ZoneFits reports whether the node is in the zone and region of every bound volume that names one in its labels.
 func (v *Volumes) ZoneFits(t *model.Task, row int32) (bool, error) {
 	q := v.ask(t)
 	return v.each(q.zone, v.zone, q, v.node(t, row, false))
 }
 
-// LimitsFit says whether the node can attach as many more volumes as the task brings, by its CSINode. It
-// costs a look at the tasks with volumes on the node.
+// LimitsFit reports whether the node can attach as many more volumes as the task needs, by its CSINode. It checks the tasks with volumes on
+// the node.
 func (v *Volumes) LimitsFit(t *model.Task, row int32) (bool, error) {
 	q := v.ask(t)
 	if q.limits != nil {
@@ -136,8 +136,8 @@ func (v *Volumes) LimitsFit(t *model.Task, row int32) (bool, error) {
 	return v.each(nil, v.limits, q, v.node(t, row, true))
 }
 
-// Free says whether no other pod has what the task must have for itself: a claim of mode ReadWriteOncePod, on
-// whatever node, or on this node a disk that does not let itself be shared.
+// Free reports whether no other pod uses a volume that the task must use exclusively: a claim of mode ReadWriteOncePod on any node, or a
+// disk on this node that cannot be shared.
 func (v *Volumes) Free(t *model.Task, row int32) (bool, error) {
 	q := v.ask(t)
 	if q.restrictions != nil {
@@ -153,7 +153,7 @@ func (v *Volumes) each(before *fwk.Status, f filter, q *question, n nodeInfo) (b
 	return verdict(f.Filter(v.ctx, q.state, q.task.Object, n))
 }
 
-// verdict turns a status into an answer. Skip stands for all nodes.
+// verdict converts a status into an answer. Skip means that all nodes fit.
 func verdict(s *fwk.Status) (bool, error) {
 	switch {
 	case s.IsSuccess(), s.IsSkip():
@@ -164,7 +164,7 @@ func verdict(s *fwk.Status) (bool, error) {
 	return false, nil
 }
 
-// Bindings is what has to be done for a task's claims on a node that Fits: nothing, if all are bound.
+// Bindings returns what must be done for a task's claims on a node that Fits: nothing if all are bound.
 func (v *Volumes) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 	if len(t.Claims) == 0 {
 		return nil, nil
@@ -179,7 +179,7 @@ func (v *Volumes) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error)
 	if s := v.binding.Reserve(v.ctx, q.state, t.Object, node); !s.IsSuccess() {
 		return nil, fmt.Errorf("reserve volumes of pod %s on node %s: %w", t.Key, node, s.AsError())
 	}
-	// The updates are noted; then it would wait for what they bring about, so its time is over before it begins.
+	// PreBind records the updates, and would then wait for their effect. A cancelled context ends this wait at once.
 	ended, end := context.WithCancel(v.ctx)
 	end()
 	v.binding.PreBind(ended, q.state, t.Object, node)
@@ -187,17 +187,17 @@ func (v *Volumes) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error)
 	return v.book.take(), nil
 }
 
-// turn has the state of a question hold the volumes that a node may reach, where that matters.
+// turn adds to the state of a question the volumes that a node may reach, if they matter.
 func (v *Volumes) turn(q *question, row int32) {
 	host := v.c.Nodes.Rows[row].Labels[corev1.LabelHostname]
 	if !q.open || q.host == host {
 		return
 	}
 	q.host = host
-	v.binding.PreFilter(v.ctx, q.state, q.pod, nil) // as before, it finds no trouble
+	v.binding.PreFilter(v.ctx, q.state, q.pod, nil) // no trouble is found, as before
 }
 
-// ask finds out about a task what holds for all nodes. It is remembered for the last task until something of storage changes.
+// ask determines what is the same on all nodes for a task. It caches the result of the last task until storage changes.
 func (v *Volumes) ask(t *model.Task) *question {
 	v.catchUp()
 	q := &v.asked
@@ -227,12 +227,12 @@ func (v *Volumes) ask(t *model.Task) *question {
 	return q
 }
 
-// catchUp brings the indexers up to date with what changed of storage.
+// catchUp updates the indexers with the changes of storage.
 func (v *Volumes) catchUp() {
 	v.cursor.Follow(&v.c.Storage.Log, v.put, v.readAll)
 }
 
-// readAll has the indexers hold what there is of storage, and nothing else.
+// readAll fills the indexers from scratch.
 func (v *Volumes) readAll() {
 	for _, indexer := range v.indexers {
 		for _, key := range indexer.ListKeys() {
@@ -246,11 +246,11 @@ func (v *Volumes) readAll() {
 
 func (v *Volumes) drop(indexer cache.Indexer, key string) {
 	if old, there, _ := indexer.GetByKey(key); there {
-		_ = indexer.Delete(old) // its key function is that of objects, and never fails for one
+		_ = indexer.Delete(old) // its key function is the one for objects, and never fails for one
 	}
 }
 
-// put has an indexer hold the object as it will be when what was promised of it has come about.
+// put stores an object in its indexer, as it will be after its promises are fulfilled.
 func (v *Volumes) put(id model.StorageID) {
 	indexer := v.indexers[id.Kind]
 	var seen any
@@ -270,8 +270,7 @@ func (v *Volumes) put(id model.StorageID) {
 	_ = indexer.Add(seen)
 }
 
-// volume is a volume with the claim that it was promised to, whatever its object says: a promise holds until who made it
-// takes it back.
+// volume returns a volume with the claim that it is promised to, whatever its object states. A promise is valid until its owner undoes it.
 func (v *Volumes) volume(id model.StorageID, pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	to := v.c.Storage.Promised(id)
 	if to == "" {
@@ -283,13 +282,13 @@ func (v *Volumes) volume(id model.StorageID, pv *corev1.PersistentVolume) *corev
 			return bound
 		}
 	}
-	bound := pv.DeepCopy() // its claim was lost meanwhile: until that is noticed, the volume is nobody else's
+	bound := pv.DeepCopy() // its claim was lost meanwhile: until that is noticed, the volume must not be used for another claim
 	namespace, name, _ := strings.Cut(to, "/")
 	bound.Spec.ClaimRef = &corev1.ObjectReference{Kind: model.VolumeClaim, Namespace: namespace, Name: name}
 	return bound
 }
 
-// claim is a claim with the node that a volume is provisioned for.
+// claim returns a claim with the node for which its volume is provisioned.
 func (v *Volumes) claim(id model.StorageID, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	node := v.c.Storage.Promised(id)
 	if node == "" || claim.Spec.VolumeName != "" || claim.Annotations[storagehelpers.AnnSelectedNode] == node {
@@ -300,7 +299,7 @@ func (v *Volumes) claim(id model.StorageID, claim *corev1.PersistentVolumeClaim)
 	return selected
 }
 
-// class is a class with the binding mode that the API server would have given it: files were not through one.
+// class returns a class with the default binding mode of the API server, because files did not pass through one.
 func class(o *storagev1.StorageClass) *storagev1.StorageClass {
 	if o.VolumeBindingMode != nil {
 		return o

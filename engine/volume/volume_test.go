@@ -65,7 +65,7 @@ func classNamed(name, provisioner string, edits ...func(*storagev1.StorageClass)
 	return c
 }
 
-// volume is free and of class local; it is reached from all nodes.
+// volume makes a free volume of class local that all nodes reach.
 func volume(name, size string, edits ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	v.Spec.StorageClassName, v.Spec.AccessModes, v.Spec.Capacity = "local", []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -152,7 +152,7 @@ func asked(t testing.TB, c *model.Cluster) *Volumes {
 	return p
 }
 
-// answers is what is said of a task: its trouble, then by node which of the four questions are answered no.
+// answers returns the answers for a task: its trouble, and then by node which of the four questions are answered no.
 func answers(t *testing.T, v *Volumes, task *model.Task) string {
 	t.Helper()
 	trouble, err := v.Trouble(task)
@@ -294,7 +294,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// What is asked follows what the cluster says, also after more changes than its log holds.
+// TestChangesAreSeen checks that answers follow the cluster, even after more changes than its log holds.
 func TestChangesAreSeen(t *testing.T) {
 	c := cluster(t, node("n1", ""), classNamed("local", "kubernetes.io/no-provisioner"), claim("c", "local"), pod("p", claimed("c")))
 	v, task := asked(t, c), c.Tasks["a/p"]
@@ -322,7 +322,7 @@ func TestChangesAreSeen(t *testing.T) {
 	}
 }
 
-// What is promised to one task is not there for another, and is again when the promise is taken back.
+// TestPromises checks that a volume promised to one task is not available to another. It is available again after the promise is withdrawn.
 func TestPromises(t *testing.T) {
 	c := cluster(t, node("n1", ""), node("n2", ""), classNamed("local", "kubernetes.io/no-provisioner"), classNamed("made", driver),
 		volume("v", "9Gi"), claim("c1", "local"), claim("c2", "local"), claim("c3", "made"),
@@ -358,7 +358,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-// BenchmarkFits asks about one pod on all nodes, each of which has a volume of its own that only it reaches: as with local disks.
+// BenchmarkFits asks about one pod on all nodes. Each node has its own volume that only it reaches, as with local disks.
 func BenchmarkFits(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {

@@ -19,68 +19,69 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// When a job would start.
+// Values of Outcome.Starts: when a job would start.
 const (
 	Now   = "Now"   // the next cycle would bind pods of it
-	After = "After" // once those are gone that would be evicted for it, or that leave already
-	Later = "Later" // it would wait
-	Never = "Never" // a pod of it asks for more than any node has
+	After = "After" // after the pods are gone that would be evicted for it, or that are terminating
+	Later = "Later" // the job would wait
+	Never = "Never" // a pod of it requests more than any node has
 )
 
-// Asker answers questions about a cluster, and keeps what it learned of it from one to the next: that saves work and decides nothing. The
-// zero value is of use. It has one owner, that of the cluster.
+// Asker answers questions about a cluster, and keeps caches between questions. The caches save work, but affect no decision. The zero value
+// is ready. It has one owner: that of the cluster.
 type Asker struct {
 	decider engine.Decider
 }
 
-// Asked is who asks, and when.
+// Asked states the user's permissions and the time of a question.
 type Asked struct {
-	// Session decides in this cluster; nothing of it is changed.
+	// Session decides in this cluster. It is not changed.
 	Session *session.Session
 	Now     time.Time
-	// Sees is explain.Cycle's.
+	// Sees is that of explain.Cycle.
 	Sees func(namespace string) bool
 }
 
-// Answer says what would be decided.
+// Answer states what would be decided.
 type Answer struct {
 	Policy string    `json:"policy"` // NAME@GENERATION
 	Time   time.Time `json:"time"`
-	// Jobs are those that would be new, in their order.
+	// Jobs are the new jobs, in their order.
 	Jobs []Outcome `json:"jobs,omitempty"`
-	// Others are jobs that would fare otherwise than in the next cycle as things are, in key order; Hidden sums up those of namespaces
-	// that who asks may not know.
+	// Others are the jobs for which the next cycle would decide differently than without the change, in key order. Hidden summarizes those in
+	// namespaces that the user may not see.
 	Others []Difference `json:"others,omitempty"`
 	Hidden Hidden       `json:"hidden,omitzero"`
-	// Text is all of it, for people.
+	// Text is the complete answer, for people.
 	Text string `json:"text"`
 }
 
-// Hidden are jobs of namespaces that who asks may not know.
+// Hidden summarizes jobs of namespaces that the user may not see.
 type Hidden struct {
-	Jobs    int `json:"jobs,omitempty"`    // that would fare otherwise
-	Evicted int `json:"evicted,omitempty"` // pods of them
+	Jobs    int `json:"jobs,omitempty"`    // number of jobs whose decisions differ
+	Evicted int `json:"evicted,omitempty"` // number of their evicted pods
 }
 
-// Outcome is what would become of a job that would be new.
+// Outcome states what would happen to a new job.
 type Outcome struct {
 	Job    string `json:"job"`
 	Starts string `json:"starts"` // Now, After, Later or Never
-	// Binds are pods of it that would be bound, Promised those that would get a place where others leave, Evicts who would go for it.
+	// Binds are its pods that would be bound. Promised are its pods that would get a node from which others leave. Evicts are the evictions
+	// for it.
 	Binds    []model.Bind  `json:"binds,omitempty"`
 	Promised []model.Bind  `json:"promised,omitempty"`
 	Evicts   []model.Evict `json:"evicts,omitempty"`
 	Waits    []model.Wait  `json:"waits,omitempty"`
 }
 
-// mostCycles is how many cycles a question plays: where Jobs are let in the next one has their pods.
+// mostCycles is how many cycles a question runs: after a cycle admits Jobs, the next one contains their pods.
 const mostCycles = 3
 
-// Ask says what the next cycle would decide if something were otherwise. An error says what of the change cannot be.
+// Ask returns what the next cycle would decide after a change. The error names the part of the change that is impossible.
 func (a *Asker) Ask(q Asked, change *Change) (*Answer, error) {
 	whole := false
 	defer func() {
-		if !whole { // who panicked may have left something half done; the trials undo what they did to the cluster
+		if !whole { // a panic may have left partial results; the trials undo the changes of the cluster
 			*a = Asker{}
 		}
 	}()
@@ -110,7 +111,7 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 		return nil, err
 	}
 	decider := &a.decider
-	if p != q.Session.Policy() { // nothing is known of how it decides
+	if p != q.Session.Policy() { // nothing is known about its decisions
 		decider = &engine.Decider{}
 	}
 	after, err := in.decide(decider, p, q.Now)
@@ -120,7 +121,7 @@ func (a *Asker) ask(q Asked, change *Change) (*Answer, error) {
 	return answer(q, in, explain.New(decider.Session(), after), before)
 }
 
-// prepare drops the session of another cluster or policy, and begins with the settled values of s.
+// prepare drops the session of another cluster or policy, and starts with the settled values of s.
 func (a *Asker) prepare(s *session.Session) {
 	if side := a.decider.Session(); side == nil || side.Cluster() != s.Cluster() || side.Policy() != s.Policy() {
 		a.decider = *engine.NewDecider(session.New(s.Cluster(), s.Policy()), nil)
@@ -128,14 +129,14 @@ func (a *Asker) prepare(s *session.Session) {
 	session.BeganAs(a.decider.Session(), s)
 }
 
-// before is the next cycle as things are.
+// before returns the plan of the next cycle without the change.
 func (a *Asker) before(q Asked) (*model.Plan, error) {
 	trial := model.Try(q.Session.Cluster())
 	defer trial.End()
 	return (&arrival{c: q.Session.Cluster(), trial: trial}).decide(&a.decider, q.Session.Policy(), q.Now)
 }
 
-// decide makes a cycle, and where Jobs are let in one with their pods.
+// decide runs a cycle, and another one with the pods of the Jobs that it admitted.
 func (a *arrival) decide(d *engine.Decider, p *policy.Policy, now time.Time) (all *model.Plan, err error) {
 	for range mostCycles {
 		all = d.Decide(a.c, p, now).After(all)
@@ -146,7 +147,7 @@ func (a *arrival) decide(d *engine.Decider, p *policy.Policy, now time.Time) (al
 	return all, nil
 }
 
-// answer puts together what is told, while the cluster still is as it would be.
+// answer builds the answer, while the cluster still contains the change.
 func answer(q Asked, in *arrival, x *explain.Cycle, before *model.Plan) (*Answer, error) {
 	x.Sees, x.Controllers = q.Sees, func(job string) string { return in.refused[job].why }
 	out := &Answer{Policy: fmt.Sprintf("%s@%d", x.Plan.Policy, x.Plan.Generation), Time: q.Now}
@@ -179,7 +180,7 @@ func answer(q Asked, in *arrival, x *explain.Cycle, before *model.Plan) (*Answer
 	return out, nil
 }
 
-// outcome is what would become of a job.
+// outcome states what would happen to a job.
 func outcome(in *arrival, x *explain.Cycle, key string, sees func(key string) bool) (o *Outcome, text string, err error) {
 	j := in.c.Jobs[key]
 	namespace, name, _ := strings.Cut(key, "/")
@@ -246,8 +247,8 @@ func (o *Outcome) starts(in *arrival, x *explain.Cycle, j *model.Job) (head stri
 	return head + "would wait", nil
 }
 
-// never states that a pod requests more than any node has, if that keeps its job from starting; "" of any other job. It is the last that is
-// asked: the pods of a Job that was not let in come in for it.
+// never states that a pod requests more than any node has, if that keeps its job from starting; "" for any other job. Call it last, because
+// it adds the pods of a Job that was not admitted.
 func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 	for _, job := range a.open {
 		if group := objects.GroupName(job); model.Key(job.Namespace, group) == j.Key {
@@ -269,10 +270,10 @@ func (a *arrival) never(s *session.Session, j *model.Job) (string, error) {
 	return "", nil
 }
 
-// mostRows is of how many nodes, and of how many pods that would be evicted, people are told.
+// mostRows is the maximum number of nodes, and of evicted pods, in a text.
 const mostRows = 20
 
-// places tell of each node which pods would go there.
+// places lists for each node which pods would be placed there.
 func places(binds []model.Bind) string {
 	on := map[string][]string{}
 	for i := range binds {
@@ -296,14 +297,14 @@ func places(binds []model.Bind) string {
 	return explain.Columns("  ", rows)
 }
 
-// byNumber compares names of pods: those that differ in the number at their ends by that.
+// byNumber compares names of pods. Names that differ only in the number at their ends are compared by that number.
 func byNumber(a, b string) int {
 	inA, numberA, _ := explain.Numbered(a)
 	inB, numberB, _ := explain.Numbered(b)
 	return cmp.Or(strings.Compare(inA, inB), numberA-numberB, strings.Compare(a, b))
 }
 
-// victims tell who would be evicted, and by which rows.
+// victims lists the pods that would be evicted, and the rows that permit it.
 func victims(evicts []model.Evict) string {
 	if len(evicts) == 0 {
 		return ""
@@ -327,10 +328,10 @@ func isAre(n int) string {
 	return "are"
 }
 
-// mostOthers is of how many jobs that would fare otherwise people are told.
+// mostOthers is the maximum number of other jobs in a text.
 const mostOthers = 30
 
-// others tells of the jobs that would fare otherwise.
+// others lists the jobs whose decisions would differ.
 func others(a *Answer, titles explain.Titles) string {
 	if len(a.Others) == 0 && a.Hidden.Jobs == 0 {
 		return "nothing else would be decided otherwise\n"

@@ -23,41 +23,41 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// Change is what is otherwise. The zero value is nothing.
+// Change describes a hypothetical change. The zero value changes nothing.
 type Change struct {
 	// Add are Jobs, PodGroups, Pods, Queues and Nodes. Each replaces the object with the same name. For a Job, a PodGroup or a Pod, this is
 	// like a deletion first. For a Queue or a Node, it is like an update.
 	Add []metav1.Object
-	// Delete are the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without one.
+	// Delete contains the names of jobs, as namespace/name: of a Job, a PodGroup, or a pod without a PodGroup.
 	Delete []string
-	// Copies are nodes like others.
+	// Copies are new nodes that equal existing ones.
 	Copies []Copies
-	// Policy decides in place of the one that does, or of the one of its queues, which it then names; nil: they do.
+	// Policy replaces the policy that decides, or that of its queues if it names them; nil: the policies stay.
 	Policy *policy.Policy
-	// LimitRanges are those of the cluster, which the model does not contain. nil: they are not known, and restrict nothing.
+	// LimitRanges are those of the cluster, because the model does not contain them. nil: they are unknown, and restrict nothing.
 	LimitRanges []*corev1.LimitRange
 }
 
-// Copies are so many nodes more that are like one that there is, and empty.
+// Copies are empty new nodes that equal an existing one.
 type Copies struct {
 	Count int    `json:"count"`
 	Like  string `json:"like"`
 }
 
-// mostCopies is how many nodes one question may add.
+// mostCopies is the maximum number of nodes that one question may add.
 const mostCopies = 10_000
 
-// mostPods is how many pods the Jobs of one question may have.
+// mostPods is the maximum number of pods of the Jobs of one question.
 const mostPods = 20_000
 
-// arrival is a change on its way into a cluster.
+// arrival applies a change to a cluster.
 type arrival struct {
 	c     *model.Cluster
 	trial *model.Trial
 	now   time.Time
-	next  []any    // objects that go in together
-	jobs  []string // keys of what is asked about, in the order of the change
-	gone  []string // keys of the jobs that are taken away
+	next  []any    // objects that are added together
+	jobs  []string // keys of the new jobs, in the order of the change
+	gone  []string // keys of the removed jobs
 	open  []*batchv1alpha1.Job
 
 	limits []*corev1.LimitRange
@@ -71,10 +71,10 @@ type arrival struct {
 // refusals are the pods of a job that the API server refuses.
 type refusals struct {
 	pods int
-	why  string // of the first one
+	why  string // of the first pod
 }
 
-// into makes the change.
+// into applies the change.
 func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arrival, error) {
 	a := &arrival{
 		c: c, trial: trial, now: now, limits: x.LimitRanges, restricted: map[string]*refuse.Namespace{}, refused: map[string]refusals{},
@@ -108,7 +108,7 @@ func (x *Change) into(c *model.Cluster, trial *model.Trial, now time.Time) (*arr
 	return a, a.add()
 }
 
-// remove takes a job away.
+// remove removes a job.
 func (a *arrival) remove(name string) error {
 	j, err := jobOf(a.c, name)
 	if err == nil {
@@ -140,7 +140,7 @@ func (a *arrival) replace(o metav1.Object) {
 	case *corev1.Pod:
 		switch t := a.c.Tasks[key]; {
 		case t == nil:
-		case len(t.Job.Tasks) == 1 && objects.GroupOf(o) == "": // with the PodGroup that was made for it
+		case len(t.Job.Tasks) == 1 && objects.GroupOf(o) == "": // with the PodGroup that was created for it
 			a.trial.Remove(t.Job)
 			replaced = append(replaced, t.Job)
 		default:
@@ -152,7 +152,7 @@ func (a *arrival) replace(o metav1.Object) {
 	}
 }
 
-// jobOf finds a job by what people call it.
+// jobOf finds a job by a name that users know.
 func jobOf(c *model.Cluster, name string) (*model.Job, error) {
 	if j := c.Jobs[name]; j != nil {
 		return j, nil
@@ -173,7 +173,7 @@ func jobOf(c *model.Cluster, name string) (*model.Job, error) {
 	return nil, &explain.UnknownError{Kind: explain.Job, Name: name, Near: source.Nearest(name, known)}
 }
 
-// copies adds nodes like another.
+// copies adds nodes that equal another.
 func (a *arrival) copies(n Copies) error {
 	row, ok := a.c.Nodes.Index[n.Like]
 	switch {
@@ -197,7 +197,7 @@ func (a *arrival) copies(n Copies) error {
 	return nil
 }
 
-// add puts into the cluster what is next.
+// add adds the queued objects to the cluster.
 func (a *arrival) add() error {
 	wrong := a.trial.Add(a.next...)
 	a.next = nil
@@ -207,7 +207,7 @@ func (a *arrival) add() error {
 	return nil
 }
 
-// object adds one, and what a cluster makes of it at once.
+// object adds an object, and what a cluster immediately creates for it.
 func (a *arrival) object(o metav1.Object) error {
 	if of, ok := o.(runtime.Object); ok {
 		o, _ = of.DeepCopyObject().(metav1.Object)
@@ -255,7 +255,7 @@ func (a *arrival) object(o metav1.Object) error {
 	return nil
 }
 
-// like gives a Queue or a Node what its file may leave out and the object that it replaces has.
+// like copies to a Queue or a Node the fields of the replaced object that its file may leave out.
 func (a *arrival) like(o metav1.Object) {
 	var old metav1.Object
 	switch o := o.(type) {
@@ -284,7 +284,7 @@ func (a *arrival) like(o metav1.Object) {
 
 func (a *arrival) classValue(class string) int32 { return int32(a.c.ClassValue(class)) }
 
-// pod adds a pod, with a PodGroup of its own where it names none.
+// pod adds a pod. A pod that names no PodGroup gets its own.
 func (a *arrival) pod(p *corev1.Pod) error {
 	objects.PodDefaults(p)
 	if p.Spec.Priority == nil {
@@ -306,7 +306,7 @@ func (a *arrival) pod(p *corev1.Pod) error {
 	return nil
 }
 
-// follow adds the pods of the Jobs that were let in, and says whether there were any.
+// follow adds the pods of the admitted Jobs, and reports whether there were any.
 func (a *arrival) follow() (made bool, err error) {
 	var open []*batchv1alpha1.Job
 	for _, job := range a.open {
@@ -324,7 +324,7 @@ func (a *arrival) follow() (made bool, err error) {
 	return made, a.add()
 }
 
-// podsOf adds the pods of a Job, but those of tasks that wait for others.
+// podsOf adds the pods of a Job, except those of tasks that wait for others.
 func (a *arrival) podsOf(job *batchv1alpha1.Job, group string) error {
 	plugins, err := pluginsOf(job)
 	if err != nil {
@@ -364,7 +364,7 @@ func (a *arrival) podOfUser(p *corev1.Pod) error {
 	return a.pod(p)
 }
 
-// isRefused reports whether the API server refuses a pod of a job. If so, it notes why.
+// isRefused reports whether the API server refuses a pod of a job. If so, it records the reason.
 func (a *arrival) isRefused(job string, p *corev1.Pod) bool {
 	n := a.restricted[p.Namespace]
 	if n == nil {
@@ -412,7 +412,7 @@ func (a *arrival) demand(job string) objects.Demand {
 	return objects.Demand{Pods: a.created[job]}
 }
 
-// pluginsOf are those of a Job that Celsius knows; the others, which a cluster has added, are left out.
+// pluginsOf returns the plugins of a Job that Celsius knows. It leaves out others, which a cluster has added.
 func pluginsOf(job *batchv1alpha1.Job) (*jobplugin.Run, error) {
 	set, issues := jobplugin.Default()
 	if set == nil {

@@ -10,23 +10,23 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Fate is what a plan has in mind for the pods of a job.
+// Fate contains what a plan decides about the pods of a job.
 type Fate struct {
 	// Admitted means that the job is admitted, and that its pods are created afterwards.
 	Admitted bool `json:"admitted,omitempty"`
 	Bound    int  `json:"bound,omitempty"`
-	Promised int  `json:"promised,omitempty"` // a place where others leave
+	Promised int  `json:"promised,omitempty"` // promised a node from which others leave
 	Evicted  int  `json:"evicted,omitempty"`
-	// For are the jobs for which they go.
+	// For are the jobs for which its pods are evicted.
 	For []string `json:"for,omitempty"`
-	// Waits is why the job waits, or a pod of it.
+	// Waits states why the job, or a pod of it, waits.
 	Waits string `json:"waits,omitempty"`
 
-	places map[string]string // by pod: what becomes of it, and where
-	ofPod  bool              // Waits is
+	places map[string]string // by pod: the decision, and its node
+	ofPod  bool              // Waits is the reason of a pod
 }
 
-// Difference is a job that fares otherwise.
+// Difference is a job whose decisions differ.
 type Difference struct {
 	Job    string `json:"job"`
 	Queue  string `json:"queue"`
@@ -34,7 +34,7 @@ type Difference struct {
 	After  Fate   `json:"after"`
 }
 
-// fates are those of all jobs that a plan names, by key.
+// fates returns the fates of all jobs in a plan, by key.
 func fates(plan *model.Plan) map[string]*Difference {
 	out := map[string]*Difference{}
 	of := func(job, queue string) *Fate {
@@ -70,7 +70,7 @@ func fates(plan *model.Plan) map[string]*Difference {
 	for i := range plan.Waits {
 		w := &plan.Waits[i]
 		if f := of(w.Job, w.Queue); f.Waits == "" || w.Task != "" && !f.ofPod {
-			f.Waits, f.ofPod = w.Why(), w.Task != "" // what its pods lack says more than that it lacks them
+			f.Waits, f.ofPod = w.Why(), w.Task != "" // the reason of a pod is more precise than that of its job
 		}
 	}
 	return out
@@ -102,7 +102,7 @@ func Differ(before, after *model.Plan, without []string) []Difference {
 	return out
 }
 
-// text is a fate for people; was is the one to which it is compared.
+// text describes a fate for people, compared with was.
 func (f *Fate) text(was *Fate, titles explain.Titles) string {
 	var parts []string
 	if f.Bound > 0 {
@@ -135,7 +135,7 @@ func (f *Fate) text(was *Fate, titles explain.Titles) string {
 	return strings.Join(parts, "; ")
 }
 
-// without states of a job that a plan does not change what the other plan decides, and this one does not.
+// without describes a job without decisions in this plan: what only the other plan decides.
 func (f *Fate) without(was *Fate) string {
 	switch {
 	case f.Admitted:
@@ -151,7 +151,7 @@ func (f *Fate) without(was *Fate) string {
 	}
 }
 
-// elsewhere is how many pods are bound to another node than before.
+// elsewhere returns how many pods are bound to another node than before.
 func (f *Fate) elsewhere(was *Fate) (n int) {
 	for pod, place := range f.places {
 		if old := was.places[pod]; old != place && strings.HasPrefix(place, "bound ") && strings.HasPrefix(old, "bound ") {

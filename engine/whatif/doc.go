@@ -1,7 +1,7 @@
-// Package whatif says what the next cycle would decide if something were otherwise: with a job more, with one less, with more nodes, by
-// another policy. It is decided by the same code as any cycle, on the same cluster, which is afterwards what it was.
+// Package whatif computes what the next cycle would decide after a hypothetical change: with one job more or less, with more nodes, or by
+// another policy. It uses the code of any cycle, on the same cluster, and restores the cluster afterwards.
 //
-//	change.go   what is otherwise, and how that gets into the cluster: what a cluster's controllers make of a Job among it
-//	ask.go      the two cycles, as things are and as they would be, and the answer
-//	differ.go   in what two plans differ, by job
+//	change.go   the change, and how it is applied to the cluster, with what the controllers create for a Job
+//	ask.go      the two cycles, without and with the change, and the answer
+//	differ.go   the differences between two plans, by job
 package whatif

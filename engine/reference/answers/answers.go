@@ -1,9 +1,9 @@
-// Package answers says what sites answer in a cycle, which node is best for a task, and who may go for it. It is the part of
-// engine/reference between what expressions give and what is decided.
+// Package answers defines the answers of sites in a cycle, the best node for a task, and which tasks may be evicted for a task. It is the
+// part of engine/reference between the values of expressions and the decisions.
 //
-//	sites.go    how the answers of rows combine, and how things are put in order
+//	sites.go    how the answers of rows are combined, and how objects are ordered
 //	node.go     one task: predicates, scores, the best node, or why there is none
-//	victims.go  who may go for a task, and in which order
+//	victims.go  which tasks may be evicted for a task, and in which order
 package answers
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/values"
 )
 
-// Answers is what sites answer in one cycle.
+// Answers computes the answers of sites in one cycle.
 type Answers struct {
 	*values.Values
 	c *model.Cluster
 	p *policy.Policy
-	// Warnings are of conditions that erred, each once.
+	// Warnings contains the errors of conditions, each once.
 	Warnings []string
 }
 
-// New begins a cycle, with what settled as the run began.
+// New begins a cycle. settled contains the values that settled when the run began.
 func New(c *model.Cluster, p *policy.Policy, now time.Time, settled values.Settled) *Answers {
 	x := &Answers{c: c, p: p}
 	x.Values = values.New(c, p, now, settled, x.Starving, x.IsReady)

@@ -17,18 +17,18 @@ import (
 // Choice is a node that was found for a task.
 type Choice struct {
 	Row   int32
-	Later bool // it fits only when what is being released is gone
+	Later bool // it fits only after all releasing tasks are gone
 	Bind  model.Bind
 }
 
-// refusal is why a node does not take a task: a row, or what is built in.
+// refusal is the reason why a node rejects a task: a row, or a built-in reason.
 type refusal struct {
 	rule    *policy.Rule
 	builtin model.NodeCount
 }
 
-// Choose takes the node with the largest score among those that fit now, or, where there are none, among those that fit later; of
-// equals the first in the order of nodes. Where there is none it says why.
+// Choose returns the node with the largest score among the nodes that fit now. If there are none, it chooses among those that fit later. Of
+// equal nodes, the first in the order of nodes wins. If no node fits, it returns the reasons.
 func (x *Answers) Choose(t *model.Task) (best Choice, found bool, refused []model.NodeCount) {
 	var now, later []int32
 	reasons := map[refusal][]int32{}
@@ -65,7 +65,7 @@ func (x *Answers) Choose(t *model.Task) (best Choice, found bool, refused []mode
 	return best, true, nil
 }
 
-// Refuses says why a node does not take a task, now or later: the first row of predicates that says no, or what is built in.
+// Refuses states why a node rejects a task, now and later: the first row of predicates that rejects it, or a built-in reason.
 func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 	if !x.c.Nodes.Rows[row].Ready {
 		return refusal{builtin: report.NotReady()}, true
@@ -76,7 +76,7 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 			return refusal{rule: r}, true
 		}
 	}
-	for _, dim := range x.c.Nodes.Dims() { // what is promised to others is theirs, though it is idle still
+	for _, dim := range x.c.Nodes.Dims() { // resources that are promised to others are not available, although they are still idle
 		if t.Request.Has(dim) && t.Request[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
 			return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))}, true
 		}
@@ -90,13 +90,13 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 	return refusal{}, false
 }
 
-// fitsNow says that a node has room for a task, devices included, before anything that is being released is gone.
+// fitsNow reports whether a task fits the idle resources and free devices of a node, before any releasing task is gone.
 func (x *Answers) fitsNow(t *model.Task, row int32) bool {
 	return x.c.Nodes.FitsIdle(t.Request, row) && len(x.Rooms(t, row, false)) >= int(t.GPUCount)
 }
 
-// score asks all rows of scores about a task on the nodes that are chosen from: each row's part by node, and their sums. Rows without
-// normalisation are added up first.
+// score evaluates all rows of scores for a task on the nodes to choose from. It returns the parts of each node by row, and their sums. Rows
+// without normalisation are added first.
 func (x *Answers) score(t *model.Task, group []int32) (parts [][]model.RowScore, totals []float64) {
 	parts, totals = make([][]model.RowScore, len(group)), make([]float64, len(group))
 	var normalised [][]float64
@@ -136,7 +136,8 @@ func add(to, values []float64) {
 	}
 }
 
-// histogram counts the nodes by what refused them, most nodes first; among equals rows come in their order, then what is built in.
+// histogram counts the nodes by the reason of their rejection, most nodes first. Among equals, rows come in their order, and then the
+// built-in reasons.
 func (x *Answers) histogram(t *model.Task, refused map[refusal][]int32) (out []model.NodeCount) {
 	place := func(r refusal) int {
 		if r.rule == nil {
@@ -166,7 +167,7 @@ func (x *Answers) histogram(t *model.Task, refused map[refusal][]int32) (out []m
 	return out
 }
 
-// NeverFits says of a task that asks for more of a dimension than any node has when it is empty that it does; "" of any other.
+// NeverFits returns a text for a task that requests more of a dimension than any empty node has; "" for any other task.
 func (x *Answers) NeverFits(t *model.Task, dim int) string {
 	largest := 0.0
 	for _, row := range x.c.Nodes.ByOrder() {
@@ -175,7 +176,7 @@ func (x *Answers) NeverFits(t *model.Task, dim int) string {
 	return report.NeverFits(x.c.Dims, t, dim, largest)
 }
 
-// NeverStarts states why a job can never start on the nodes that the cluster has; "" of any other.
+// NeverStarts states why a job can never start on the nodes that the cluster has; "" for any other job.
 func (x *Answers) NeverStarts(j *model.Job) string { return report.NeverStarts(x.c, j, x.sizes()) }
 
 // GangNeverStarts reports whether the pods of a job that must start together can never start on the nodes that the cluster has.
@@ -209,7 +210,7 @@ func (x *Answers) VolumeDefect(t *model.Task) string { return x.World().VolumeDe
 // ReadsOpen reports whether the row that a reason names reads queue.open.
 func (x *Answers) ReadsOpen(why model.Reason) bool { return x.p.Row(why).ReadsOpen() }
 
-// Rooms are the devices of a node that a task may have: they have room, and no row of devicePredicates refuses them.
+// Rooms returns the devices of a node that a task may have: they are free enough, and no row of devicePredicates rejects them.
 func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
 	return slices.DeleteFunc(devices.Rooms(&x.c.Nodes, t, row, later), func(gpu model.GPU) bool {
 		return slices.ContainsFunc(x.p.Rules(policy.DevicePredicates), func(r *policy.Rule) bool {
@@ -218,8 +219,8 @@ func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
 	})
 }
 
-// RowOfDevices is the row of devicePredicates that leaves a task too few devices of a node that will have enough, with a frame about the
-// first that it refuses; nil: none.
+// RowOfDevices returns the row of devicePredicates that leaves a task too few devices of a node that will have enough. The frame is for the
+// first device that the row rejects. nil: there is no such row.
 func (x *Answers) RowOfDevices(t *model.Task, row int32) (*policy.Rule, *language.Frame) {
 	rooms := devices.Rooms(&x.c.Nodes, t, row, true)
 	for _, r := range x.p.Rules(policy.DevicePredicates) {
@@ -257,8 +258,8 @@ func (x *Answers) Devices(t *model.Task, on Choice) []int {
 	})
 }
 
-// Curable says whether a node could take a task if others left it: it is ready, and no row of predicates refuses it but those that an
-// eviction may cure.
+// Curable reports whether a node could accept a task after evictions: it is ready, and only rows of predicates that an eviction may change
+// reject it.
 func (x *Answers) Curable(t *model.Task, row int32) bool {
 	if !x.c.Nodes.Rows[row].Ready {
 		return false
@@ -268,14 +269,14 @@ func (x *Answers) Curable(t *model.Task, row int32) bool {
 	})
 }
 
-// RowRefuses says whether a row of predicates refuses a node.
+// RowRefuses reports whether a row of predicates rejects a node.
 func (x *Answers) RowRefuses(t *model.Task, row int32) bool {
 	return slices.ContainsFunc(x.p.Predicates(), func(r *policy.Rule) bool {
 		return x.Opinion(r, x.Frame().OfTask(t).OnNode(row)) == language.No
 	})
 }
 
-// RefusesLater says why a node does not take a task though all that is being released were gone, and what is promised taken.
+// RefusesLater states why a node rejects a task even after all releasing tasks are gone and all promised tasks are placed.
 func (x *Answers) RefusesLater(t *model.Task, row int32) (why model.Reason, refuses bool) {
 	f := x.Frame().OfTask(t).OnNode(row)
 	for _, r := range x.p.Predicates() {
@@ -297,7 +298,7 @@ func (x *Answers) RefusesLater(t *model.Task, row int32) (why model.Reason, refu
 	return model.Reason{}, false
 }
 
-// ByScore puts nodes in the order of a task's scores, the best first; of equals the first in the order of nodes.
+// ByScore sorts nodes by a task's scores, the best first. Equal nodes stay in the order of nodes.
 func (x *Answers) ByScore(t *model.Task, nodes []int32) []int32 {
 	_, totals := x.score(t, nodes)
 	out := make([]int32, len(nodes))
@@ -307,7 +308,7 @@ func (x *Answers) ByScore(t *model.Task, nodes []int32) []int32 {
 	return out
 }
 
-// descending lists the places of some numbers, the largest first, of equals the first.
+// descending returns the indexes of some numbers, the largest number first. Equal numbers keep their order.
 func descending(numbers []float64) []int {
 	places := make([]int, len(numbers))
 	for i := range places {

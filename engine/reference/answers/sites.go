@@ -15,12 +15,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// All wants every row to agree; the first that says no is the answer.
+// All requires every row to agree. The first row that says no is the answer.
 func (x *Answers) All(site string, f *language.Frame) policy.Answer {
 	return x.AllOf(x.p.Rules(site), f)
 }
 
-// AllOf is All of these rows.
+// AllOf does what All does, for these rows.
 func (x *Answers) AllOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	for _, r := range rows {
 		if x.Opinion(r, f) == language.No {
@@ -30,12 +30,12 @@ func (x *Answers) AllOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	return policy.Answer{Yes: true}
 }
 
-// Any wants one row that says yes.
+// Any requires one row that says yes.
 func (x *Answers) Any(site string, f *language.Frame) policy.Answer {
 	return x.AnyOf(x.p.Rules(site), f)
 }
 
-// AnyOf is Any of these rows.
+// AnyOf does what Any does, for these rows.
 func (x *Answers) AnyOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	for _, r := range rows {
 		if x.Opinion(r, f) == language.Yes {
@@ -45,7 +45,7 @@ func (x *Answers) AnyOf(rows []*policy.Rule, f *language.Frame) policy.Answer {
 	return policy.Answer{}
 }
 
-// Vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
+// Vote evaluates tier by tier. A refusal decides. Otherwise a permit in the tier decides. If no row has an opinion, the answer is a permit.
 func (x *Answers) Vote(site string, f *language.Frame) policy.Answer {
 	permit := policy.Answer{Yes: true}
 	for _, r := range x.p.Rules(site) {
@@ -87,7 +87,7 @@ func (x *Answers) Starving(j *model.Job) bool {
 	return starving
 }
 
-// Condition evaluates a condition of a step. An error is false, and a warning about what it was asked.
+// Condition evaluates a condition of a step. An error counts as false, and adds a warning that names the subject.
 func (x *Answers) Condition(e *eval.Expr, f *language.Frame, about string) bool {
 	if e == nil {
 		return true
@@ -99,7 +99,7 @@ func (x *Answers) Condition(e *eval.Expr, f *language.Frame, about string) bool 
 	return v == types.True
 }
 
-// Count evaluates a step's number. An error is 0, and a warning.
+// Count evaluates a step's number. An error counts as 0, and adds a warning.
 func (x *Answers) Count(e *eval.Expr) int {
 	v := values.Eval(e, x.Frame())
 	n, ok := v.(types.Int)
@@ -109,7 +109,7 @@ func (x *Answers) Count(e *eval.Expr) int {
 	return int(n)
 }
 
-// JobsOf are those that a step takes, by queue: they wait for something, and the verb is not idle for them.
+// JobsOf returns the jobs that a step takes, by queue: they wait for something, and idle is false for them.
 func (x *Answers) JobsOf(step *policy.Step, idle func(*model.Job) bool) map[*model.Queue][]*model.Job {
 	jobs := map[*model.Queue][]*model.Job{}
 	for _, j := range x.c.JobsByKey() {
@@ -120,17 +120,17 @@ func (x *Answers) JobsOf(step *policy.Step, idle func(*model.Job) bool) map[*mod
 	return jobs
 }
 
-// JobPasses says whether a step is about a job.
+// JobPasses reports whether a step applies to a job.
 func (x *Answers) JobPasses(step *policy.Step, j *model.Job) bool {
 	return x.Condition(step.Condition(policy.KeyJobs), x.Frame().OfJob(j), "job "+j.Key+": ")
 }
 
-// TaskPasses says whether a step is about a task.
+// TaskPasses reports whether a step applies to a task.
 func (x *Answers) TaskPasses(step *policy.Step, t *model.Task) bool {
 	return x.Condition(step.Condition(policy.KeyTasks), x.Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
 }
 
-// sorted puts objects in order: the first difference of their keys in tier order, then tie.
+// sorted sorts objects by the first difference of their keys in tier order, and then by tie.
 func sorted[T comparable](x *Answers, site string, list []T, about func(T) *language.Frame, tie func(a, b T) int) {
 	keys := map[T][]language.Key{}
 	for _, o := range list {
@@ -146,7 +146,7 @@ func sorted[T comparable](x *Answers, site string, list []T, about func(T) *lang
 	})
 }
 
-// FirstQueue is the first of the queues that have jobs left.
+// FirstQueue returns the first of the queues that have jobs left.
 func (x *Answers) FirstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
 	var list []*model.Queue
 	for _, q := range x.c.QueuesByName() {
@@ -158,12 +158,12 @@ func (x *Answers) FirstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
 	return list[0]
 }
 
-// SortJobs puts jobs of a queue in order.
+// SortJobs sorts jobs of a queue.
 func (x *Answers) SortJobs(list []*model.Job) {
 	sorted(x, policy.JobOrder, list, x.Frame().OfJobAlone, policy.JobAge)
 }
 
-// SortTasks puts tasks of a job in order.
+// SortTasks sorts tasks of a job.
 func (x *Answers) SortTasks(list []*model.Task) {
 	sorted(x, policy.TaskOrder, list, x.Frame().OfTaskAlone, policy.TaskTie)
 	slices.SortStableFunc(list, policy.NeededFirst)

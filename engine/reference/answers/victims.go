@@ -9,13 +9,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Victim is a task that may go for another, with the rows that let it.
+// Victim is a task that may be evicted for another, with the rows that allow it.
 type Victim struct {
 	Task *model.Task
 	Lets []*policy.Rule
 }
 
-// Rows are those that let it go, as table/rule.
+// Rows returns the rows that allow the eviction, as table/rule.
 func (v *Victim) Rows() (rows []string) {
 	for _, r := range v.Lets {
 		rows = append(rows, r.Table+"/"+r.Name)
@@ -23,25 +23,25 @@ func (v *Victim) Rows() (rows []string) {
 	return rows
 }
 
-// Question is who may go for a task.
+// Question asks which tasks may be evicted for a task.
 type Question struct {
 	Site, Scope string
 	For         *model.Task
-	Txn         *model.Txn // in which those whom a table lets go are gone while it is asked about the next
+	Txn         *model.Txn // in which the tasks that a table allows to evict are gone while it evaluates the next task
 }
 
-// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first
-// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps. kept is the row that keeps the first of the
-// others that a row keeps; nil: there is none.
+// Victims returns the candidates that may be evicted, the first to be evicted first. A veto of any table protects a candidate. Otherwise
+// the first tier that allows any eviction decides. In this tier, at least one table must allow the eviction and no table may forbid it.
+// kept is the row that protects the first of the other candidates that a row protects; nil: there is none.
 func (x *Answers) Victims(q Question, candidates []*model.Task) (out []Victim, kept *policy.Rule) {
 	x.SortVictims(q, candidates)
 	units, kept := x.Units(q, each(candidates))
 	return slices.Concat(units...), kept
 }
 
-// Units are those of some units of candidates that may go, in their order. All of a unit go, or none.
+// Units returns the units of candidates that may be evicted, in their order. All tasks of a unit are evicted, or none.
 func (x *Answers) Units(q Question, units [][]*model.Task) (out [][]Victim, kept *policy.Rule) {
-	no := map[*model.Task]*policy.Rule{} // the first row to keep it
+	no := map[*model.Task]*policy.Rule{} // the first row that protects it
 	out = x.units(q, units, no)
 	for _, t := range slices.Concat(units...) {
 		may := func(unit []Victim) bool { return slices.ContainsFunc(unit, func(v Victim) bool { return v.Task == t }) }
@@ -90,7 +90,7 @@ func (x *Answers) units(q Question, units [][]*model.Task, no map[*model.Task]*p
 	return out
 }
 
-// each makes a unit of every task.
+// each returns a unit for every task.
 func each(tasks []*model.Task) (units [][]*model.Task) {
 	for _, t := range tasks {
 		units = append(units, []*model.Task{t})
@@ -126,7 +126,7 @@ func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy
 	return out
 }
 
-// byTable parts rows by their tables, which are in order.
+// byTable groups rows by their tables; they are already sorted by table.
 func byTable(rules []*policy.Rule) (out [][]*policy.Rule) {
 	for i, r := range rules {
 		if i == 0 || rules[i-1].Table != r.Table || rules[i-1].Tier != r.Tier {
@@ -137,22 +137,23 @@ func byTable(rules []*policy.Rule) (out [][]*policy.Rule) {
 	return out
 }
 
-// said is what a table says of a candidate, its rows that let it go, and the first that keeps it; one with veto only keeps.
+// said is the opinion of a table on a candidate, its rows that allow the eviction, and the first row that protects the candidate. A row
+// with veto can only protect.
 type said struct {
 	opinion language.Opinion
 	lets    []*policy.Rule
 	no      *policy.Rule
 }
 
-// note notes the rows that keep candidates whom none kept before.
+// note records the rows that protect candidates, unless an earlier row did.
 func note(no map[*model.Task]*policy.Rule, says map[*model.Task]said) {
 	for t, said := range says {
 		no[t] = cmp.Or(no[t], said.no)
 	}
 }
 
-// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next. Of
-// units of several, those of which it keeps one are not.
+// fold evaluates the rows of one table for each candidate in turn. Candidates that the table allows to evict are gone while it evaluates
+// the next candidate. If the table protects one candidate of a unit of several, none of the unit is gone.
 func (x *Answers) fold(q Question, table []*policy.Rule, units [][]*model.Task) map[*model.Task]said {
 	start, says := q.Txn.Mark(), map[*model.Task]said{}
 	for _, unit := range units {
@@ -184,8 +185,8 @@ func (x *Answers) fold(q Question, table []*policy.Rule, units [][]*model.Task) 
 	return says
 }
 
-// SortVictims puts those first who go first: tasks without a PodGroup, then by the rows of victimOrder; without a difference those whose
-// queue, job and task come last in their orders.
+// SortVictims sorts tasks so that the first to be evicted comes first: tasks without a PodGroup, then by the rows of victimOrder. If these
+// are equal, the task whose queue, job and task order is last comes first.
 func (x *Answers) SortVictims(q Question, list []*model.Task) {
 	compare := x.victimOrder(q, list)
 	slices.SortFunc(list, func(a, b *model.Task) int {
@@ -194,8 +195,8 @@ func (x *Answers) SortVictims(q Question, list []*model.Task) {
 	})
 }
 
-// SortGangs puts the first tasks of jobs first whose jobs go first: as SortVictims, but that without a difference in the order of jobs
-// those go first that were made last, and of those the first by name.
+// SortGangs sorts the first tasks of jobs so that the first job to be evicted comes first. It is like SortVictims, but without a difference
+// in the order of jobs, the newest job comes first, and then the first by name.
 func (x *Answers) SortGangs(q Question, list []*model.Task) {
 	compare := x.victimOrder(q, list)
 	slices.SortFunc(list, func(a, b *model.Task) int {
@@ -204,7 +205,7 @@ func (x *Answers) SortGangs(q Question, list []*model.Task) {
 	})
 }
 
-// victimOrder compares tasks by the rows of some sites: tasks without a PodGroup first.
+// victimOrder returns a comparison of tasks by the rows of some sites. Tasks without a PodGroup come first.
 func (x *Answers) victimOrder(q Question, list []*model.Task) func(a, b *model.Task, sites ...string) int {
 	keys := map[*model.Task]map[string][]language.Key{}
 	for _, t := range list {

@@ -1,4 +1,4 @@
-// Package devices says which devices of a node engine/reference gives to a task.
+// Package devices defines which devices of a node engine/reference gives to a task.
 package devices
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Rooms are the devices of a node that have enough free for a task: now, or when all that is being released is gone and what is promised
-// is taken.
+// Rooms returns the devices of a node that are free enough for a task: now, or after all releasing tasks are gone and all promised tasks
+// are placed.
 func Rooms(nodes *model.Nodes, t *model.Task, row int32, later bool) (out []model.GPU) {
 	gpus := nodes.GPUs[row]
 	if later {
@@ -23,8 +23,8 @@ func Rooms(nodes *model.Nodes, t *model.Task, row int32, later bool) (out []mode
 	return out
 }
 
-// Choose takes of some devices those with the largest scores, of equals the first. Where score has no opinion, a part of a device comes
-// from the fullest that has it.
+// Choose returns the devices with the largest scores; of equal devices, the first. If score has no opinion, a part of a device comes from
+// the fullest device that has it.
 func Choose(t *model.Task, rooms []model.GPU, score func(gpu *model.GPU) (sum float64, asked bool)) (out []int) {
 	scores := map[int]float64{}
 	for i := range rooms {

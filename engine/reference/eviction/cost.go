@@ -10,13 +10,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// cheapest makes room on that of the first nodes on which it costs least that they go who have to.
+// cheapest frees resources on the node with the lowest cost of the necessary evictions. It compares at most policy.MostCosts nodes.
 func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 	type cost struct {
 		of  []float64
 		row int32
 	}
-	var all []cost // of the nodes on which room can be made, the least first
+	var all []cost // of the nodes on which resources can be freed, the lowest first
 	for _, row := range x.nodes(t) {
 		before := x.Txn.Mark()
 		if made, ok := x.roomMade(t, row); ok {
@@ -34,7 +34,7 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 		return Room{}, false
 	}
 	slices.SortStableFunc(all, func(a, b cost) int { return slices.Compare(a.of, b.of) })
-	x.sets = subsets.Most // it finds what it found before
+	x.sets = subsets.Most // to find the same victims as before
 	r, found = x.roomMade(t, all[0].row)
 	for i, row := range x.Policy.Rules(policy.VictimCost) {
 		if len(all) > 1 && all[0].of[i] != all[1].of[i] {
@@ -76,7 +76,8 @@ func (x *Search) costs(t *model.Task, victims []*model.Task) (costs []float64) {
 	return costs
 }
 
-// sortByCost puts those of some units first of which it costs least that they go, each by itself, with all whom that takes.
+// sortByCost sorts units by the cost of evicting each alone, together with all tasks that takes returns for it. The lowest cost comes
+// first.
 func (x *Search) sortByCost(t *model.Task, units [][]*model.Task, takes func(unit []*model.Task) []*model.Task) {
 	type cost struct {
 		of   []float64

@@ -9,34 +9,35 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// Gangs makes room for gangs, as units, by units.
+// Gangs searches victims for gangs. Its victims are units: single tasks, or parts of a gang that are evicted together.
 type Gangs struct {
 	*Search
-	needs []Need // that were kept, by the step so far
+	needs []Need // the needs that the step has kept so far
 }
 
-// Need is the room for several tasks of a job, which is promised as a whole, and who goes for it.
+// Need contains the promises for several tasks of a job, which are made as a whole, and the victims for them.
 type Need struct {
 	Rooms     []Room
 	Units     []Unit       // in the order in which they were evicted
 	Pipelined model.Reason // why the job may be held with it
 }
 
-// Placing says that all of it is there now, nobody has to go, and a later step would place the tasks.
+// Placing reports that the resources are free now, no pod is evicted, and a later step would place the tasks.
 func (n Need) Placing() bool {
 	return !slices.ContainsFunc(n.Rooms, func(r Room) bool { return !r.Placing })
 }
 
-// Unit is a task that its gang can spare, or what cannot be spared of a gang: it goes after those of the gang that can be, and with them.
+// Unit is either a task that its gang can spare, or all tasks of a gang that it cannot spare. The latter are evicted after the tasks that
+// the gang can spare, and only together with them.
 type Unit struct {
 	victims []Victim
 	whole   bool
-	at      Room         // that is refused, were it spared
-	needed  model.Reason // what refuses that
+	at      Room         // the promise that would fail without the eviction
+	needed  model.Reason // the reason why it would fail
 }
 
-// Take makes room for as many of a job's tasks as it may be held with, until the turn is over or there is none, and gives those that are
-// left. The job comes back for them only if the step is still about it: else there are none.
+// Take frees resources for as many of a job's tasks as it may be held with. It stops when the turn is over or no resources are found. It
+// returns the remaining tasks. The job gets another turn for them only if the step still applies to it; otherwise there are none.
 func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs []Need, left []*model.Task) {
 	for ended := false; !ended; {
 		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
@@ -61,12 +62,12 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 	return needs, slices.DeleteFunc(tasks, func(t *model.Task) bool { return t.Status != model.Pending })
 }
 
-// permitted asks whether the queue of a job may take an amount by force.
+// permitted reports whether the queue of a job may evict tasks for an amount.
 func (x *Gangs) permitted(j *model.Job, amount model.Resources) bool {
 	return !x.Step.Gate(policy.Preemptive) || x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(amount)).Yes
 }
 
-// mayTake returns the tasks, in their order, for which the queue may take room by force together. It leaves out the others.
+// mayTake returns the tasks, in their order, for which the queue may evict tasks together. It leaves out the others.
 func (x *Gangs) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	var all, sum model.Resources
 	for _, t := range tasks {
@@ -83,7 +84,7 @@ func (x *Gangs) mayTake(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	return out
 }
 
-// mayTakeRoom asks whether the queue may take what a need has places for, as things were before it was found.
+// mayTakeRoom reports whether the queue may evict tasks for the promises of a need, in the state before the need was found.
 func (x *Gangs) mayTakeRoom(j *model.Job, n Need) bool {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
@@ -98,7 +99,7 @@ func (x *Gangs) mayTakeRoom(j *model.Job, n Need) bool {
 	return x.permitted(j, sum)
 }
 
-// stableRoom finds room for a gang that nobody takes back.
+// stableRoom finds promises for a gang that no victim would take back.
 func (x *Gangs) stableRoom(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	before := x.Txn.Mark()
 	for ok, again, tries := false, true, 0; again && tries < policy.MostUnstable; tries++ {
@@ -159,8 +160,8 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	return n, true
 }
 
-// keepGangs has only those go of a gang who are needed, where it would go as a whole and can spare them, though it would spare others
-// first.
+// keepGangs applies to gangs that would be evicted as a whole. If only pods that such a gang can spare are necessary victims, keepGangs
+// evicts only these, although the gang would otherwise spare other pods first.
 func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	kept := false
 	for _, whole := range slices.Backward(slices.Clone(n.Units)) {
@@ -246,7 +247,8 @@ func (x *Gangs) stay(u Unit) {
 	}
 }
 
-// allPlaced promises tasks of a job the best nodes that take them as things are, one after the other, until it may be held.
+// allPlaced promises nodes to tasks of a job in the present state, one after the other, until the job may be held. Each gets the best node
+// that accepts it.
 func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	failed := map[string]bool{}
 	for over := false; len(tasks) > 0 && !found && !over; tasks = tasks[1:] {
@@ -277,7 +279,8 @@ func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool
 	return n, found
 }
 
-// units are those that may go for a task and others of its job, the first to go first: what gangs can spare before gangs as a whole.
+// units returns the units that may be evicted for a task and others of its job, the first to be evicted first. Tasks that gangs can spare
+// come before whole gangs.
 func (x *Gangs) units(t *model.Task) (out []Unit) {
 	var candidates, spare []*model.Task
 	for _, v := range x.Cluster.TasksByKey() {
@@ -291,7 +294,7 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	x.SortVictims(x.question(t), candidates)
 	can := map[*model.Task]bool{}
 	rest := map[*model.Job][]*model.Task{}
-	var gangs []*model.Task // the first of each
+	var gangs []*model.Task // the first task of each
 	for _, v := range candidates {
 		if _, known := rest[v.Job]; known {
 			continue
@@ -324,7 +327,8 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	return x.let(t, asked, spare, can)
 }
 
-// let are those of some units whom the rows let go: what of a gang cannot be spared only with all of it that can be.
+// let returns the units that the rows allow to evict. The part that a gang cannot spare is included only together with all tasks that it
+// can spare.
 func (x *Gangs) let(t *model.Task, asked [][]*model.Task, spare []*model.Task, can map[*model.Task]bool) (out []Unit) {
 	let := map[*model.Task]bool{}
 	units, kept := x.Units(x.question(t), asked)
@@ -344,8 +348,8 @@ func (x *Gangs) let(t *model.Task, asked [][]*model.Task, spare []*model.Task, c
 	return out
 }
 
-// spareable are those of some tasks of a job, the first first, without whom it has the pods that it needs; all, where it has too few as it
-// is and is promised no room either.
+// spareable returns the first tasks of a job that it can lose and still have the pods that it needs. If the job already has too few, it
+// returns all tasks, or none if the job has a promise.
 func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	surplus := j.Ready() - j.MinMember
 	switch {
@@ -367,14 +371,14 @@ func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
 	return out
 }
 
-// mayGoWhole says whether a job may go as a whole, as its candidates are all that it runs, and it was not promised room itself.
+// mayGoWhole reports whether a job may be evicted as a whole: all its running tasks are candidates, and it has no promise itself.
 func mayGoWhole(j *model.Job, candidates []*model.Task) bool {
 	return j.Counts[model.Pipelined] == 0 && !slices.ContainsFunc(j.Tasks, func(t *model.Task) bool {
 		return (t.HoldsResources() || t.MayGo()) && !slices.Contains(candidates, t)
 	})
 }
 
-// dropUnneeded spares all units at once from whose nodes nothing was promised, if the promises hold.
+// dropUnneeded removes at once all units on nodes without a promise, if the promises stay valid.
 func (x *Gangs) dropUnneeded(n *Need) {
 	var stay, goes []Unit
 	for _, u := range slices.Backward(n.Units) {
@@ -393,19 +397,20 @@ func (x *Gangs) dropUnneeded(n *Need) {
 	}
 }
 
-// goesWhole says whether a job goes as a whole.
+// goesWhole reports whether a job is evicted as a whole.
 func goesWhole(units []Unit, j *model.Job) bool {
 	return slices.ContainsFunc(units, func(u Unit) bool { return u.whole && u.victims[0].Task.Job == j })
 }
 
-// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others why.
+// spareUnits removes units that are not needed for some promises, the last victim first, until all others are needed. It records the
+// reasons of those.
 func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	for before := -1; before != len(*units); {
 		before = len(*units)
 		for i, u := range slices.Backward(*units) {
 			whole := func(units []Unit) bool { return goesWhole(units, u.victims[0].Task.Job) }
 			if !u.whole && (whole(*units) || slices.ContainsFunc(x.needs, func(n Need) bool { return whole(n.Units) })) {
-				continue // it goes with that
+				continue // it is evicted together with the rest of its gang
 			}
 			less, refused, why, ok := x.withoutUnits(rooms, []Unit{u})
 			if ok {
@@ -424,8 +429,8 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	}
 }
 
-// isNeeded notes of a unit what would refuse which of the promises to the first one's job, were it spared and all others in place: of that
-// which was found before, if it is so, else of the first. It says whether it is so of any.
+// isNeeded records which promise to the job of the first one would fail without the eviction of a unit, and why. All other promises are in
+// place. It first tries the promise that was recorded before, and otherwise takes the first that fails. It reports whether any fails.
 func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
 	own, before := slices.Clone(rooms), x.Txn.Mark()
 	own = slices.DeleteFunc(own, func(r Room) bool { return r.Task.Job != rooms[0].Task.Job })
@@ -446,8 +451,8 @@ func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
 	return false
 }
 
-// withoutUnits is some promises with units spared: those on their nodes stay there, if they can, or go where room is, and all others must
-// hold. Otherwise it is as before, and refused is the first that does not hold.
+// withoutUnits returns some promises without the eviction of some units. Promises on their nodes stay there if possible, and otherwise move
+// to a node with free resources. All others must stay valid. If this fails, nothing changes, and refused is the first promise that fails.
 func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused Room, why model.Reason, ok bool) {
 	less = slices.Clone(rooms)
 	before := x.Txn.Mark()
@@ -480,7 +485,7 @@ func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused R
 			return rooms, r, why, false
 		}
 	}
-	for _, r := range less { // what is on other nodes has its amounts, but rows may read who is there now
+	for _, r := range less { // a promise on another node still has its amounts, but rows may read which tasks are on nodes now
 		mark := x.Txn.Mark()
 		x.Txn.Unplace(r.Task)
 		why, _ := x.refusesForce(r.Task, r.Row)
@@ -493,13 +498,12 @@ func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused R
 	return less, Room{}, model.Reason{}, true
 }
 
-// gateHolds asks the gate allocatable about a task, if the step heeds it.
+// gateHolds evaluates the gate allocatable for a task, if the step has it.
 func (x *Gangs) gateHolds(t *model.Task) bool {
 	return !x.Step.Gate(policy.Allocatable) || x.All(policy.Allocatable, x.Frame().OfTask(t)).Yes
 }
 
-// unitsPermitted puts the units that go in the end to the rows once more, as if they were all that were asked about, and all must be let
-// go.
+// unitsPermitted evaluates the rows once more for exactly the units that are evicted in the end. The rows must allow all of them.
 func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	var asked [][]*model.Task
 	for _, u := range units {
@@ -524,7 +528,7 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	return all
 }
 
-// victimsOf are those who go with some units.
+// victimsOf returns the victims of some units.
 func victimsOf(units []Unit) (out []Victim) {
 	for _, u := range units {
 		out = append(out, u.victims...)
@@ -532,13 +536,13 @@ func victimsOf(units []Unit) (out []Victim) {
 	return out
 }
 
-// KeepNeed keeps a need.
+// KeepNeed adds a need to those that the step has kept.
 func (x *Gangs) KeepNeed(n Need) {
 	x.needs = append(x.needs, n)
 	x.Served[n.Rooms[0].Task.Job] = x.Served[n.Rooms[0].Task.Job] || len(n.Units) > 0
 }
 
-// Needs are those that the step has kept, without the units that none of them needs.
+// Needs returns the needs that the step has kept, without the units that none of them needs.
 func (x *Gangs) Needs() []Need {
 	for i := range slices.Backward(x.needs) {
 		var rooms []Room // its own first
@@ -563,9 +567,9 @@ func (x *Gangs) Needs() []Need {
 	return x.needs
 }
 
-// noteNeeded notes of all units once more why they are needed: what would be refused as things are in the end, and if that is of those for
-// whom they go, why it would have been as they were promised it; where it would not have been, what would be refused both then and in the
-// end.
+// noteNeeded records for all units again why they are needed: which promise would fail in the final state. If that is a promise of the
+// unit's own need, it records why the promise would have failed when it was made. If it would not have failed then, it records a promise
+// that fails for the same reason in both states.
 func (x *Gangs) noteNeeded() {
 	for _, n := range x.needs {
 		for i := range n.Units {
@@ -573,7 +577,7 @@ func (x *Gangs) noteNeeded() {
 		}
 	}
 	before := x.Txn.Mark()
-	then := map[*Unit][]Unit{} // what else would have been refused
+	then := map[*Unit][]Unit{} // other promises that would have failed
 	for _, n := range slices.Backward(x.needs) {
 		for i := range n.Units {
 			then[&n.Units[i]] = x.neededThen(&n.Units[i], n.Rooms)
@@ -596,7 +600,8 @@ func (x *Gangs) noteNeeded() {
 	}
 }
 
-// neededThen notes why what would be refused in the end would have been as it was promised; if it would not have been, it gives what would.
+// neededThen records why the promise that fails in the final state would have failed when it was made. If it would not have failed, it
+// returns the promises that would have.
 func (x *Gangs) neededThen(u *Unit, rooms []Room) (others []Unit) {
 	k := slices.IndexFunc(rooms, func(r Room) bool { return r.Task == u.at.Task })
 	if k < 0 || x.isNeeded(u, rooms[k:k+1]) {
@@ -610,10 +615,10 @@ func (x *Gangs) neededThen(u *Unit, rooms []Room) (others []Unit) {
 	return others
 }
 
-// EvictsForGang are those who go for a need, for the plan.
+// EvictsForGang returns the evictions for a need, for the plan.
 func (x *Gangs) EvictsForGang(n Need) (out []model.Evict) {
 	for _, u := range n.Units {
-		why := u // of what cannot be spared of its gang, if that goes
+		why := u // if its gang is evicted as a whole, the reason of the unit that the gang cannot spare
 		for _, o := range n.Units {
 			if o.whole && o.victims[0].Task.Job == u.victims[0].Task.Job {
 				why = o

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// Search makes room for the tasks of one step.
+// Search frees resources for the tasks of one step.
 type Search struct {
 	*answers.Answers
 	Cluster *model.Cluster
@@ -20,39 +20,39 @@ type Search struct {
 	Txn     *model.Txn
 	Step    *policy.Step
 	Action  string
-	Kept    []Room              // in this cycle so far
-	denied  map[*model.Job]bool // of which some were not let go in a turn, where room was sought in vain
+	Kept    []Room              // the promises of this cycle so far
+	denied  map[*model.Job]bool // jobs of which the rows protected some tasks in a turn, although a task would fit if they were evicted
 	barred  map[barred]bool
-	turns   map[*model.Job]int // that were kept in this step
+	turns   map[*model.Job]int // number of kept turns in this step
 	// Served are the jobs for which pods are evicted, and the jobs that still wait for resources that evicted pods freed. Their own pods
 	// are not evicted for other jobs meanwhile.
 	Served map[*model.Job]bool
-	// Waits receives the reasons why no pod is evicted for a task. nil: the reasons are dropped, as during a detour.
+	// Waits receives the reasons why no pod is evicted for a task. nil: the reasons are dropped, as during a trial.
 	Waits *report.Waits
 	vain  report.InVain
-	sets  int // of candidates, how many more may be tried for the present task or gang
+	sets  int // number of sets of candidates that may still be tried for the present task or gang
 }
 
-// Room is a node that a task is promised, and who goes for it.
+// Room is the promise of a node to a task, and the victims for it.
 type Room struct {
 	Task    *model.Task
 	Bind    model.Bind
 	Row     int32
 	Victims []Victim // in the order in which they were evicted
-	// Placing says that the room is there now, nobody has to go, and a later step would place the task.
+	// Placing states that the resources are free now, no pod is evicted, and a later step would place the task.
 	Placing bool
-	step    *policy.Step // by which it was made
+	step    *policy.Step // the step that found it
 }
 
-// Victim is a task that goes for another.
+// Victim is a task that is evicted for another.
 type Victim struct {
 	answers.Victim
-	Needed model.Reason // what refuses the room of at, were this one spared
+	Needed model.Reason // why the promise of at would fail without this eviction
 	at     *model.Task
 	was    model.Status
 }
 
-// LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
+// LookAhead treats all releasing tasks as gone until LookBack, so that promises see the nodes as they will be.
 func (x *Search) LookAhead() {
 	x.barred, x.turns = map[barred]bool{}, map[*model.Job]int{}
 	for _, t := range x.Cluster.TasksByKey() {
@@ -62,7 +62,7 @@ func (x *Search) LookAhead() {
 	}
 }
 
-// LookBack ends that.
+// LookBack ends LookAhead: it treats these tasks as Releasing again.
 func (x *Search) LookBack() {
 	for _, t := range x.Cluster.TasksByKey() {
 		if t.Status == model.Gone {
@@ -71,8 +71,8 @@ func (x *Search) LookBack() {
 	}
 }
 
-// RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made. Where it is to be kept at
-// once, it is stable.
+// RoomFor finds a node for a task: without evictions if possible, otherwise on the first node where evictions free enough resources. If the
+// step commits by task, the result is stable.
 func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	before := x.Txn.Mark()
 	for ok, again, tries := false, true, 0; !ok && again && tries < policy.MostUnstable; tries++ {
@@ -90,7 +90,7 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	return r, found
 }
 
-// tellInVain tells why nobody goes for a task, or for a gang; if room was found, that there is nothing to tell.
+// tellInVain reports why no pod is evicted for a task, or for a gang. If a node was found, it clears the reason.
 func (x *Search) tellInVain(j *model.Job, t *model.Task, found bool) {
 	if found {
 		x.vain.Reset()
@@ -109,7 +109,7 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	before := x.Txn.Mark()
 	if r, found = x.onAny(t, x.roomThere); found && x.Step.Word(policy.KeyScope) == policy.ScopeJob {
 		x.Txn.Rollback(before)
-		return Room{}, false // it is not to be had from the job itself
+		return Room{}, false // a step with the scope of its own job cannot provide it
 	}
 	if found {
 		return r, true
@@ -120,7 +120,7 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	return x.onAny(t, x.roomMade)
 }
 
-// Renew promises a task its nominated node once more, if it may have it.
+// Renew promises a task its nominated node again, if the task may still have it.
 func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
 	row, ok := x.Cluster.Nodes.Index[t.NominatedNode]
 	if !ok || !t.Job.Seated() || t.Job.Phase == model.PhasePending || !x.Cluster.Nodes.Rows[row].Ready ||
@@ -136,7 +136,7 @@ func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
 	return r, ok
 }
 
-// onAny tries nodes in the order of the step.
+// onAny calls try for the nodes in the order of the step.
 func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool)) (r Room, found bool) {
 	for _, row := range x.nodes(t) {
 		before := x.Txn.Mark()
@@ -148,7 +148,7 @@ func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool))
 	return Room{}, false
 }
 
-// nodes are those on which room for a task can be there, or be made, in the order of the step.
+// nodes returns the nodes where resources for a task are or can be freed, in the order of the step.
 func (x *Search) nodes(t *model.Task) []int32 {
 	nodes := slices.DeleteFunc(slices.Clone(x.Cluster.Nodes.ByOrder()), func(row int32) bool { return !x.Curable(t, row) })
 	if x.Step.Word(policy.KeyNodes) == policy.ByOrder {
@@ -157,7 +157,7 @@ func (x *Search) nodes(t *model.Task) []int32 {
 	return x.ByScore(t, nodes)
 }
 
-// roomThere promises a node on which nobody has to go.
+// roomThere promises a node where no eviction is necessary.
 func (x *Search) roomThere(t *model.Task, row int32) (r Room, found bool) {
 	if _, refuses := x.refusesForce(t, row); refuses {
 		return Room{}, false
@@ -168,7 +168,7 @@ func (x *Search) roomThere(t *model.Task, row int32) (r Room, found bool) {
 	return r, found
 }
 
-// thereNow says whether a node has room for a task beside those that are taken for gone.
+// thereNow reports whether a node has enough free resources for a task, in addition to those of the tasks that are treated as gone.
 func (x *Search) thereNow(t *model.Task, row int32) bool {
 	asked := t.Request
 	for _, o := range x.Cluster.TasksByKey() {
@@ -181,21 +181,21 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 	return x.Cluster.Nodes.FitsIdle(asked, row)
 }
 
-// placedLater says whether a later step would place a task if there is room now.
+// placedLater reports whether a later step would place a task if resources are free now.
 func (x *Search) placedLater(t *model.Task) bool {
 	return slices.ContainsFunc(x.Policy.PlacingAfter(x.Step), func(s *policy.Step) bool { return x.about(s, t) })
 }
 
-// about says whether a step would look at a task that waits.
+// about reports whether a step would consider a waiting task.
 func (x *Search) about(s *policy.Step, t *model.Task) bool {
 	return x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t)
 }
 
-// roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
+// roomMade evicts one task after the other until the task fits. It then undoes the evictions that are not necessary, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	candidates, back := x.candidates(t, row)
 	start := x.Txn.Mark()
-	lets, kept := x.Victims(x.question(t), candidates) // the first to go first
+	lets, kept := x.Victims(x.question(t), candidates) // the first to be evicted first
 	gone, found := x.takeAway(t, row, lets, false)
 	var why model.Reason // why the node refuses the task although all candidates are evicted
 	if !found {
@@ -203,7 +203,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
-	fits := found // if the rows permitted it
+	fits := found // the task would fit if the rows permitted the evictions
 	if found {
 		gone, found = x.permitted(t, x.needed(t, row, gone))
 	}
@@ -286,8 +286,8 @@ func (x *Search) anySet(t *model.Task, row int32, candidates []*model.Task) (gon
 	return gone, found
 }
 
-// takeAway evicts one pod after the other until the task fits. If choosy is true, it does not evict a pod whose eviction makes a
-// predicate refuse the node, because the task may have to be on the same node as that pod.
+// takeAway evicts one pod after the other until the task fits. If choosy is true, it spares each pod whose eviction makes a predicate
+// refuse the node. The task may have to be on the same node as that pod.
 func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choosy bool) (gone []Victim, found bool) {
 	for _, v := range lets {
 		before, was := x.RowRefuses(t, row), v.Task.Status
@@ -304,7 +304,8 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 	return nil, false
 }
 
-// candidates are those on a node that the rows are asked about for a task. back says that there are others, who would take the room back.
+// candidates returns the tasks on a node that may be evicted for a task, before the rows are evaluated. back reports that other tasks would
+// qualify, but would take the resources back.
 func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task, back bool) {
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
 		if x.isCandidate(t, v) {
@@ -316,7 +317,7 @@ func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task, back b
 	return out, len(out) < all
 }
 
-// enough says whether a task could fit if all candidates went, as far as amounts tell.
+// enough reports whether a task could fit if all candidates were evicted, by resource amounts alone.
 func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool {
 	for _, dim := range x.Cluster.Nodes.Dims() {
 		room := x.Cluster.Nodes.FutureIdle(dim, row)
@@ -330,19 +331,19 @@ func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool
 	return true
 }
 
-// isCandidate says whether a task is put to the rows at all. One whose eviction was refused a short while ago is not.
+// isCandidate reports whether the rows are evaluated for a task at all. They are not if its eviction was refused a short while ago.
 func (x *Search) isCandidate(t, v *model.Task) bool {
 	scope := x.Step.Word(policy.KeyScope)
 	return v.MayGo() && inScope(scope, t, v) && !v.Spared.After(x.World().Now.Time) && (t.Job == v.Job || !x.Served[v.Job]) &&
 		x.Condition(x.Step.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, v, scope), "pod "+v.Key+": ")
 }
 
-// question is who may go for a task.
+// question asks which tasks may be evicted for a task.
 func (x *Search) question(t *model.Task) answers.Question {
 	return answers.Question{Site: x.Step.Word(policy.KeyVictims), Scope: x.Step.Word(policy.KeyScope), For: t, Txn: x.Txn}
 }
 
-// inScope says whether a step looks at a task as one that may go for another.
+// inScope reports whether the scope of a step contains a task that may be evicted for another.
 func inScope(scope string, t, v *model.Task) bool {
 	switch scope {
 	case policy.ScopeJob:
@@ -353,7 +354,7 @@ func inScope(scope string, t, v *model.Task) bool {
 	return v.Job.Queue != t.Job.Queue
 }
 
-// permitted puts those who go in the end to the rows once more, as if they were all that were asked about, and all must be let go.
+// permitted evaluates the rows once more for exactly the tasks that are evicted in the end. The rows must allow all of them.
 func (x *Search) permitted(t *model.Task, gone []Victim) (by []Victim, ok bool) {
 	var tasks []*model.Task
 	for _, v := range gone {
@@ -372,7 +373,7 @@ func (x *Search) permitted(t *model.Task, gone []Victim) (by []Victim, ok bool) 
 	return gone, true
 }
 
-// refusesForce says why a task may not have the room that is or will be on a node.
+// refusesForce states why a task may not have the resources that are or will be free on a node.
 func (x *Search) refusesForce(t *model.Task, row int32) (why model.Reason, refuses bool) {
 	if x.Step.Gate(policy.Allocatable) {
 		if a := x.All(policy.Allocatable, x.Frame().OfTask(t)); !a.Yes {
@@ -382,7 +383,7 @@ func (x *Search) refusesForce(t *model.Task, row int32) (why model.Reason, refus
 	return x.RefusesLater(t, row)
 }
 
-// promise promises a task a node, which some others leave for it.
+// promise promises a node to a task. victims are evicted for it.
 func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok bool) {
 	volumes, err := x.World().Bindings(t, row)
 	if err != nil {
@@ -397,7 +398,7 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	return Room{Task: t, Bind: b, Row: row, Victims: victims, step: x.Step}, true
 }
 
-// Keep keeps promises.
+// Keep keeps the promises of a turn, and counts the turn.
 func (x *Search) Keep(done ...Room) {
 	x.Kept = append(x.Kept, done...)
 	x.turns[done[0].Task.Job]++
@@ -406,8 +407,8 @@ func (x *Search) Keep(done ...Room) {
 	}
 }
 
-// GiveBack spares those who are not needed for all of some promises together, the last to go first: whose place there is room for
-// elsewhere, as others go, and who need not go as others go from the same node.
+// GiveBack undoes evictions that some promises do not need together, the last victim first. A promise may move to another node whose
+// resources others free. An eviction may be unnecessary because of the other evictions on the same node.
 func (x *Search) GiveBack(done []Room) []Room {
 	for i := len(done) - 1; i >= 0 && len(done) > 1; i-- {
 		if len(done[i].Victims) > 0 && done[i].step.Word(policy.KeyScope) != policy.ScopeJob {
@@ -417,8 +418,8 @@ func (x *Search) GiveBack(done []Room) []Room {
 	return x.spare(done)
 }
 
-// elsewhere returns the promises with one of them moved to a place that needs no eviction and that no task would take back, if there is
-// one.
+// elsewhere returns the promises with one of them moved to another place, if there is such a place. The place needs no eviction, and no
+// task would take it back.
 func (x *Search) elsewhere(done []Room, which int) []Room {
 	less, before, r := slices.Clone(done), x.Txn.Mark(), done[which]
 	for _, o := range done {
@@ -430,7 +431,7 @@ func (x *Search) elsewhere(done []Room, which int) []Room {
 		x.Txn.Return(v.Task, v.was)
 	}
 	ok := true
-	for i, o := range done { // the others on its node may rest on who went for it
+	for i, o := range done { // promises on the same node may depend on these victims
 		if o.Row == r.Row && i != which && ok {
 			_, refuses := x.asOf(o.step).refusesForce(o.Task, o.Row)
 			if ok = !refuses; ok {
@@ -449,7 +450,7 @@ func (x *Search) elsewhere(done []Room, which int) []Room {
 	return less
 }
 
-// spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
+// spare undoes evictions that the promises on their node do not need, the last victim first, until all others are necessary.
 func (x *Search) spare(done []Room) []Room {
 	for before := -1; before != going(done); {
 		before = going(done)
@@ -462,7 +463,7 @@ func (x *Search) spare(done []Room) []Room {
 	return done
 }
 
-// going is how many go.
+// going returns the number of victims.
 func going(done []Room) (n int) {
 	for _, r := range done {
 		n += len(r.Victims)
@@ -470,8 +471,8 @@ func going(done []Room) (n int) {
 	return n
 }
 
-// without is some promises with one victim less, if those on its node hold without it, and the gates hold for all. Otherwise it is noted
-// for whom the victim is needed.
+// without undoes the eviction of one victim, if the promises on its node and all gates still allow it. Otherwise it records for which task
+// the victim is needed.
 func (x *Search) without(done []Room, of, which int) []Room {
 	less, before, v := slices.Clone(done), x.Txn.Mark(), &done[of].Victims[which]
 	var there []int // the promises on the node
@@ -505,8 +506,8 @@ func (x *Search) without(done []Room, of, which int) []Room {
 	return less
 }
 
-// isNeeded records why a victim must be evicted. With this victim still on its node, and all other promises in place, the reason refuses
-// the node to its preemptor, or otherwise to the task at.
+// isNeeded records why a victim must be evicted. Assume that this victim is still on its node, and that all other promises are in place.
+// The reason then refuses the node to its preemptor, or otherwise to the task at.
 func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason) {
 	before := x.Txn.Mark()
 	x.Txn.Unplace(own.Task)
@@ -518,21 +519,21 @@ func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason
 	x.Txn.Rollback(before)
 }
 
-// asOf is the search by another step.
+// asOf returns the search for another step.
 func (x *Search) asOf(step *policy.Step) *Search {
 	out := *x
 	out.Step = step
 	return &out
 }
 
-// again promises a node that was promised before, with these who leave it.
+// again makes a promise again, with these victims.
 func (x *Search) again(r Room, victims []Victim) (Room, bool) {
 	again, ok := x.asOf(r.step).promise(r.Task, r.Row, victims)
 	again.Bind.Action, again.Placing = r.Bind.Action, r.Placing
 	return again, ok
 }
 
-// gateRefuses is the first promise that the gate allocatable refuses, as if the others were there alone.
+// gateRefuses returns the first promise that the gate allocatable rejects, as if all other promises were already in place.
 func (x *Search) gateRefuses(done []Room) *Room {
 	for i, r := range done {
 		if r.step.Gate(policy.Allocatable) && !x.gateAnswer(&r).Yes {
@@ -549,7 +550,7 @@ func (x *Search) gateAnswer(r *Room) policy.Answer {
 	return x.All(policy.Allocatable, x.Frame().OfTask(r.Task))
 }
 
-// Evicts are those who go for a task, for the plan.
+// Evicts returns the evictions for a task, for the plan.
 func Evicts(r Room) (out []model.Evict) {
 	for _, v := range r.Victims {
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()

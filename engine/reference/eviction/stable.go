@@ -8,7 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/subsets"
 )
 
-// barred is a task that does not go for a job.
+// barred is a task that may not be evicted for a job.
 type barred struct {
 	victim *model.Task
 	job    *model.Job
@@ -35,10 +35,10 @@ func (x *Search) Stable(done []Room) (ok, again bool) {
 	return false, false
 }
 
-// aftermath is a look at what will be once those who are promised room have it.
+// aftermath checks the state after the promised tasks run.
 type aftermath struct{ *Search }
 
-// mates are the other promises of the cycle so far to the jobs of some, but for those that had many turns in this step.
+// mates returns the cycle's other promises so far to the same jobs, except those of jobs that had many turns in this step.
 func (x aftermath) mates(done []Room) []Room {
 	return slices.DeleteFunc(slices.Clone(x.Kept), func(k Room) bool {
 		return x.turns[k.Task.Job] >= policy.MostMates || slices.ContainsFunc(done, func(r Room) bool { return r.Task == k.Task }) ||
@@ -65,7 +65,7 @@ func (x aftermath) suppose(done, mates []Room) {
 	}
 }
 
-// takers are those who go for some promises and would take the room back, on one node, or on any.
+// takers returns the victims of some promises that would take the resources back, on one node or, with model.NoNode, on any node.
 func (x *Search) takers(done []Room, row int32) (out []barred) {
 	after := aftermath{x}
 	before, mates := x.Txn.Mark(), after.mates(done)
@@ -91,7 +91,7 @@ func (x aftermath) fromMates(done []Room) bool {
 	})
 }
 
-// StableNeed says the same of the room for several tasks of a job.
+// StableNeed does what Stable does, for the promises to several tasks of a job.
 func (x *Gangs) StableNeed(n Need) (ok, again bool) {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
@@ -124,7 +124,7 @@ func (x *Gangs) StableNeed(n Need) (ok, again bool) {
 	return ok, again
 }
 
-// takesBack says whether by some step of the policy a task has those evicted from a node who were promised it.
+// takesBack reports whether some step of the policy would evict the promised tasks from a node for a task.
 func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 	return slices.ContainsFunc(x.Policy.Displacing(), func(s *policy.Step) bool {
 		if !x.about(s, t) || !x.mayForce(s, t) {
@@ -133,7 +133,7 @@ func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 		before, warnings := x.Txn.Mark(), x.Warnings
 		defer func() {
 			x.Txn.Rollback(before)
-			x.Warnings = warnings // nothing of it is done
+			x.Warnings = warnings // this only looks ahead
 		}()
 		back := &Search{
 			Answers: x.Answers, Cluster: x.Cluster, Policy: x.Policy, Txn: x.Txn, Step: s, Action: x.Action, denied: map[*model.Job]bool{},
@@ -146,7 +146,7 @@ func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 	})
 }
 
-// mayForce asks what a step asks before it looks for room.
+// mayForce evaluates the conditions of a step before it searches victims.
 func (x *Search) mayForce(s *policy.Step, t *model.Task) bool {
 	f := x.Frame().OfJob(t.Job)
 	return t.Job.Seated() && x.All(policy.JobValid, f).Yes && x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes &&

@@ -2,7 +2,7 @@ package eviction
 
 import "github.com/celsius-scheduler/celsius/engine/model"
 
-// Served are the jobs of some tasks for which others go, or went and they have yet to get their room.
+// Served returns the jobs of some tasks for which other tasks are evicted, or that wait for the resources of evicted tasks.
 func Served(forced map[*model.Task]bool) map[*model.Job]bool {
 	served := map[*model.Job]bool{}
 	for t := range forced {

@@ -8,17 +8,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// Turn is what came of a job's turn.
+// Turn is the result of a job's turn.
 type Turn struct {
-	Done         []Room // together
+	Done         []Room // the promises that the turn made
 	Kept, Stable bool
 }
 
 // TakeTurn repeats a job's turn until its evictions are stable, each time without the victims that would take the resources back. If the
 // turn is not kept although some tasks found a place by eviction, TakeTurn repeats it until it is kept. Each of these attempts protects one
-// other victim. The rows let a job lose only some of its pods. If one of them was evicted where another job's pod would have done, no pod
-// may be left to evict on a node where only pods of the first job run. TakeTurn therefore protects victims of jobs whose other pods may not
-// be evicted, the last victim first.
+// other victim.
+//
+// The rows let a job lose only some of its pods. The search may evict one of them where another job's pod would have done. Then no pod may
+// be left to evict on a node where only pods of the first job run. TakeTurn therefore protects victims of jobs whose other pods may not be
+// evicted, the last victim first.
 func (x *Search) TakeTurn(take func() Turn) {
 	stable := func() (t Turn) {
 		for tries := 0; !t.Stable && tries < policy.MostUnstable; tries++ {
@@ -45,7 +47,7 @@ func (x *Search) TakeTurn(take func() Turn) {
 	}
 }
 
-// deny notes the jobs of those who were not let go, where a task would have room if they were.
+// deny records the jobs whose tasks the rows protected, if a task would fit after their eviction.
 func (x *Search) deny(t *model.Task, row int32, candidates []*model.Task, lets []answers.Victim) {
 	if !x.enough(t, row, candidates) {
 		return

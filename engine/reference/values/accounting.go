@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// accounting lists what the accounting functions give for an owner, by name.
+// accounting returns the accounting functions, by name.
 func accounting() map[string]func(x *Values, a *policy.Attribute, of ref.Val) ref.Val {
 	return map[string]func(x *Values, a *policy.Attribute, of ref.Val) ref.Val{
 		"sum":          (*Values).sum,
@@ -24,7 +24,7 @@ func accounting() map[string]func(x *Values, a *policy.Attribute, of ref.Val) re
 	}
 }
 
-// amounts evaluates an argument that gives Resources; without one it is empty.
+// amounts evaluates an argument that gives Resources; without an argument, the result is empty.
 func (x *Values) amounts(a *policy.Attribute, e *eval.Expr, f *language.Frame) (r model.Resources, err ref.Val) {
 	if e == nil {
 		return nil, nil
@@ -38,7 +38,7 @@ func (x *Values) amounts(a *policy.Attribute, e *eval.Expr, f *language.Frame) (
 	return r.Clone(), nil
 }
 
-// amountsInto evaluates several arguments, by name; the first error ends it.
+// amountsInto evaluates several arguments, by name. It stops at the first error.
 func (x *Values) amountsInto(
 	a *policy.Attribute, args map[string]*eval.Expr, f *language.Frame, into map[string]*model.Resources,
 ) (err ref.Val) {
@@ -50,7 +50,7 @@ func (x *Values) amountsInto(
 	return nil
 }
 
-// answer is what an extender said.
+// answer returns the answer of an extender.
 func (x *Values) answer(a *policy.Attribute, of ref.Val) ref.Val {
 	return policy.AnswerOf(x.World(), a, of, Eval(a.Args["url"], x.Frame()))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// fault is a row, or a computed field, that erred.
+// fault identifies a row, or a computed field, with an error.
 type fault struct{ site, table, rule string }
 
 func (x *Values) fault(site, table, rule string, f *language.Frame, err ref.Val) {
@@ -26,7 +26,7 @@ func (x *Values) fault(site, table, rule string, f *language.Frame, err ref.Val)
 	e.Count++
 }
 
-// Faults are the faults of the cycle, by site, table and rule. How often a row errs is how often it was asked.
+// Faults returns the errors of the cycle, by site, table and rule. The count is the number of evaluations that failed.
 func (x *Values) Faults() []model.RuleError {
 	var out []model.RuleError
 	for _, of := range slices.SortedFunc(maps.Keys(x.faults), func(a, b fault) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {

@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-// waterFill is the part of one queue. What settles once a cycle is shared out once a cycle.
+// waterFill returns the part of one queue. If the attribute settles once per cycle, it is computed once per cycle.
 func (x *Values) waterFill(a *policy.Attribute, owner ref.Val) ref.Val {
 	values := x.filled[a]
 	if values == nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// Eval evaluates an expression by cel-go. One whose cost is not known to be small has a budget for each evaluation, in steps that are
-// those of its compiled form: to be over it is an error. The budget that the evaluations of a row share in a cycle is the engine's alone,
-// as it draws on how often a row is asked.
+// Eval evaluates an expression with cel-go. If its cost may be large, each evaluation has a budget, counted in the steps of its compiled
+// form, and exceeding it is an error. In the engine, the evaluations of a row in a cycle also share a budget. The reference has
+// no such budget, because it depends on how often a row is evaluated.
 func Eval(e *eval.Expr, f *language.Frame) ref.Val {
 	if e.Metered {
 		return e.Eval(f)
@@ -22,7 +22,7 @@ func Eval(e *eval.Expr, f *language.Frame) ref.Val {
 	return e.Interpret(f)
 }
 
-// Opinion asks a row of a yes-or-no site: none where its guard does not hold; what its onError says where it errs.
+// Opinion evaluates a row of a yes-or-no site. It abstains if the guard is false. If the row fails, the opinion is that of its onError.
 func (x *Values) Opinion(r *policy.Rule, f *language.Frame) language.Opinion {
 	v := x.value(r, f)
 	switch v {
@@ -44,7 +44,7 @@ func (x *Values) Opinion(r *policy.Rule, f *language.Frame) language.Opinion {
 	return language.Abstain
 }
 
-// Number asks a row of scores: NaN where it has no opinion, or errs.
+// Number evaluates a row of scores. NaN: it has no opinion, or failed.
 func (x *Values) Number(r *policy.Rule, f *language.Frame) float64 {
 	v := x.value(r, f)
 	if v == nil {
@@ -62,7 +62,7 @@ func (x *Values) Number(r *policy.Rule, f *language.Frame) float64 {
 	return math.NaN()
 }
 
-// value is what a row gives: nil where its guard does not hold, an error where that errs.
+// value returns the value of a row: nil if its guard is false, an error if the guard or the row fails.
 func (x *Values) value(r *policy.Rule, f *language.Frame) ref.Val {
 	if r.When != nil {
 		if held := Eval(r.When, f); held != types.True {
@@ -75,7 +75,7 @@ func (x *Values) value(r *policy.Rule, f *language.Frame) ref.Val {
 	return Eval(r.Expression, f)
 }
 
-// Text is what a row says against what it was asked about: its message, its expression, or how it erred.
+// Text returns why a row rejects its subject: its message, its expression, or its error.
 func (x *Values) Text(r *policy.Rule, f *language.Frame) string {
 	if v := x.value(r, f); types.IsError(v) {
 		return fmt.Sprintf("erred: %v", v)
@@ -86,7 +86,7 @@ func (x *Values) Text(r *policy.Rule, f *language.Frame) string {
 	return r.Message.Words(func(e *eval.Expr) ref.Val { return Eval(e, f) })
 }
 
-// Keys are an object's sort keys by the rows of a site. What errs, or has no order, is none.
+// Keys returns an object's sort keys by the rows of a site. A key that fails, or has no order, is empty.
 func (x *Values) Keys(site string, f *language.Frame) []language.Key {
 	var out []language.Key
 	for _, r := range x.p.Rules(site) {

@@ -9,7 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// sum adds up what the members of an object have.
+// sum adds the amounts of the members of an object.
 func (x *Values) sum(a *policy.Attribute, of ref.Val) ref.Val {
 	totals := map[string]*policy.Total{}
 	for _, m := range x.members(a, language.Owner(of)) {
@@ -48,8 +48,8 @@ func (x *Values) sum(a *policy.Attribute, of ref.Val) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
 
-// members are frames about the members of an object: of a queue its jobs, of a namespace, a queue or a job its tasks, of the cluster all.
-// A job that stands for one pod without a group is none, nor is a node that is not ready.
+// members returns frames for the members of an object: the jobs of a queue, the tasks of a namespace, a queue or a job, and everything for
+// the cluster. Jobs without a PodGroup, and nodes that are not ready, are not members.
 func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 	var out []*language.Frame
 	switch a.Over {
@@ -82,7 +82,7 @@ func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 	return out
 }
 
-// belongs says whether a job is one of an object's; all are the cluster's.
+// belongs reports whether a job belongs to an object; all jobs belong to the cluster.
 func belongs(j *model.Job, of any) bool {
 	switch o := of.(type) {
 	case *model.Queue:

@@ -19,7 +19,7 @@ func (x *Values) quotaTree(a *policy.Attribute, owner ref.Val) ref.Val {
 	return x.tree(a.Tree).Read(a, of)
 }
 
-// tree finds where queues stand, and adds up along the way up.
+// tree computes the places of queues, and the sums on the paths to the root.
 func (x *Values) tree(t *policy.QuotaTree) *policy.TreePlaces {
 	queues := x.c.QueuesByName()
 	parties, wrong := make([]quota.Party, len(queues)), make([]string, len(queues))
@@ -66,7 +66,7 @@ func (x *Values) typicalTasks(a *policy.Attribute, of ref.Val) ref.Val {
 	return language.TypicalTasks(x.c, Eval(a.Args["cover"], x.World().FrameOf(of)))
 }
 
-// shares is the tree of shares: a group for each queue's path, below it its jobs.
+// shares returns the tree of shares: a group for each queue's path, with its jobs below.
 func (x *Values) shares(a *policy.Attribute, _ ref.Val) ref.Val {
 	total, err := x.amounts(a, a.Args["total"], x.Frame())
 	if err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Values is what expressions give in one cycle.
+// Values computes the values of expressions in one cycle.
 type Values struct {
 	c       *model.Cluster
 	p       *policy.Policy
 	world   *language.World
-	seen    uint64 // the clock of the cluster that the world is of
+	seen    uint64 // the clock of the cluster for which world was created
 	starves func(*model.Job) bool
 	ready   func(*model.Job) bool
 	starts  Settled // values that settle at the start of the run
-	settled Settled // once a cycle
+	settled Settled // values that settle once per cycle
 	filled  map[*policy.Attribute]map[*model.Queue]ref.Val
 	faults  map[fault]*model.RuleError
 }
 
-// Settled is values of computed fields that have settled.
+// Settled contains values of computed fields that have settled.
 type Settled map[field]ref.Val
 
-// field is a computed field of one object, by its name.
+// field is a computed field of one object, by the object's name.
 type field struct {
 	of    *policy.Attribute
 	owner string
@@ -46,7 +46,7 @@ func New(c *model.Cluster, p *policy.Policy, now time.Time, starts Settled, star
 	return x
 }
 
-// World is the cluster as rows see it, made anew wherever the cluster has changed since.
+// World returns the cluster as rows see it. It creates a new one after each change of the cluster.
 func (x *Values) World() *language.World {
 	if x.seen != x.c.Clock {
 		x.world, x.seen = x.world.Anew(), x.c.Clock
@@ -54,7 +54,7 @@ func (x *Values) World() *language.World {
 	return x.world
 }
 
-// Frame is what an expression is evaluated in, about nothing yet.
+// Frame returns an empty frame for the evaluation of an expression.
 func (x *Values) Frame() *language.Frame { return x.World().Frame() }
 
 // Starving implements policy.Values.
@@ -63,7 +63,7 @@ func (x *Values) Starving(j *model.Job) bool { return x.starves(j) }
 // IsReady implements policy.Values.
 func (x *Values) IsReady(j *model.Job) bool { return x.ready(j) }
 
-// Settle computes what settles once a cycle, or at the start of the run, for everything that has it.
+// Settle computes the values that settle once per cycle, or at the start of the run, for all their owners.
 func (x *Values) Settle() {
 	for _, a := range x.p.Attributes() {
 		if a.Settle == "cycle" || a.Settle == "start" {

@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Every accounting function of the language is defined here too, and nothing else is.
+// TestEveryAccountingFunctionIsDefined checks that this package defines every accounting function of the language, and nothing else.
 func TestEveryAccountingFunctionIsDefined(t *testing.T) {
 	functions := policy.Shape().Functions
 	for _, f := range functions {

@@ -27,7 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// kubernetes is kube-scheduler's own plugins over a mirror of a cluster.
+// kubernetes contains kube-scheduler's own plugins and a mirror of a cluster.
 type kubernetes struct {
 	t       *testing.T
 	nodes   map[string]*corev1.Node
@@ -38,7 +38,7 @@ type kubernetes struct {
 
 func newKubernetes(t *testing.T, namespaces []*corev1.Namespace) *kubernetes {
 	t.Helper()
-	metrics.InitMetrics() // plugins count their work in them
+	metrics.InitMetrics() // plugins count their work in these metrics
 	k := &kubernetes{
 		t: t, nodes: map[string]*corev1.Node{}, infos: map[string]*framework.NodeInfo{}, placed: map[string]*corev1.Pod{},
 		plugins: map[string]fwk.Plugin{},
@@ -80,14 +80,14 @@ func newKubernetes(t *testing.T, namespaces []*corev1.Namespace) *kubernetes {
 	return k
 }
 
-// setNode adds a node, or what it is now.
+// setNode adds a node, or updates it.
 func (k *kubernetes) setNode(n *corev1.Node) {
 	k.nodes[n.Name] = n
 	k.mirror(n.Name)
 	k.images()
 }
 
-// put says where a pod is; "" is nowhere.
+// put sets the node of a pod; "" is none.
 func (k *kubernetes) put(pod *corev1.Pod, node string, leaving bool) {
 	key := pod.Namespace + "/" + pod.Name
 	if old := k.placed[key]; old != nil {
@@ -106,7 +106,7 @@ func (k *kubernetes) put(pod *corev1.Pod, node string, leaving bool) {
 	k.mirror(node)
 }
 
-// mirror makes a node's info anew.
+// mirror creates a node's info again.
 func (k *kubernetes) mirror(name string) {
 	var pods []*corev1.Pod
 	for _, p := range k.placed {
@@ -122,7 +122,7 @@ func (k *kubernetes) mirror(name string) {
 	k.infos[name] = info
 }
 
-// images tells each node of its images, and on how many nodes they are, as the scheduler's cache does.
+// images sets the images of each node, and on how many nodes they are, as the scheduler's cache does.
 func (k *kubernetes) images() {
 	on := map[string]int{}
 	for _, n := range k.nodes {
@@ -139,7 +139,7 @@ func (k *kubernetes) images() {
 	}
 }
 
-// defaulted is a pod as the API server would have stored it: label keys of affinity terms are part of the selectors.
+// defaulted returns a pod as the API server would store it: its selectors contain the label keys of affinity terms.
 func defaulted(pod *corev1.Pod) *corev1.Pod {
 	p := pod.DeepCopy()
 	merge := func(t *corev1.PodAffinityTerm) {
@@ -171,7 +171,7 @@ func defaulted(pod *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// filter says on which nodes a plugin would have a pod; asked is false where the plugin has nothing to say.
+// filter returns on which nodes a plugin accepts a pod; asked is false if the plugin does not apply.
 func (k *kubernetes) filter(name string, pod *corev1.Pod) (fits map[string]bool, asked bool) {
 	pod = defaulted(pod)
 	all, _ := k.List()
@@ -207,7 +207,7 @@ func (k *kubernetes) filter(name string, pod *corev1.Pod) (fits map[string]bool,
 	return fits, true
 }
 
-// scores are a plugin's for some nodes, normalised.
+// scores returns a plugin's normalised scores for some nodes.
 func (k *kubernetes) scores(name string, pod *corev1.Pod, feasible []string) map[string]int64 {
 	pod = defaulted(pod)
 	var infos []fwk.NodeInfo
@@ -216,7 +216,7 @@ func (k *kubernetes) scores(name string, pod *corev1.Pod, feasible []string) map
 	}
 	plugin := k.plugins[name].(fwk.ScorePlugin)
 	state, out := framework.NewCycleState(), map[string]int64{}
-	// Some scorers read what their filter has found.
+	// Some scorers read results of their filter.
 	if pre, ok := plugin.(fwk.PreFilterPlugin); ok {
 		all, _ := k.List()
 		pre.PreFilter(k.t.Context(), state, pod, all)
@@ -249,7 +249,7 @@ func (k *kubernetes) scores(name string, pod *corev1.Pod, feasible []string) map
 	return out
 }
 
-// The rest makes the mirror what plugins read.
+// The functions below make the mirror readable for plugins.
 
 func (k *kubernetes) NodeInfos() fwk.NodeInfoLister { return k }
 

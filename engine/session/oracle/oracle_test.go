@@ -28,7 +28,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// The shipped tables, and nothing else: their rows are what is compared.
+// Only the built-in tables: the test compares their rows.
 const shipped = `
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
@@ -43,7 +43,7 @@ spec:
       params: {nodeAffinity: 1, taintToleration: 1, imageLocality: 1, podAffinity: 1, podTopologySpread: 1, balancedResource: 0}
 `
 
-// filters are the rows of predicates, with the plugin that each must agree with and the stress that makes it decide.
+// filters returns the rows of predicates, each with its plugin, and with the stress that makes it decide.
 func filters() map[string][2]string {
 	return map[string][2]string{
 		"unschedulable": {nodeunschedulable.Name, "cordoned"},
@@ -67,11 +67,11 @@ func scorers() map[string]string {
 	}
 }
 
-// tallied is what a run has compared.
+// tallied counts what a run has compared.
 type tallied struct {
-	yes, no map[string]int // verdicts of filters, where the filter is stressed
-	scored  map[string]int // pods whose feasible nodes were scored
-	varied  map[string]int // of them, those where not all nodes scored the same
+	yes, no map[string]int // verdicts of filters, if the filter is stressed
+	scored  map[string]int // number of pods whose feasible nodes got scores
+	varied  map[string]int // number of those for which the scores differed
 	pods    int
 	placed  int
 }
@@ -101,8 +101,8 @@ func (r *run) apply(objects ...any) {
 	r.s.Begin(r.now)
 }
 
-// TestKubernetesAgrees asks kube-scheduler's own plugins about 10,000 random pods, each on every node of its world, and
-// places, evicts and takes back in between.
+// TestKubernetesAgrees evaluates kube-scheduler's own plugins for 10,000 random pods, each on every node of its world. It places, evicts
+// and undoes in between.
 func TestKubernetesAgrees(t *testing.T) {
 	p := load(t)
 	const worlds, each = 100, 100
@@ -150,7 +150,7 @@ func newRun(t *testing.T, p *policy.Policy, seed uint64, seen *tallied) *run {
 		all = append(all, f[1])
 	}
 	slices.Sort(all)
-	// Each is stressed as often as the others; affinity and spread, of which this is about, in every other world.
+	// Each is stressed equally often. Affinity and spread, which this test is for, are stressed in every other world.
 	m.stressed[all[int(seed)%len(all)]] = true
 	m.stressed[[]string{"affinity", "spread", "none", "none"}[seed%4]] = true
 	r := &run{T: t, maker: m, seen: seen, c: model.NewCluster(model.Options{}), now: time.Unix(1e9, 0)}
@@ -186,7 +186,7 @@ func newRun(t *testing.T, p *policy.Policy, seed uint64, seen *tallied) *run {
 	return r
 }
 
-// play asks about so many pods, five a cycle.
+// play evaluates this many pods, five per cycle.
 func (r *run) play(pods int) {
 	for left := pods; left > 0; left -= 5 {
 		var waiting []any
@@ -196,7 +196,7 @@ func (r *run) play(pods int) {
 			if i == 0 || r.chance(3) {
 				pod = r.pod()
 			} else {
-				pod = r.another(pod) // of one class, so that what is remembered of it is caught up
+				pod = r.another(pod) // of the same class, so that its caches must be updated
 			}
 			waiting = append(waiting, pod)
 			keys = append(keys, model.Key(pod.Namespace, pod.Name))
@@ -215,14 +215,14 @@ func (r *run) play(pods int) {
 			for _, u := range undo {
 				u()
 			}
-			// What was taken back is asked about again, as all is now.
+			// A task that was undone is evaluated again, in the present state.
 			r.decide(r.c.Tasks[keys[0]])
 		}
 		r.bind()
 	}
 }
 
-// changes are what happens between cycles: a node gets other labels, or a pod goes.
+// changes returns changes between cycles: a node gets other labels, or a pod is deleted.
 func (r *run) changes() []any {
 	var out []any
 	if r.chance(3) {
@@ -234,7 +234,7 @@ func (r *run) changes() []any {
 	return out
 }
 
-// bind makes what is allocated Binding, lets pods end so that the world does not fill up, and has pods leave.
+// bind makes allocated tasks Binding, lets pods end so that the world does not fill up, and lets pods leave.
 func (r *run) bind() {
 	var over []model.Delta
 	for _, t := range r.c.TasksByKey() {
@@ -255,8 +255,7 @@ func (r *run) bind() {
 	r.s.Begin(r.now)
 }
 
-// decide compares all that both sides say of a pod, and puts it where our side would. What it gives takes that back on
-// the other side.
+// decide compares the results of both sides for a pod, and places it where our side would. undo undoes the placement on the other side.
 func (r *run) decide(t *model.Task) (undo func()) {
 	r.seen.pods++
 	undo = func() {}
@@ -280,7 +279,7 @@ func (r *run) decide(t *model.Task) (undo func()) {
 	return func() { r.k.put(t.Object, "", false) }
 }
 
-// verdicts compares the filters one by one, on every node, and gives the nodes that pass all.
+// verdicts compares the filters one by one, on every node, and returns the nodes that pass all of them.
 func (r *run) verdicts(t *model.Task) []string {
 	ours := r.ours(t)
 	var out []string
@@ -312,7 +311,7 @@ func (r *run) verdicts(t *model.Task) []string {
 	return out
 }
 
-// ours are the verdicts of our rows, by row and node.
+// ours returns the verdicts of our rows, by row and node.
 func (r *run) ours(t *model.Task) map[string]map[string]bool {
 	out := map[string]map[string]bool{"fit": {}}
 	for row, node := range r.c.Nodes.Rows {
@@ -326,13 +325,13 @@ func (r *run) ours(t *model.Task) map[string]map[string]bool {
 			}
 			out[s.Rule.Name][node.Name] = s.Value != "false"
 		}
-		// What is built in, and the number of pods, are one plugin over there.
+		// The built-in checks and the number of pods are one plugin in kube-scheduler.
 		out["fit"][node.Name] = r.c.Nodes.FitsIdle(t.Request, int32(row)) && out["pod-count"][node.Name]
 	}
 	return out
 }
 
-// scores compares what the rows of nodeorder add, normalised, on the nodes that are chosen from.
+// scores compares what the rows of nodeorder add, normalised, on the nodes to choose from.
 func (r *run) scores(t *model.Task, feasible []string, choice *verdict.Choice) {
 	got := map[string]map[string]int64{}
 	for row := range scorers() {

@@ -12,8 +12,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// maker makes random objects. Each world stresses some rules, so that their verdicts are neither all yes nor all no;
-// the others it lets mostly pass.
+// maker creates random objects. Each world stresses some rules, so that their verdicts are sometimes yes and sometimes no. The other rules
+// mostly pass.
 type maker struct {
 	*rand.Rand
 	stressed map[string]bool
@@ -23,7 +23,7 @@ type maker struct {
 
 func pick[T any](m *maker, values ...T) T { return values[m.IntN(len(values))] }
 
-// chance is true with odds of one in so many.
+// chance is true with a probability of 1/oneIn.
 func (m *maker) chance(oneIn int) bool { return m.IntN(oneIn) == 0 }
 
 func (m *maker) namespaces() []*corev1.Namespace {
@@ -75,7 +75,7 @@ func (m *maker) node(i int) *corev1.Node {
 	n.Spec.Unschedulable = m.stressed["cordoned"] && !m.chance(3)
 	for _, image := range []string{"app:v1", "base:latest", "tool:latest", "side:v2"} {
 		if m.chance(3) {
-			// An image is of the same size everywhere, as its name stands for its content.
+			// An image has the same size everywhere, because its name identifies its content.
 			size := map[string]int64{"app:v1": 900 << 20, "base:latest": 120 << 20, "tool:latest": 4 << 30, "side:v2": 10 << 20}[image]
 			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: size})
 		}
@@ -112,8 +112,8 @@ func (m *maker) term() corev1.PodAffinityTerm {
 	if m.chance(6) {
 		t.Namespaces = pick(m, []string{"a"}, []string{"b", "c"})
 	}
-	// A selector that also matches a namespace without labels is not among these: v1.36 of the plugin loses which namespaces
-	// it resolved for the terms of the pod in question, and takes such a term to speak of all.
+	// No selector here matches a namespace without labels. v1.36 of the plugin loses the namespaces that it resolved for the terms of the
+	// incoming pod, and applies such a term to all namespaces.
 	if m.chance(6) {
 		t.NamespaceSelector = pick(m, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
 			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
@@ -162,7 +162,7 @@ func (m *maker) constraint() corev1.TopologySpreadConstraint {
 	return t
 }
 
-// pod asks for what the world stresses, and for a little else.
+// pod creates a pod that uses what the world stresses, and some other features.
 func (m *maker) pod() *corev1.Pod {
 	m.pods++
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -210,7 +210,7 @@ func (m *maker) pod() *corev1.Pod {
 	return p
 }
 
-// another asks for the same as a pod does.
+// another returns a pod with the same spec.
 func (m *maker) another(of *corev1.Pod) *corev1.Pod {
 	m.pods++
 	p := of.DeepCopy()
@@ -218,7 +218,7 @@ func (m *maker) another(of *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// affine gives a pod its terms, of nodes and of other pods.
+// affine adds node affinity and pod affinity terms to a pod.
 func (m *maker) affine(p *corev1.Pod) {
 	a := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	p.Spec.Affinity = a

@@ -1,4 +1,4 @@
-// Package none answers about volumes where there is no library that does.
+// Package none implements model.Volumes for programs without the volume plugins of Kubernetes.
 package none
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Volumes are those of a cluster without a library. Nobody knows where a pod with volumes could go, so it goes nowhere, and is told
-// why. Nothing but Missing and Trouble is worth asking then.
+// Volumes is for a cluster without a library. A pod with volumes fits on no node, and Trouble states the reason. Only Missing and Trouble
+// return useful results.
 type Volumes struct{}
 
 const notLookedAt = "volumes are not looked at here: this program was built without Kubernetes' volume plugins"
