@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
@@ -60,7 +62,7 @@ func functions(mistake *typed.Schema) []*rules.Function {
 			Eval: func(args ...ref.Val) ref.Val { return podTemplateMistakes(mistake, args[0]) },
 		}),
 		one("differences", "The paths of the fields in which two values differ, sorted: whole lists where their lengths differ, otherwise "+
-			"element by element. Absent and null are the same.", rules.Overload{
+			"element by element. Absent and null are the same, and so are equal amounts of resources in two forms, such as 1Gi and 1024Mi.", rules.Overload{
 			Args: []*cel.Type{a, a}, Result: texts, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val { return differences(args[0], args[1]) },
 		}),
@@ -109,8 +111,25 @@ func differences(a, b ref.Val) ref.Val {
 	return typed.Strings(out)
 }
 
+// amountPath matches the paths of amounts of resources, such as volumes[0].volumeClaim.resources.requests.storage.
+var amountPath = regexp.MustCompile(`(^|[.])resources[.](requests|limits)([.][^.[]+|\["[^"]+"])$`)
+
+// sameAmount reports whether two values at a path are the same amount of a resource. Clients that read and write an object may write an
+// amount in another form, such as 1Gi for 1024Mi.
+func sameAmount(path string, a, b any) bool {
+	if a == nil || b == nil || !amountPath.MatchString(path) {
+		return false
+	}
+	x, err := resource.ParseQuantity(fmt.Sprint(a))
+	if err != nil {
+		return false
+	}
+	y, err := resource.ParseQuantity(fmt.Sprint(b))
+	return err == nil && x.Cmp(y) == 0
+}
+
 func differing(path string, a, b any, report func(string)) {
-	if typed.Same(a, b) {
+	if typed.Same(a, b) || sameAmount(path, a, b) {
 		return
 	}
 	x, isMap := a.(map[string]any)

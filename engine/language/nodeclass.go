@@ -8,8 +8,10 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -66,7 +68,7 @@ func (x *seenNode) alike(y *seenNode) bool {
 		x.allocatable.Equal(y.allocatable)
 }
 
-// nodeClasses remembers, by node class, which nodes its pods may use and what these have idle.
+// nodeClasses remembers, by node class, which nodes its pods may use.
 type nodeClasses struct {
 	seen SeenNodes
 	of   map[string]*nodeClass
@@ -74,21 +76,19 @@ type nodeClasses struct {
 
 // nodeClass is the nodes that at least one of some pods may use.
 type nodeClass struct {
-	pods []*model.Task // one of each requirement; none: every node
+	pods []*model.Task // one for each requirement; none: every node
 	rows []bool        // the nodes, by row
 	seen uint64        // SeenNodes.Changes that rows are of, plus 1
-	idle model.Resources
-	at   uint64 // the clock of the cluster that idle is of, plus 1
 }
 
-// classOfNodes returns the node class of a job: a text that is the same for jobs whose pods that no node has yet require the same labels of
-// nodes and have the same tolerations. It is "" if there are no such pods.
+// classOfNodes returns the node class of a job: a text that is the same for jobs whose pods require the same labels of nodes and have the same
+// tolerations. It considers the pods that are on no node: those that request devices, or all if no pod does. It is "" if there are none.
 func (v *JobView) classOfNodes() string {
 	w := v.World
 	if v.nodeClassAt == w.c.ObjectClock+1 {
 		return v.nodeClass
 	}
-	class, pods := readNodeClass(v.Of)
+	class, pods := readNodeClass(v.Of, w.c.Dims.Devices())
 	if w.Shared {
 		return class
 	}
@@ -102,13 +102,21 @@ func (v *JobView) classOfNodes() string {
 	return class
 }
 
-// readNodeClass returns the node class of a job, and one of its pods for each requirement.
-func readNodeClass(j *model.Job) (class string, pods []*model.Task) {
+// readNodeClass returns the node class of a job, and one of its pods for each requirement. units is Dims.Devices.
+func readNodeClass(j *model.Job, units []float64) (class string, pods []*model.Task) {
+	devices := false
 	for _, t := range j.Tasks {
+		if t.Object.Spec.NodeName != "" {
+			continue
+		}
+		requests := hasDevices(t.Request, units)
+		if requests && !devices {
+			devices, pods = true, nil
+		}
 		alike := func(other *model.Task) bool {
 			return other.NodeAffinityKey == t.NodeAffinityKey && other.TolerationsKey == t.TolerationsKey
 		}
-		if t.Object.Spec.NodeName == "" && !slices.ContainsFunc(pods, alike) {
+		if requests == devices && !slices.ContainsFunc(pods, alike) {
 			pods = append(pods, t)
 		}
 	}
@@ -120,40 +128,37 @@ func readNodeClass(j *model.Job) (class string, pods []*model.Task) {
 	return strings.Join(keys, "\n"), pods
 }
 
-// idleFor returns what the nodes that accept pods, and that pods of a class may use, have idle now; false: no job has the class.
-func (v *ClusterView) idleFor(class string) (idle model.Resources, found bool) {
+// hasDevices reports whether an amount of a device is above 0. units is Dims.Devices.
+func hasDevices(r model.Resources, units []float64) bool {
+	for dim, unit := range units {
+		if unit > 0 && r.Get(dim) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nodeClass returns the nodes of a class, up to date; nil: no job has the class.
+func (v *ClusterView) nodeClass(class string) *nodeClass {
 	w := v.World
 	x, seen := w.nodeClasses.of[class], &w.nodeClasses.seen
 	if x == nil {
-		for _, j := range w.c.JobsByKey() { // it was forgotten, or its jobs were not read yet
-			if of, pods := readNodeClass(j); of == class {
+		units := w.c.Dims.Devices()
+		for _, j := range w.c.JobsByKey() { // it was dropped, or its jobs were not read yet
+			if of, pods := readNodeClass(j, units); of == class {
 				x = &nodeClass{pods: pods}
 				break
 			}
 		}
 		if x == nil {
-			return nil, false
+			return nil
 		}
-	}
-	if x.at == w.c.Clock+1 {
-		return x.idle, true
 	}
 	if w.Shared {
 		x, seen = &nodeClass{pods: x.pods}, &SeenNodes{}
 	}
-	n := &w.c.Nodes
-	x.update(seen, n)
-	x.idle, x.at = nil, w.c.Clock+1
-	for _, dim := range n.Columns() {
-		sum := 0.0
-		for row, may := range x.rows {
-			if may && n.Rows[row].AcceptsPods() {
-				sum += max(n.Idle(dim, int32(row)), 0)
-			}
-		}
-		x.idle.Set(dim, sum)
-	}
-	return x.idle, true
+	x.update(seen, &w.c.Nodes)
+	return x
 }
 
 // update brings the rows up to date.
@@ -180,44 +185,103 @@ func mayUse(t *model.Task, node *model.Node) bool {
 	return matches || err != nil
 }
 
-// nodeClassFunctions are those of a node class.
-func nodeClassFunctions() []*rules.Function {
-	idle := Method("idleFor", "What is idle now on the nodes that accept pods and that the pods of a node class (job.nodeClass) may use by "+
-		"labels and taints: the sum of allocatable - used. An error if no job has the class.",
-		[]*cel.Type{ClusterType(), cel.StringType}, ResourcesType(), func(args ...ref.Val) ref.Val {
-			c, ok := args[0].(*ClusterView)
-			class, isString := args[1].(types.String)
-			if !ok || !isString {
-				return wrongArgument(args[1])
+// reachable returns the largest amounts of lacked that the idle resources of the nodes can cover together, if each class uses only its own
+// nodes. No idle resource counts twice. It considers quota.MostTakers classes: first those that lack devices, then the others, each by
+// name. The amounts of further classes do not count.
+func (v *ClusterView) reachable(lacked map[string]model.Resources) (model.Resources, ref.Val) {
+	c := v.World.c
+	units := c.Dims.Devices()
+	names := slices.SortedFunc(maps.Keys(lacked), func(a, b string) int {
+		if of, other := hasDevices(lacked[a], units), hasDevices(lacked[b], units); of != other {
+			return map[bool]int{true: -1, false: 1}[of]
+		}
+		return strings.Compare(a, b)
+	})
+	names = names[:min(len(names), quota.MostTakers)]
+	by := make([]uint64, len(c.Nodes.Rows)) // the classes that may use a node, a bit for each
+	for i, name := range names {
+		class := v.nodeClass(name)
+		if class == nil {
+			return nil, types.NewErr("no job has the node class %q", name)
+		}
+		for row, may := range class.rows {
+			if may && c.Nodes.Rows[row].AcceptsPods() {
+				by[row] |= 1 << i
 			}
-			idle, found := c.idleFor(string(class))
-			if !found {
-				return types.NewErr("no job has the node class %q", string(class))
-			}
-			return &Amounts{idle, c.World.dims}
-		}, "{0}.idleByNode")
-	idle.Overloads[0].Cost = 200
-	total := Method("total", "The sum of all Resources of the list.", []*cel.Type{cel.ListType(ResourcesType())}, ResourcesType(), totalOf,
-		rules.Arguments)
-	return []*rules.Function{called(idle, "class"), total}
+		}
+	}
+	var out model.Resources
+	lacks := make([]float64, len(names))
+	for dim := range c.Dims.Len() {
+		any := false
+		for i, name := range names {
+			lacks[i], any = lacked[name].Get(dim), any || lacked[name].Has(dim)
+		}
+		if any {
+			out.Set(dim, quota.Flow(lacks, idleBy(&c.Nodes, dim, by)))
+		}
+	}
+	return out, nil
 }
 
-func totalOf(args ...ref.Val) ref.Val {
-	out := &Amounts{}
-	list, ok := args[0].(interface {
-		Size() ref.Val
-		Get(index ref.Val) ref.Val
-	})
-	if !ok {
-		return wrongArgument(args[0])
-	}
-	n, _ := list.Size().(types.Int)
-	for i := range n {
-		a, ok := list.Get(i).(*Amounts)
-		if !ok {
-			return wrongArgument(list.Get(i))
+// idleBy adds up what is idle in a dimension on the nodes, by the classes that may use them.
+func idleBy(n *model.Nodes, dim int, by []uint64) map[uint64]float64 {
+	out := map[uint64]float64{}
+	sum, of := 0.0, uint64(0)
+	for row, classes := range by {
+		if classes != of { // most neighbors are alike
+			out[of] += sum
+			sum, of = 0, classes
 		}
-		out = &Amounts{out.Resources.Add(a.Resources), out.with(a)}
+		if classes != 0 {
+			sum += max(n.Idle(dim, int32(row)), 0)
+		}
 	}
+	out[of] += sum
+	delete(out, 0)
 	return out
+}
+
+// nodeClassFunctions are the functions on node classes.
+func nodeClassFunctions() []*rules.Function {
+	amounts := cel.MapType(cel.StringType, ResourcesType())
+	f := Method("reachable", "The largest part of some amounts, by node class (job.nodeClass), that can be idle now on the nodes that the pods "+
+		"of each class may use by labels and taints. Only nodes that accept pods count, and no idle resource counts twice. At most 64 classes "+
+		"count: first those with devices, then by name. An error if no job has a class.",
+		[]*cel.Type{ClusterType(), amounts}, ResourcesType(), func(args ...ref.Val) ref.Val {
+			c, ok := args[0].(*ClusterView)
+			if !ok {
+				return wrongArgument(args[0])
+			}
+			lacked, err := amountsByName(args[1])
+			if err != nil {
+				return err
+			}
+			out, err := c.reachable(lacked)
+			if err != nil {
+				return err
+			}
+			return &Amounts{out, c.World.dims}
+		}, "{0}.idleByNode")
+	f.Overloads[0].Cost = 1000
+	return []*rules.Function{called(f, "amounts")}
+}
+
+// amountsByName reads a map from names to Resources.
+func amountsByName(v ref.Val) (map[string]model.Resources, ref.Val) {
+	m, ok := v.(traits.Mapper)
+	if !ok {
+		return nil, wrongArgument(v)
+	}
+	out := map[string]model.Resources{}
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		key := it.Next()
+		name, isString := key.(types.String)
+		a, isAmounts := m.Get(key).(*Amounts)
+		if !isString || !isAmounts {
+			return nil, wrongArgument(m.Get(key))
+		}
+		out[string(name)] = a.Resources
+	}
+	return out, nil
 }

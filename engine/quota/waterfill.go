@@ -68,9 +68,13 @@ func (w *Water) row(of []float64, claim int) []float64 {
 	return of[claim*w.dims : end : end]
 }
 
+// mostError is the largest rounding error of a part, as a fraction of it.
+const mostError = 1e-12
+
 // Fill shares a total among claims. It does not keep its arguments.
 func (w *Water) Fill(total model.Resources, claims []Claim) {
 	w.take(total, claims)
+	defer w.settle()
 	for len(w.unmet) > 0 {
 		weights := 0.0
 		for _, i := range w.unmet {
@@ -82,6 +86,16 @@ func (w *Water) Fill(total model.Resources, claims []Claim) {
 		w.round(weights)
 		if w.drain() {
 			return
+		}
+	}
+}
+
+// settle removes the rounding errors of the rounds. A part that differs from a whole number by less than errors can explain becomes that
+// number: requests are whole, and a request that is compared exactly must not fail by an error in the last digits.
+func (w *Water) settle() {
+	for i, part := range w.deserved {
+		if whole := math.Round(part); math.Abs(part-whole) <= mostError*max(1, math.Abs(whole)) {
+			w.deserved[i] = whole
 		}
 	}
 }
@@ -230,7 +244,9 @@ func (w *Water) roundTo(k int, unit float64) {
 			continue
 		}
 		down := max(math.Floor((part+model.Slack)/unit)*unit, get(w.row(w.floor, i)[k]))
-		if rest := part - down; rest > model.Slack {
+		rest := part - down
+		w.row(w.deserved, i)[k] = down
+		if rest > model.Slack {
 			of, left = append(of, remainder{i, rest}), left+rest
 		}
 	}
@@ -242,7 +258,6 @@ func (w *Water) roundTo(k int, unit float64) {
 	})
 	for _, r := range of {
 		part := &w.row(w.deserved, r.claim)[k]
-		*part -= r.rest
 		if up := *part + unit; left+model.Slack >= unit && up <= get(w.row(w.most, r.claim)[k])+model.Slack {
 			*part, left = up, left-unit
 		}

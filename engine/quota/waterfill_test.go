@@ -295,3 +295,25 @@ func indices(n int) []int {
 	}
 	return out
 }
+
+// TestSharesAreWholeAmounts draws weights and whole amounts for which the exact share of each claim is a whole number. Shares must be exactly
+// these numbers, because rules compare them with requests without a slack.
+func TestSharesAreWholeAmounts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.SampledFrom([]float64{1, 100, 1000, 1 << 30}).Draw(t, "unit")
+		weights := rapid.SliceOfN(rapid.IntRange(1, 13), 2, 5).Draw(t, "weights")
+		met := float64(rapid.IntRange(0, 5).Draw(t, "met")) // a claim that gets all that it requests: its rest is shared in a further round
+		times := float64(rapid.IntRange(6, 40).Draw(t, "times"))
+		claims, total := []quota.Claim{{Weight: 1, Demand: model.Resources{met * unit}}}, met*unit
+		for _, weight := range weights {
+			claims = append(claims, quota.Claim{Weight: float64(weight), Demand: model.Resources{1 << 50}})
+			total += float64(weight) * times * unit
+		}
+		for i, r := range quota.WaterFill(model.Resources{total}, claims)[1:] {
+			if want := float64(weights[i]) * times * unit; r[0] != want {
+				t.Fatalf("weight %d: %v, want %v", weights[i], r[0], want)
+			}
+		}
+	})
+}

@@ -111,26 +111,47 @@ func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.refused })
 	all, roles := lacking(j, pods, able)
 	return all || len(roles) > 0 || requestsMoreThanAll(j, sizes) || gangTooLarge(c, j, able, sizes) != "" ||
-		tooFewPlaces(c, j, sizes) != "" || tooLargeForPermitted(c, j, able)
+		tooFewPlaces(c, j, sizes) != "" || exceedsPermitted(c, j, able) != nil
 }
 
-// tooLargeForPermitted reports whether all of some pods are permitted the same nodes, and request more of a dimension than these nodes
-// allocate. Only the pods that must start together count.
-func tooLargeForPermitted(c *model.Cluster, j *model.Job, pods []alikePods) bool {
-	dim, _ := gangExceedsPermitted(c, j, pods)
-	return dim >= 0
+// permittedExcess is what some pods of a gang request too much of the nodes that are permitted to them.
+type permittedExcess struct {
+	pods         int64 // that must start, of those with the same requirements
+	dim          int
+	request, all float64 // of the pods, and of the nodes together, in inner units
 }
 
-// gangExceedsPermitted is gangExceeds of the nodes that are permitted to all of some pods; -1: the same nodes are not permitted to all.
-func gangExceedsPermitted(c *model.Cluster, j *model.Job, pods []alikePods) (dim int, sum float64) {
-	if len(pods) == 0 || pods[0].permitted == nil {
-		return -1, 0
+// exceedsPermitted considers the pods of a job that have the same requirements for nodes. It returns by how much those of them that must
+// start exceed what the permitted nodes allocate together; nil if they do not. Pods with other requirements may start in their place, unless
+// all of these must start too.
+func exceedsPermitted(c *model.Cluster, j *model.Job, pods []alikePods) *permittedExcess {
+	missing, roles := missingPods(j)
+	seen := map[string]bool{}
+	for i := range pods {
+		first := &pods[i]
+		if first.permitted == nil || seen[first.key] {
+			continue
+		}
+		seen[first.key] = true
+		var group, others []alikePods
+		for _, p := range pods {
+			if p.permitted != nil && p.key == first.key {
+				group = append(group, p)
+			} else {
+				others = append(others, p)
+			}
+		}
+		inRoles := int64(0)
+		for _, r := range roles {
+			inRoles += max(r.missing-countOf(others, r.Name), 0)
+		}
+		must := max(missing-countOf(others, ""), inRoles)
+		dim, sum := gangExceeds(c, must, group, func(dim int) (float64, bool) { return first.permitted.Sum.Get(dim), true })
+		if dim >= 0 {
+			return &permittedExcess{must, dim, sum, first.permitted.Sum.Get(dim)}
+		}
 	}
-	first := pods[0]
-	if slices.ContainsFunc(pods, func(p alikePods) bool { return p.key != first.key }) {
-		return -1, 0
-	}
-	return gangExceeds(c, j, pods, func(dim int) (float64, bool) { return first.permitted.Sum.Get(dim), true })
+	return nil
 }
 
 // permittedTooSmall states why the nodes that the pods of a job may use by their labels and taints never suffice: each is too small for a
@@ -143,23 +164,25 @@ func permittedTooSmall(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	pods := waitingPods(c, j, sizes.Permitted)
 	able := slices.DeleteFunc(fitting(c, pods, sizes), func(p alikePods) bool { return p.refused })
 	for _, p := range keepingBack(j, pods, able) {
-		if text := p.exceedsPermitted(c); text != "" {
+		if text := p.tooLargeForPermitted(c); text != "" {
 			return text
 		}
 	}
-	dim, sum := gangExceedsPermitted(c, j, able)
-	if dim < 0 {
+	x := exceedsPermitted(c, j, able)
+	if x == nil {
 		return ""
 	}
-	missing, _ := missingPods(j)
-	request, all := c.Dims.AmountTexts(dim, sum, able[0].permitted.Sum.Get(dim))
-	return fmt.Sprintf("the %s that must start together request %s %s, but the nodes that their node selector, node affinity and tolerations "+
-		"permit have %s together: the job can never start; request less, lower minAvailable, permit other nodes, or add nodes",
-		counted(missing, "pod"), c.Dims.Name(dim), request, all)
+	who := "the " + counted(x.pods, "pod") + " that must start together"
+	if missing, _ := missingPods(j); x.pods < missing {
+		who = fmt.Sprintf("%d of the %s that must start together", x.pods, counted(missing, "pod"))
+	}
+	request, all := c.Dims.AmountTexts(x.dim, x.request, x.all)
+	return fmt.Sprintf("%s request %s %s, but the nodes that their node selector, node affinity and tolerations permit have %s together: the "+
+		"job can never start; request less, lower minAvailable, permit other nodes, or add nodes", who, c.Dims.Name(x.dim), request, all)
 }
 
-// exceedsPermitted states that pods request more of a dimension than each node that is permitted to them; "" if no node is permitted.
-func (p *alikePods) exceedsPermitted(c *model.Cluster) string {
+// tooLargeForPermitted states that pods request more of a dimension than each node that is permitted to them; "" if no node is permitted.
+func (p *alikePods) tooLargeForPermitted(c *model.Cluster) string {
 	if p.permitted == nil || len(p.permitted.Sum) == 0 {
 		return ""
 	}
@@ -401,22 +424,21 @@ func fitsNoShape(c *model.Cluster, p *alikePods, sizes Sizes) string {
 
 // gangTooLarge states that the pods that must start together request more of a dimension than all nodes together allocate.
 func gangTooLarge(c *model.Cluster, j *model.Job, pods []alikePods, sizes Sizes) string {
-	dim, sum := gangExceeds(c, j, pods, func(dim int) (float64, bool) { return sizes.Sum.Get(dim), true })
+	missing, _ := missingPods(j)
+	dim, sum := gangExceeds(c, missing, pods, func(dim int) (float64, bool) { return sizes.Sum.Get(dim), true })
 	if dim < 0 {
 		return ""
 	}
-	missing, _ := missingPods(j)
 	request, all := c.Dims.AmountTexts(dim, sum, sizes.Sum.Get(dim))
 	return fmt.Sprintf("the %s that must start together request %s %s, but all nodes together have %s: the job can never start; "+
 		"request less, lower minAvailable, or add nodes", counted(missing, "pod"), c.Dims.Name(dim), request, all)
 }
 
-// gangExceeds returns the first dimension of which the pods that must start together request more than a limit, and how much they request;
-// -1: there is none. It takes the pods with the smallest requests, so that it never names a gang that could start.
+// gangExceeds returns the first dimension of which some number of pods request more than a limit, and how much they request; -1: there is
+// none. It takes the pods with the smallest requests, so that it never names a gang that could start.
 func gangExceeds(
-	c *model.Cluster, j *model.Job, pods []alikePods, limit func(dim int) (most float64, limited bool),
+	c *model.Cluster, missing int64, pods []alikePods, limit func(dim int) (most float64, limited bool),
 ) (dim int, sum float64) {
-	missing, _ := missingPods(j)
 	if missing < 1 {
 		return -1, 0
 	}
@@ -443,12 +465,13 @@ func gangExceeds(
 // could not start even if the queue were empty, and what would change that. It returns "" for any other job.
 func QueueNeverHolds(c *model.Cluster, j *model.Job, q *model.Queue) string {
 	limit := func(dim int) (float64, bool) { return q.Capability.Get(dim), q.Capability.Has(dim) }
-	dim, sum := gangExceeds(c, j, waitingPods(c, j, nil), limit)
+	missing, _ := missingPods(j)
+	dim, sum := gangExceeds(c, missing, waitingPods(c, j, nil), limit)
 	if dim < 0 {
 		return ""
 	}
 	who := "the pod requests"
-	if missing, _ := missingPods(j); missing > 1 {
+	if missing > 1 {
 		who = fmt.Sprintf("the %s that must start together request", counted(missing, "pod"))
 	}
 	request, most := c.Dims.AmountTexts(dim, sum, q.Capability.Get(dim))

@@ -262,7 +262,7 @@ func allMembers() []string {
 // sampleValues returns an expression for each type of argument.
 func sampleValues() map[string]string {
 	return map[string]string{
-		"Cluster": "cluster", "list(Resources)": "[task.request, job.request]",
+		"Cluster": "cluster", "map(string, Resources)": "{job.nodeClass: job.request}",
 		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree",
 		"Typical": "typical", "Answer": "said", "Buckets": "job.taskBuckets()", "Resources": "task.request", "int": "2", "double": "1.5",
 		"string":                    "'cpu'",
@@ -282,9 +282,6 @@ func sampleCall(f *rules.Function, o *rules.Overload) string {
 	}
 	if name == "inWindow" {
 		args = []string{"now", "'22:00-06:00'", "'UTC'"}
-	}
-	if name == "idleFor" {
-		args[1] = "job.nodeClass" // no other text is one
 	}
 	switch {
 	case name == "_[_]":

@@ -2,7 +2,10 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +24,7 @@ const claimKey = "volume-pvc-"
 // claims creates the claims that a job requests, writes their names into its volumes, and checks that the other claims exist. It returns
 // why the job waits if that is not possible.
 func (r *jobs) claims(ctx context.Context, w *world) (*waiting, error) {
-	named := w.job.DeepCopy()
+	names := map[int]string{} // by volume
 	for i := range w.job.Spec.Volumes {
 		v := &w.job.Spec.Volumes[i]
 		if v.VolumeClaim == nil {
@@ -35,20 +38,39 @@ func (r *jobs) claims(ctx context.Context, w *world) (*waiting, error) {
 			err = fmt.Errorf("spec.volumes[%d].volumeClaim: %w", i, err)
 			return &waiting{pvcError, err.Error(), true}, err
 		}
-		named.Spec.Volumes[i].VolumeClaimName = claim.Name
+		if v.VolumeClaimName != claim.Name {
+			names[i] = claim.Name
+		}
 		w.claimed = append(w.claimed, claim.Name)
 	}
-	for i := range named.Spec.Volumes {
-		if named.Spec.Volumes[i].VolumeClaimName != w.job.Spec.Volumes[i].VolumeClaimName {
-			patch := client.MergeFromWithOptions(w.job, client.MergeFromWithOptimisticLock{})
-			if err := r.client.Patch(ctx, named, patch, client.FieldOwner(fieldManager)); err != nil {
-				return nil, fmt.Errorf("write the names of claims into job %s/%s: %w", w.job.Namespace, w.job.Name, ofGone(err))
-			}
-			w.job, w.rec.version = named, named.ResourceVersion
-			break
-		}
+	if len(names) == 0 {
+		return nil, nil
 	}
+	named := w.job.DeepCopy()
+	if err := r.client.Patch(ctx, named, namesPatch(w.job, names), client.FieldOwner(fieldManager)); err != nil {
+		return nil, fmt.Errorf("write the names of claims into job %s/%s: %w", w.job.Namespace, w.job.Name, ofGone(err))
+	}
+	w.job, w.rec.version = named, named.ResourceVersion
 	return nil, nil
+}
+
+// namesPatch writes the names of claims, by volume, and nothing else. A merge patch would write whole volumes, with amounts in another form
+// than in the object, such as 1Gi for 1024Mi. The API server refuses the patch if the job has changed.
+func namesPatch(job *batchv1alpha1.Job, names map[int]string) client.Patch {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value string `json:"value"`
+	}
+	patch := []operation{{"replace", "/metadata/resourceVersion", job.ResourceVersion}}
+	for _, i := range slices.Sorted(maps.Keys(names)) {
+		patch = append(patch, operation{"add", fmt.Sprintf("/spec/volumes/%d/volumeClaimName", i), names[i]})
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		panic(err) // texts alone
+	}
+	return client.RawPatch(types.JSONPatchType, data)
 }
 
 // hasClaim checks that the claim of a volume exists.
