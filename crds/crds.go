@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed manifests/*.yaml
 var Manifests embed.FS
+
+// JobManifest is the manifest of the kind Job. Programs that need no other manifest are smaller with it.
+//
+//go:embed manifests/batch.volcano.sh_jobs.yaml
+var JobManifest []byte

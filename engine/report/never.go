@@ -101,8 +101,8 @@ func NeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) string {
 // GangNeverStarts reports whether the pods of a job that must start together could never start, even if all nodes were empty. A pod that is
 // not needed for that keeps no job from starting, however large it is. Pods with scheduling gates are known, but they do not count among
 // those that can start: the scheduler places none of them before a user or a controller removes the gates, whichever pods leave. The same
-// holds for pods to which the nodes that are large enough are not permitted by their labels or taints. NeverStarts states nothing of gates,
-// nor of labels and taints that exclude every node. A job whose minResources are more than all nodes together allocate is not let start either.
+// holds for pods to which the nodes that are large enough are not permitted by their labels or taints. NeverStarts states nothing of gates.
+// A job is not admitted either if its minResources are more than all nodes together allocate.
 func GangNeverStarts(c *model.Cluster, j *model.Job, sizes Sizes) bool {
 	if j.Orphan || len(c.Nodes.Index) == 0 {
 		return false
@@ -154,9 +154,8 @@ func exceedsPermitted(c *model.Cluster, j *model.Job, pods []alikePods) *permitt
 	return nil
 }
 
-// permittedTooSmall states why the nodes that the pods of a job may use by their labels and taints never suffice: each is too small for a
-// pod, or all of them together are too small for the pods that must start together. It is "" if a pod may use no node at all, because the
-// reasons of the nodes state that.
+// permittedTooSmall states why the nodes that the pods of a job may use by their labels and taints never suffice: there are none for a pod,
+// each is too small for a pod, or all of them together are too small for the pods that must start together.
 func permittedTooSmall(c *model.Cluster, j *model.Job, sizes Sizes) string {
 	if sizes.Permitted == nil {
 		return ""
@@ -181,10 +180,14 @@ func permittedTooSmall(c *model.Cluster, j *model.Job, sizes Sizes) string {
 		"job can never start; request less, lower minAvailable, permit other nodes, or add nodes", who, c.Dims.Name(x.dim), request, all)
 }
 
-// tooLargeForPermitted states that pods request more of a dimension than each node that is permitted to them; "" if no node is permitted.
+// tooLargeForPermitted states that no node is permitted to pods, or that they request more of a dimension than each node that is.
 func (p *alikePods) tooLargeForPermitted(c *model.Cluster) string {
-	if p.permitted == nil || len(p.permitted.Sum) == 0 {
+	if p.permitted == nil {
 		return ""
+	}
+	if len(p.permitted.Sum) == 0 {
+		return fmt.Sprintf("the node selector, node affinity and tolerations of %s permit no node: it can never start; change them, or the "+
+			"labels and taints of the nodes", p.name())
 	}
 	for _, dim := range c.Nodes.Dims() {
 		if !p.Request.Has(dim) || p.Request[dim] <= p.permitted.Largest.Get(dim)+model.Slack {

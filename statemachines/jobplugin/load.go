@@ -85,12 +85,9 @@ type language struct {
 }
 
 var theLanguage = sync.OnceValues(func() (*language, error) { //nolint:gochecknoglobals // made once, as it is dear, and never changed
-	data, err := crds.Manifests.ReadFile("manifests/batch.volcano.sh_jobs.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("schema of Job: %w", err)
-	}
 	l := &language{}
-	if l.job, err = typed.FromCRD(data, "Job"); err != nil {
+	var err error
+	if l.job, err = typed.FromCRD(crds.JobManifest, "Job"); err != nil {
 		return nil, err
 	}
 	for path, into := range map[string]**typed.Schema{
