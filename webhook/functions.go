@@ -62,7 +62,8 @@ func functions(mistake *typed.Schema) []*rules.Function {
 			Eval: func(args ...ref.Val) ref.Val { return podTemplateMistakes(mistake, args[0]) },
 		}),
 		one("differences", "The paths of the fields in which two values differ, sorted: whole lists where their lengths differ, otherwise "+
-			"element by element. Absent and null are the same, and so are equal amounts of resources in two forms, such as 1Gi and 1024Mi.", rules.Overload{
+			"element by element. Absent and null are the same, and so are equal amounts of resources in two forms, such as 1Gi and "+
+			"1024Mi.", rules.Overload{
 			Args: []*cel.Type{a, a}, Result: texts, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val { return differences(args[0], args[1]) },
 		}),

@@ -303,7 +303,7 @@ func searchAndFilter(l look, report sim.Report) {
 	}
 }
 
-// filters filters by one kind of decision and by one queue. Then it opens the details below a line.
+// filters shows one kind of decision, and one queue. Then it opens the details below a line.
 func filters(l look, lines string) {
 	l.do(chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
 	if n := l.number(lines); n < 1 || n != l.number(visible("#decisions tr[data-verb=bind]")) {

@@ -281,7 +281,7 @@ func (r *tested) text() string {
 	return "FAIL  " + r.file + "\n      " + strings.Join(lines, "\n      ") + "\n"
 }
 
-// clipped shortens a text to at most most characters.
+// clipped shortens a text. most is the largest number of characters.
 func clipped(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most-1]) + "…"

@@ -309,7 +309,7 @@ func TestE2EClaims(t *testing.T) {
 	w.volume("v", nodes[0])
 	w.Apply(jobLike("work", "  tasks:", `  volumes:
   - mountPath: /data
-    volumeClaim: {storageClassName: "${world}-local", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}} # not canonical
+    volumeClaim: {storageClassName: "${world}-local", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}
   tasks:`))
 	w.phase("work", "Running")
 	claim := w.field("vcjob/work", ".spec.volumes[0].volumeClaimName")

@@ -201,8 +201,8 @@ func jobFields() []*rules.Member {
 			func(j v) ref.Val { return j.World.strings(&j.labels, j.Of.Labels) }),
 		field("annotations", stringMapType(), FromSpec, rules.ByObject, "annotations of the PodGroup",
 			func(j v) ref.Val { return j.World.strings(&j.annotations, j.Of.Annotations) }),
-		stringField("nodeClass", FromSpec, rules.ByObject, "a text that is the same for jobs whose pods require the same labels of nodes and have "+
-			"the same tolerations. It considers the pods that are on no node: those that request devices, or all if none does",
+		stringField("nodeClass", FromSpec, rules.ByObject, "a text that is the same for jobs whose pods require the same labels of nodes and "+
+			"have the same tolerations. It considers the pods that are on no node: those that request devices, or all if none does",
 			func(j v) string { return j.classOfNodes() }),
 		boolField("preemptable", FromSpec, rules.ByObject, "annotation of the PodGroup; unset false", func(j v) bool { return j.Of.Preemptable }),
 		boolField("preemptableForGang", FromSpec, rules.ByObject, "as preemptable, but unset true",

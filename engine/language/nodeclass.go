@@ -81,8 +81,9 @@ type nodeClass struct {
 	seen uint64        // SeenNodes.Changes that rows are of, plus 1
 }
 
-// classOfNodes returns the node class of a job: a text that is the same for jobs whose pods require the same labels of nodes and have the same
-// tolerations. It considers the pods that are on no node: those that request devices, or all if no pod does. It is "" if there are none.
+// classOfNodes returns the node class of a job: a text that is the same for jobs whose pods require the same labels of nodes and have the
+// same tolerations. It considers the pods that are on no node: those that request devices, or all if no pod does. It is "" if there are no
+// such pods.
 func (v *JobView) classOfNodes() string {
 	w := v.World
 	if v.nodeClassAt == w.c.ObjectClock+1 {
@@ -245,9 +246,9 @@ func idleBy(n *model.Nodes, dim int, by []uint64) map[uint64]float64 {
 // nodeClassFunctions are the functions on node classes.
 func nodeClassFunctions() []*rules.Function {
 	amounts := cel.MapType(cel.StringType, ResourcesType())
-	f := Method("reachable", "The largest part of some amounts, by node class (job.nodeClass), that can be idle now on the nodes that the pods "+
-		"of each class may use by labels and taints. Only nodes that accept pods count, and no idle resource counts twice. At most 64 classes "+
-		"count: first those with devices, then by name. An error if no job has a class.",
+	f := Method("reachable", "The largest part of some amounts, by node class (job.nodeClass), that can be idle now on the nodes that the "+
+		"pods of each class may use by labels and taints. Only nodes that accept pods count, and no idle resource counts twice. At most 64 "+
+		"classes count: first those with devices, then by name. An error if no job has a class.",
 		[]*cel.Type{ClusterType(), amounts}, ResourcesType(), func(args ...ref.Val) ref.Val {
 			c, ok := args[0].(*ClusterView)
 			if !ok {

@@ -345,7 +345,7 @@ func TestBesideEvictions(t *testing.T) {
 	})
 }
 
-// binds binds a pod directly.
+// binds creates a Binding of a pod directly.
 func (s *shadowed) binds(pod, node string) {
 	s.server.t.Helper()
 	if err := s.server.bind(&corev1.Binding{

@@ -270,6 +270,7 @@ type JobStatus struct {
 	Condition *Condition `json:"condition,omitempty"`
 }
 
+// Condition is a condition of a PodGroup.
 type Condition struct {
 	Type    string `json:"type"` // Unschedulable or Scheduled
 	Status  string `json:"status"`

@@ -42,8 +42,8 @@ type flow struct {
 // In fromTaker and fromStock: the path begins at a taker, or it does not reach it.
 const pathBegins, notReached = -1, -2
 
-// findPath finds a shortest path from a taker that lacks an amount to a stock with something left, and returns the stock; -1: there is none.
-// On the path, a taker may take over what another taker uses of a stock.
+// findPath finds a shortest path from a taker that lacks an amount to a stock with something left, and returns the stock. It returns -1 if
+// there is none. On the path, a taker may take over what another taker uses of a stock.
 func (f *flow) findPath() (end int) {
 	for s := range f.fromTaker {
 		f.fromTaker[s] = notReached

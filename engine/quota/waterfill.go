@@ -41,6 +41,8 @@ func WholeFill(total model.Resources, claims []Claim, units []float64) []model.R
 	return deserved
 }
 
+// Water is a WaterFill whose memory is used again for the next one. The zero value is ready.
+//
 // A round costs a step for each unmet claim and dimension. Each round meets a claim, or leaves less than before, until nothing remains. All
 // rounds run again after each change of any claim, because every part depends on the sum of all weights and on the other claims. Adding in
 // another order would give other last bits.
@@ -129,7 +131,7 @@ func (w *Water) take(total model.Resources, claims []Claim) {
 	}
 }
 
-// sized returns a slice of n absent amounts. It uses the memory of of if that suffices.
+// sized returns a slice of n absent amounts. It uses the memory of another slice if that suffices.
 func sized(of []float64, n int) []float64 {
 	if cap(of) < n {
 		of = make([]float64, n)

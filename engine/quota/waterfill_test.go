@@ -296,7 +296,7 @@ func indices(n int) []int {
 	return out
 }
 
-// TestSharesAreWholeAmounts draws weights and whole amounts for which the exact share of each claim is a whole number. Shares must be exactly
+// TestSharesAreWholeAmounts draws weights and whole amounts for which the exact share of each claim is a whole number. Shares must equal
 // these numbers, because rules compare them with requests without a slack.
 func TestSharesAreWholeAmounts(t *testing.T) {
 	t.Parallel()

@@ -122,8 +122,8 @@ type permittedExcess struct {
 }
 
 // exceedsPermitted considers the pods of a job that have the same requirements for nodes. It returns by how much those of them that must
-// start exceed what the permitted nodes allocate together; nil if they do not. Pods with other requirements may start in their place, unless
-// all of these must start too.
+// start exceed what the permitted nodes allocate together; nil if they do not. Pods with other requirements may start in their place,
+// unless all of these must start too.
 func exceedsPermitted(c *model.Cluster, j *model.Job, pods []alikePods) *permittedExcess {
 	missing, roles := missingPods(j)
 	seen := map[string]bool{}

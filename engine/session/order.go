@@ -15,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// orders orders queues, jobs and tasks.
+// orders sorts queues, jobs and tasks.
 type orders struct {
 	base
 	accounts *policy.Accounts

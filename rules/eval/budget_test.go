@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// nested nests an expression: it puts the text around around start, this number of times.
+// nested nests an expression: it puts a text around start, this number of times.
 func nested(start, around string, times int) string {
 	for range times {
 		start = strings.ReplaceAll(around, "%s", start)

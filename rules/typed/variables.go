@@ -20,6 +20,7 @@ type Variables struct {
 // VariablesType returns the type of the root `variables`.
 func VariablesType() *cel.Type { return cel.ObjectType("Variables") }
 
+// Add adds a variable after all others.
 func (v *Variables) Add(name string, e *eval.Expr) {
 	v.names, v.exprs = append(v.names, name), append(v.exprs, e)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// LifeAnnotation, on a pod, describes how its life is simulated where no kubelet runs it: in a World and in the playground. Its value is
-// one YAML map; see Life for the keys.
+// LifeAnnotation is an annotation of a pod. It describes how the life of the pod is simulated if no kubelet runs it: in a World and in the
+// playground. Its value is one YAML map. See Life for the keys.
 const LifeAnnotation = "celsius.dev/sim"
 
 // Life is the content of a pod's LifeAnnotation. The zero value runs until the pod is deleted.
