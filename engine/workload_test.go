@@ -117,8 +117,8 @@ func (w workload) pod(job string, i int) *corev1.Pod {
 	return p
 }
 
-// steady is a cluster at work. Ten pods run on each node, in gangs of ten. jobs x pods wait and fit nowhere: they ask for 25 CPU where 22
-// are idle.
+// steady is a cluster that runs pods: ten on each node, in gangs of ten. In addition, jobs with this number of pods each are pending. No
+// pending pod fits, because each requests 25 CPU, and each node has 22 idle CPU.
 type steady struct {
 	nodes, jobs, pods int
 }

@@ -241,7 +241,8 @@ func TestOwnAccounts(t *testing.T) {
 	}
 }
 
-// TestOwnGroups checks PodGroups with these rules. The PodGroups of the controllers may use any queue.
+// TestOwnGroups checks that the rules for queues apply to PodGroups that users create. They do not apply to PodGroups that the controllers
+// create: these may use any queue.
 func TestOwnGroups(t *testing.T) {
 	table, issues := PodGroupTable()
 	if table == nil {

@@ -344,7 +344,8 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places,
 	return false, false
 }
 
-// keep binds the allocated tasks, and the held tasks of a job that is now ready. Pipelined tasks stay promised.
+// keep binds the allocated tasks, and the tasks of a job that waited for the job to become ready. It does not bind pipelined tasks: these
+// wait until resources are released.
 func (x *cycle) keep(done []placed) {
 	x.hold(done)
 	for _, p := range done {

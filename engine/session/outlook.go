@@ -147,7 +147,7 @@ func (o *Outlook) next() uint64 {
 	return o.numbers
 }
 
-// emptyList reports whether a step from an object leads to an empty list.
+// emptyList reports whether the field of an object that a step reads is an empty list. of is the object.
 func emptyList(of ref.Val, step rules.Step) bool {
 	l, ok := step.Member.Get(of.Value()).(traits.Lister)
 	return ok && language.SizeOf(l) == 0

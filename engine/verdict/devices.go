@@ -104,7 +104,8 @@ func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *po
 	return nil
 }
 
-// onDevices returns the verdict on a node that otherwise fits, and whether it fits with devices now or later.
+// onDevices returns the verdict on a node that meets all other requirements of a task. It also returns whether the devices of the node
+// suffice now, or only after pods that are terminating have released theirs.
 func (v *Verdicts) onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit) {
 	switch later := fits == fitsLater; {
 	case v.devicesFit(t, row, later):

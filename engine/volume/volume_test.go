@@ -294,7 +294,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestChangesAreSeen checks that answers follow the cluster, even after more changes than its log holds.
+// TestChangesAreSeen checks that the answers are of the current cluster, also after more changes than the log of the cluster has entries.
 func TestChangesAreSeen(t *testing.T) {
 	c := cluster(t, node("n1", ""), classNamed("local", "kubernetes.io/no-provisioner"), claim("c", "local"), pod("p", claimed("c")))
 	v, task := asked(t, c), c.Tasks["a/p"]

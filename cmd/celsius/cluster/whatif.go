@@ -92,7 +92,8 @@ celsius-explain-cluster does.`,
 	return c
 }
 
-// question reads the hypothetical changes. of is the namespace of the question; "" means the whole cluster.
+// question reads the hypothetical changes from the flags. It returns the question and the namespace of the question, which is "" for the
+// whole cluster. The argument namespace is the default for objects without one.
 func (f *whatIfFlags) question(c *cobra.Command, r *Reach, namespace string) (q *questions.WhatIf, of string, err error) {
 	q, of = &questions.WhatIf{TypeMeta: metav1.TypeMeta{Kind: "WhatIf", APIVersion: questions.Group + "/" + questions.Version}}, namespace
 	for _, word := range f.deleted {

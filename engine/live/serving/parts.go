@@ -45,7 +45,7 @@ func (p *Policies) partsOf(all []*candidate) (out []*candidate) {
 	return out
 }
 
-// isPart reports whether a candidate is to serve its own queues.
+// isPart reports whether a candidate policy would serve only the queues that it lists, and not the whole scheduler.
 func (p *Policies) isPart(c *candidate) bool {
 	return c.ofQueues && c.name != p.o.Name && c.mode == v1alpha1.ModeActive
 }
