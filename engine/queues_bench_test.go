@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -168,6 +169,52 @@ func BenchmarkQueuesArrival(b *testing.B) {
 				x := newScene(b, f.policy(b), f.waiting())
 				x.settle()
 				v := &visit{x: x, pods: 10, milli: 100, into: func(gang []model.Delta) { f.into(leaves/2, gang) }}
+				v.measure(b)
+			})
+		}
+	}
+}
+
+// pools returns a cluster of nodes with GPUs in three pools. One queue uses all GPUs but those of one node, and a gang waits for a pool in
+// each other queue.
+func pools(nodes, queues int) []model.Delta {
+	out := []model.Delta{upsert(benchQueue("busy"))}
+	pool := func(i int) map[string]string { return map[string]string{"pool": fmt.Sprintf("pool-%d", i%3)} }
+	for i := range nodes {
+		n := gpuNode(i)
+		maps.Copy(n.Labels, pool(i))
+		out = append(out, upsert(n))
+		if i > 0 {
+			out = append(out, gpuJob(fmt.Sprintf("busy-%05d", i), "busy", 1, 1, 8, n.Name)...)
+		}
+	}
+	for i := range queues {
+		q := benchQueue(fmt.Sprintf("queue-%04d", i))
+		gang := gpuJob("gang-"+q.Name, q.Name, 2, 2, 8, "")
+		for _, d := range gang {
+			if p, ok := d.Object.(*corev1.Pod); ok {
+				p.Spec.NodeSelector = pool(i)
+			}
+		}
+		out = append(out, append(gang, upsert(q))...)
+	}
+	return inTurn(out)
+}
+
+// BenchmarkPoolsArrival measures the arrival of a gang that requests no GPUs, while gangs wait for GPUs of three pools in all queues.
+func BenchmarkPoolsArrival(b *testing.B) {
+	for _, nodes := range []int{1000, 5000, 10000} {
+		for _, queues := range []int{1, 100} {
+			b.Run(fmt.Sprintf("nodes=%d/queues=%d", nodes, queues), func(b *testing.B) {
+				x := newScene(b, defaultPolicy(b), pools(nodes, queues))
+				x.settle()
+				v := &visit{x: x, pods: 10, milli: 100, into: func(gang []model.Delta) {
+					for _, d := range gang {
+						if g, ok := d.Object.(*v1beta1.PodGroup); ok {
+							g.Spec.Queue, g.Status.Phase = "busy", v1beta1.PodGroupInqueue
+						}
+					}
+				}}
 				v.measure(b)
 			})
 		}

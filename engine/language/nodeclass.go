@@ -79,6 +79,8 @@ type nodeClass struct {
 	pods []*model.Task // one for each requirement; none: every node
 	rows []bool        // the nodes, by row
 	seen uint64        // SeenNodes.Changes that rows are of, plus 1
+	idle []float64     // what the nodes that accept pods have idle, by dimension
+	at   uint64        // the clock of the cluster that idle is of, plus 1
 }
 
 // classOfNodes returns the node class of a job: a text that is the same for jobs whose pods require the same labels of nodes and have the
@@ -189,16 +191,22 @@ func mayUse(t *model.Task, node *model.Node) bool {
 // reachable returns the largest amounts of lacked that the idle resources of the nodes can cover together, if each class uses only its own
 // nodes. No idle resource counts twice. It considers quota.MostTakers classes: first those that lack devices, then the others, each by
 // name. The amounts of further classes do not count.
-func (v *ClusterView) reachable(lacked map[string]model.Resources) (model.Resources, ref.Val) {
+func (v *ClusterView) reachable(lacked map[string]*Amounts) (model.Resources, ref.Val) {
+	if len(lacked) == 0 {
+		return nil, nil
+	}
 	c := v.World.c
 	units := c.Dims.Devices()
 	names := slices.SortedFunc(maps.Keys(lacked), func(a, b string) int {
-		if of, other := hasDevices(lacked[a], units), hasDevices(lacked[b], units); of != other {
+		if of, other := hasDevices(lacked[a].Resources, units), hasDevices(lacked[b].Resources, units); of != other {
 			return map[bool]int{true: -1, false: 1}[of]
 		}
 		return strings.Compare(a, b)
 	})
 	names = names[:min(len(names), quota.MostTakers)]
+	if len(names) == 1 {
+		return v.reachableByOne(names[0], lacked[names[0]].Resources)
+	}
 	by := make([]uint64, len(c.Nodes.Rows)) // the classes that may use a node, a bit for each
 	for i, name := range names {
 		class := v.nodeClass(name)
@@ -216,13 +224,46 @@ func (v *ClusterView) reachable(lacked map[string]model.Resources) (model.Resour
 	for dim := range c.Dims.Len() {
 		any := false
 		for i, name := range names {
-			lacks[i], any = lacked[name].Get(dim), any || lacked[name].Has(dim)
+			r := lacked[name].Resources
+			lacks[i], any = r.Get(dim), any || r.Has(dim)
 		}
 		if any {
 			out.Set(dim, quota.Flow(lacks, idleBy(&c.Nodes, dim, by)))
 		}
 	}
 	return out, nil
+}
+
+// reachableByOne is reachable of one class: there is nothing to share.
+func (v *ClusterView) reachableByOne(name string, lacked model.Resources) (model.Resources, ref.Val) {
+	class := v.nodeClass(name)
+	if class == nil {
+		return nil, types.NewErr("no job has the node class %q", name)
+	}
+	c := v.World.c
+	if class.at != c.Clock+1 {
+		class.idle, class.at = slices.Grow(class.idle[:0], c.Dims.Len()), c.Clock+1
+		for dim := range c.Dims.Len() {
+			class.idle = append(class.idle, class.idleOf(&c.Nodes, dim))
+		}
+	}
+	var out model.Resources
+	for dim, idle := range class.idle {
+		if lacked.Has(dim) {
+			out.Set(dim, min(max(lacked[dim], 0), idle))
+		}
+	}
+	return out, nil
+}
+
+// idleOf returns what the nodes of a class that accept pods have idle in a dimension.
+func (x *nodeClass) idleOf(n *model.Nodes, dim int) (sum float64) {
+	for row, may := range x.rows {
+		if may && n.Rows[row].AcceptsPods() {
+			sum += max(n.Idle(dim, int32(row)), 0)
+		}
+	}
+	return sum
 }
 
 // idleBy adds up what is idle in a dimension on the nodes, by the classes that may use them.
@@ -265,16 +306,27 @@ func nodeClassFunctions() []*rules.Function {
 			return &Amounts{out, c.World.dims}
 		}, "{0}.idleByNode")
 	f.Overloads[0].Cost = 1000
-	return []*rules.Function{called(f, "amounts")}
+	total := Method("total", "The sum of all Resources of the map.", []*cel.Type{amounts}, ResourcesType(), func(args ...ref.Val) ref.Val {
+		all, err := amountsByName(args[0])
+		if err != nil {
+			return err
+		}
+		out := &Amounts{}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			out = &Amounts{out.Resources.Add(all[name].Resources), out.with(all[name])}
+		}
+		return out
+	}, rules.Arguments)
+	return []*rules.Function{called(f, "amounts"), total}
 }
 
 // amountsByName reads a map from names to Resources.
-func amountsByName(v ref.Val) (map[string]model.Resources, ref.Val) {
+func amountsByName(v ref.Val) (map[string]*Amounts, ref.Val) {
 	m, ok := v.(traits.Mapper)
 	if !ok {
 		return nil, wrongArgument(v)
 	}
-	out := map[string]model.Resources{}
+	out := map[string]*Amounts{}
 	for it := m.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
 		name, isString := key.(types.String)
@@ -282,7 +334,7 @@ func amountsByName(v ref.Val) (map[string]model.Resources, ref.Val) {
 		if !isString || !isAmounts {
 			return nil, wrongArgument(m.Get(key))
 		}
-		out[string(name)] = a.Resources
+		out[string(name)] = a
 	}
 	return out, nil
 }
