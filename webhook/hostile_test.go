@@ -167,8 +167,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// BenchmarkHostile measures the review of hostile objects, and of Jobs of the largest permitted size. One review may allocate at most 64 MiB
-// (B/op), and use at most 0.5 s of CPU.
+// BenchmarkHostile measures the review of hostile objects, and of Jobs of the largest permitted size. One review may allocate at most
+// 64 MiB (B/op), and use at most 0.5 s of CPU.
 func BenchmarkHostile(b *testing.B) {
 	h := hookServer(b)
 	for name, c := range costlyReviews(b) {

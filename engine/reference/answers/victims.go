@@ -152,8 +152,8 @@ func note(no map[*model.Task]*policy.Rule, says map[*model.Task]said) {
 	}
 }
 
-// fold evaluates the rows of one table for each candidate in turn. If the table permits the eviction of a candidate, the candidate counts as
-// evicted while fold evaluates the next candidates. If the table protects one task of a unit, no task of the unit counts as evicted.
+// fold evaluates the rows of one table for each candidate in turn. If the table permits the eviction of a candidate, the candidate counts
+// as evicted while fold evaluates the next candidates. If the table protects one task of a unit, no task of the unit counts as evicted.
 func (x *Answers) fold(q Question, table []*policy.Rule, units [][]*model.Task) map[*model.Task]said {
 	start, says := q.Txn.Mark(), map[*model.Task]said{}
 	for _, unit := range units {
