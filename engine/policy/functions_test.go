@@ -38,6 +38,8 @@ func oneTable() map[string][2]string {
 		"bucketOf":                    {accounting, "those buckets"},
 		"waitingIn":                   {accounting, "those buckets"},
 		"rankOf":                      {accounting, "those buckets"},
+		"reachable":                   {accounting, "a maximum flow from what jobs lack to the nodes that they may use"},
+		"total":                       {general, "the algebra of Resources: the sum of a map"},
 		"bucketFit":                   {accounting, "how many of those that wait have room together"},
 		"quotaTree":                   {accounting, "amounts along a tree of queues, whose depth an expression does not know"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},

@@ -108,6 +108,7 @@ func (c *compiler) serving(root source.Value, all []Part) {
 	var members []parts.Member
 	for _, p := range all {
 		if !p.OfAll {
+			c.p.parts = append(c.p.parts, p.Name)
 			members = append(members, parts.Member{
 				Name: p.Name, Condition: p.Spec.Get("queues").String(&c.issues), PredicatesOnly: p.PredicatesOnly,
 			})

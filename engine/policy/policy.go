@@ -11,6 +11,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy/parts"
 	"github.com/celsius-scheduler/celsius/engine/policy/rollback"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -36,6 +37,7 @@ type Policy struct {
 	computed   map[*rules.Member]*Attribute // by the members that read them
 	Layout     language.Layout
 	readsWaits bool
+	parts      []string // the policies that are joined to this one for their own queues
 	written    source.Value
 }
 
@@ -236,21 +238,29 @@ func (r *Rule) Everywhere() string {
 
 // Filters reports whether the policy refuses each node for which a function of the pod and the node is false. The fields in implied are
 // true for each pod of the caller's question; the guard of the row may read them. The result is false for a row with any other guard,
-// because such a row may permit later what it refuses now.
+// because such a row may permit later what it refuses now. A joined policy filters if each of its parts does.
 func (p *Policy) Filters(function string, implied ...string) bool {
-	return slices.ContainsFunc(p.Rules(Predicates), func(r *Rule) bool {
-		name, paths, ok := r.Expression.Call()
-		if !ok || name != function || !slices.Equal(paths, []string{"task", "node"}) {
-			return false
+	by := map[string]bool{} // part
+	for _, r := range p.Rules(Predicates) {
+		if part, _, _ := parts.Of(r.Table); !by[part] && r.filters(function, implied) {
+			by[part] = true
 		}
-		if r.When == nil {
-			return true
-		}
-		// A parameter in the guard is true, because a row with a guard that is always false is not compiled.
-		paths, ok = r.When.Conjuncts()
-		return ok && !slices.ContainsFunc(paths, func(path string) bool {
-			return !strings.HasPrefix(path, "params.") && !slices.Contains(implied, path)
-		})
+	}
+	return by[""] && !slices.ContainsFunc(p.parts, func(part string) bool { return !by[part] })
+}
+
+func (r *Rule) filters(function string, implied []string) bool {
+	name, paths, ok := r.Expression.Call()
+	if !ok || name != function || !slices.Equal(paths, []string{"task", "node"}) {
+		return false
+	}
+	if r.When == nil {
+		return true
+	}
+	// A parameter in the guard is true, because a row with a guard that is always false is not compiled.
+	paths, ok = r.When.Conjuncts(parts.ServedBy, parts.JudgedBy)
+	return ok && !slices.ContainsFunc(paths, func(path string) bool {
+		return !strings.HasPrefix(path, "params.") && !slices.Contains(implied, path)
 	})
 }
 

@@ -66,21 +66,27 @@ func comparisons(e ast.Expr) (out []Comparison) {
 	return out
 }
 
-// Conjuncts returns the paths that an expression joins with &&, for example queue.path. ok is false if it contains anything else.
-func (e *Expr) Conjuncts() (paths []string, ok bool) {
+// Conjuncts returns the paths that an expression joins with &&, for example queue.path. ok is false if it contains anything else, except
+// comparisons of one of the ignored fields with a constant, for example queue.field == 'x'. It leaves these out.
+func (e *Expr) Conjuncts(ignored ...string) (paths []string, ok bool) {
 	if e.checked == nil {
 		return nil, false
 	}
-	return conjuncts(e.checked.Expr())
+	return conjuncts(e.checked.Expr(), ignored)
 }
 
-func conjuncts(e ast.Expr) (paths []string, ok bool) {
+func conjuncts(e ast.Expr, ignored []string) (paths []string, ok bool) {
+	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Equals {
+		args := e.AsCall().Args()
+		isField := args[0].Kind() == ast.SelectKind && slices.Contains(ignored, args[0].AsSelect().FieldName())
+		return nil, isField && args[1].Kind() == ast.LiteralKind
+	}
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
 		path, ok := pathText(e)
 		return []string{path}, ok
 	}
 	for _, arg := range e.AsCall().Args() {
-		of, ok := conjuncts(arg)
+		of, ok := conjuncts(arg, ignored)
 		if !ok {
 			return nil, false
 		}
