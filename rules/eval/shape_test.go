@@ -62,13 +62,16 @@ func TestConjuncts(t *testing.T) {
 		"b && !order.turn":         "none",
 		"b && order.rank > 1":      "none",
 		"b && has(depot.labels.a)": "none",
+		"order.name == 'x' && b":   "b", // an ignored field
+		"'x' == order.name && b":   "none",
+		"order.rank == 2 && b":     "none",
 	} {
 		e, issues := Compile(s, source.NewText(expression), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
 		got := "none"
-		if paths, ok := e.Conjuncts(); ok {
+		if paths, ok := e.Conjuncts("name"); ok {
 			got = strings.Join(paths, " ")
 		}
 		if got != want {
