@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
-// dear makes a policy with one row beside shipped tables.
+// dear makes a policy with one row in addition to shipped tables.
 func dear(t *testing.T, row string) *policy.Policy {
 	t.Helper()
 	return compile(t, "dear", policyOf("mode: Active", "name: dear\ninline:\n  predicates:\n  - "+row, "name: predicates",

@@ -20,7 +20,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// asInCluster adds to pods what pods of a real cluster have beside their request, as far as a scheduler keeps or reads it. These are
+// asInCluster adds to pods what pods of a real cluster have in addition to their request, as far as a scheduler reads it. These are
 // labels, an image, the tolerations that admission adds, and the volume with the service account's token.
 func asInCluster(deltas []model.Delta) []model.Delta {
 	seconds := int64(300)

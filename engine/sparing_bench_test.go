@@ -11,7 +11,7 @@ import (
 
 // sparingShape is a full cluster. Half of the nodes hold eight pods of one GPU each, and the other half hold one pod of eight GPUs. Small
 // jobs first take the places of pods of one GPU. Large jobs then take the places of pods of eight GPUs, and leave room for all small jobs.
-// So nobody has to go for the small jobs.
+// So no pod is evicted for the small jobs.
 type sparingShape struct {
 	nodes int // of 8 GPUs
 	large int // waiting jobs of five GPUs, each after three jobs of one GPU

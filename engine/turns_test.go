@@ -18,7 +18,7 @@ import (
 type elastic struct{ least, pods, bound int }
 
 // TestTurnsOfElasticGangs checks that elastic gangs take turns. Minimums come before extras. No job has two extras more than a job that
-// still wants some. A gang that did not start had no room for its minimum beside those of the others.
+// still wants some. A gang that did not start had no room for its minimum next to those of the others.
 func TestTurnsOfElasticGangs(t *testing.T) {
 	t.Parallel()
 	fair := compile(t, "fair", policyOf("mode: Active", "name: gang", "name: drf", "name: predicates")).policies[0]

@@ -7,7 +7,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// TestValidationOptions names every option of the Kubernetes validation of pods, so that somebody must decide about each new option. The
+// TestValidationOptions names every option of the Kubernetes validation of pods, so that an author must decide about each new option. The
 // webhook must not refuse a feature that an API server can have enabled.
 func TestValidationOptions(t *testing.T) {
 	const (

@@ -540,7 +540,7 @@ func TestReplicasShare(t *testing.T) {
 	}
 }
 
-// TestNobodySignsAnother checks that nobody can sign another certificate with the stored data. This holds for the replicas, and for readers
+// TestNobodySignsAnother checks that no process can sign another certificate with the stored data: neither the replicas, nor readers
 // of the Secrets.
 func TestNobodySignsAnother(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{})

@@ -113,7 +113,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestForms checks that two questions at one address each have their own answer: a rating admits nobody. An answer without a form answers
+// TestForms checks that two questions at one address each have their own answer: a rating admits no node. An answer without a form answers
 // both.
 func TestForms(t *testing.T) {
 	of := Subject{Kind: Task, Job: "a/j"}

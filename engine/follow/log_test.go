@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCursorFollows checks that a reader gets each entry once. A reader that has not begun, or that fell behind, is told to read everything
+// TestCursorFollows checks that a reader gets each entry once. A reader that has not begun, or that fell behind, must read everything
 // again.
 func TestCursorFollows(t *testing.T) {
 	t.Parallel()

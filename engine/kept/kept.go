@@ -223,7 +223,7 @@ func (k *Places) takes(row int32) bool {
 // mostSlots is the maximum number of pods on one node.
 const mostSlots = 1 << 20
 
-// slots returns how many pods of a size fit on a node in addition to the request beside.
+// slots returns how many pods of a size fit on a node in addition to the other request.
 func (k *Places) slots(row int32, size, beside model.Resources) int64 {
 	if !k.takes(row) {
 		return 0

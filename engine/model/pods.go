@@ -105,7 +105,7 @@ func podStatus(o *corev1.Pod) Status {
 const longGrace = 5 * time.Minute
 
 // lingers reports whether a pod was deleted, but not by an eviction, with a grace period above longGrace. Its resources are promised to
-// nobody. Otherwise a tenant could make other pods wait as long as it likes, together with the idle nodes that their gangs hold.
+// no pod. Otherwise a tenant could make other pods wait as long as it likes, together with the idle nodes that their gangs hold.
 func lingers(o *corev1.Pod) bool {
 	if o.DeletionTimestamp == nil || o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds <= int64(longGrace/time.Second) {
 		return false

@@ -32,7 +32,7 @@ func TestWrongPlansForGangs(t *testing.T) {
 	of := func(plan *model.Plan, victim string) *model.Evict {
 		return &plan.Evicts[slices.IndexFunc(plan.Evicts, func(e model.Evict) bool { return e.Task == "default/"+victim })]
 	}
-	stay := func(c *model.Cluster, plan *model.Plan, victim string) { // as if nobody remembered the eviction
+	stay := func(c *model.Cluster, plan *model.Plan, victim string) { // as if the eviction were forgotten
 		txn := c.Begin()
 		txn.Leave(c.Tasks["default/"+victim])
 		txn.Return(c.Tasks["default/"+victim], model.Running)

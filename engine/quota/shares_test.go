@@ -21,7 +21,7 @@ type asking struct {
 	count   int
 }
 
-// deal gives out pieces one by one. Each goes to the member whose group is first. It ends when nobody who wants a piece can have one.
+// deal gives out pieces one by one. Each goes to the member whose group is first. It ends when no member that wants a piece can have one.
 func deal(total model.Resources, all []asking) []int {
 	s := quota.NewShares(total)
 	path := func(i int) []string { return strings.Split(all[i].path, "/") }

@@ -162,7 +162,7 @@ func FuzzPlay(f *testing.F) {
 }
 
 // BenchmarkRecord measures the cost of recording 1,000 new pods. One part is to note them, which the loop waits for. The other part is to
-// write them, which runs beside the loop.
+// write them, which runs in parallel to the loop.
 func BenchmarkRecord(b *testing.B) {
 	deltas := make([]model.Delta, 1000)
 	for i := range deltas {

@@ -22,7 +22,7 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// Options define what the dashboard shows, and to whom.
+// Options define what the dashboard shows, and which users may see it.
 type Options struct {
 	// Address is the address to serve at, as host:port.
 	Address string

@@ -193,7 +193,7 @@ func TestDefine(t *testing.T) {
 	}
 }
 
-// TestCached checks that a table is written once, and again after somebody changed the file.
+// TestCached checks that a table is written once, and again after a user changed the file.
 func TestCached(t *testing.T) {
 	folder := t.TempDir()
 	for range 2 {
